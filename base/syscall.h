@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The one door through which the process logic reaches the kernel, so that tests can put faults behind it.
+ * Each returns what the call returns, or negative errno; none retries except where POSIX demands it (EINTR).
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+int sys_socketpair_seqpacket(int ret_fds[2]); /* non-blocking, close-on-exec */
+int sys_pipe(int ret_fds[2]);                 /* close-on-exec, blocking */
+int sys_set_nonblocking(int fd, bool enabled);
+pid_t sys_fork(void);
+int sys_pidfd_open(pid_t pid);
+int sys_pidfd_send_signal(int pidfd, int signal);
+int sys_kill(pid_t pid, int signal); /* pid < 0: the process group */
+/* waitpid(pid, status, WNOHANG): the pid reaped, 0 when none is ready, -ECHILD when there is none at all. */
+pid_t sys_reap(pid_t pid, int *ret_status);
+int sys_close_from(int first);              /* close_range(first, ~0) */
+int sys_parent_death_signal(int signal);    /* prctl(PR_SET_PDEATHSIG) */
+int sys_set_subreaper(void);
+int sys_set_not_dumpable(void);
+ssize_t sys_read(int fd, void *buffer, size_t size);
+ssize_t sys_write(int fd, const void *buffer, size_t size);
+ssize_t sys_send(int fd, const void *buffer, size_t size);
+ssize_t sys_receive(int fd, void *buffer, size_t size); /* -EMSGSIZE for a packet that does not fit */

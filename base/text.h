@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A growing byte buffer, always NUL-terminated behind its last byte, and a writer of JSON on top of it (for
+ * programs that must not link a JSON parser).
+ *
+ * Growth doubles; a failed allocation sets `failed`, keeps what was there, and makes every later append a
+ * no-op, so that a writer checks once at the end (text_take returns NULL).
+ */
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct text {
+        char *data;       /* owned; NULL while nothing was appended */
+        size_t size;      /* bytes in use, without the NUL */
+        size_t allocated; /* bytes */
+        bool failed;      /* an allocation failed: the content is incomplete */
+};
+
+#define TEXT_EMPTY ((struct text){0})
+
+int text_reserve(struct text *text, size_t additional); /* 0 or -ENOMEM */
+int text_append(struct text *text, const void *bytes, size_t size);
+int text_append_string(struct text *text, const char *string); /* NULL appends nothing */
+int text_printf(struct text *text, const char *format, ...) _printf_(2, 3);
+int text_vprintf(struct text *text, const char *format, va_list arguments) _printf_(2, 0);
+/* Removes the first `size` bytes. */
+void text_consume(struct text *text, size_t size);
+void text_clear(struct text *text); /* keeps the memory */
+void text_done(struct text *text);  /* frees it */
+/* The content as a string that the caller owns ("" when empty), or NULL when an append had failed. */
+char *text_take(struct text *text);
+
+/* Appends a JSON string literal, quotes included. Control characters are escaped; invalid UTF-8 becomes
+ * U+FFFD, so that the output is always valid JSON. */
+int text_json_string(struct text *text, const char *string);
+int text_json_bytes(struct text *text, const char *bytes, size_t size);
+
+#define _cleanup_text_ _cleanup_(text_done)
