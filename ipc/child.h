@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What every child of the supervisor does alike: takes over fd 3, becomes non-dumpable, dies with its parent
+ * (PDEATHSIG, checked against the parent afterwards; EOF on the channel), says HELLO, waits for its
+ * CONFIG_*, says READY, beats its heart, ends on STOP or SIGTERM.
+ *
+ * main() of a child: child_init(), child_run(), child_done().
+ */
+#include "ipc/channel.h"
+#include "ipc/log.h"
+
+#define CHILD_CHANNEL_FD 3
+
+struct child;
+
+struct child_operations {
+        enum role role;
+        const char *log_role; /* RECONCILED_ROLE in logs, "watcher" */
+        int parent_death_signal; /* SIGKILL; SIGTERM for workers, which end their handlers first */
+        /* The CONFIG_* of this role. Take the message (TAKE_PTR) to keep it. 0, or negative after
+         * child_fatal(). child_ready() is called by the implementation when it is set up (or by child.c right
+         * after this returns 1). Return 1 to be declared ready at once. */
+        int (*on_config)(struct child *child, struct message **config);
+        /* Any other message permitted by the table, except STOP. */
+        int (*on_message)(struct child *child, struct message **message);
+        /* STOP, SIGTERM or EOF; grace 0 for EOF. Ends with child_exit(). NULL: exits at once with 0. */
+        void (*on_stop)(struct child *child, uint64_t grace_usec);
+        /* Optional: fills counters for the heartbeat; returns how many (at most max). */
+        size_t (*count)(struct child *child, struct record_counter *counter, size_t max);
+};
+
+struct child {
+        const struct child_operations *operations;
+        sd_event *event;
+        struct channel *channel;
+        void *userdata; /* the role's own state */
+        sd_event_source *heartbeat;
+        uint64_t heartbeat_usec;
+        bool ready, stopping;
+};
+
+/* Parses the common command line of children (`--log`, `--help`, `--version`; run by hand they explain that
+ * the supervisor starts them: 64). Returns 0 or a negative errno after having said why. */
+int child_init(struct child *child, const struct child_operations *operations, int argc, char **argv);
+/* Runs the loop; returns the exit code of the process. */
+int child_run(struct child *child);
+void child_done(struct child *child);
+
+int child_ready(struct child *child); /* sends READY, starts heartbeats */
+int child_send(struct child *child, enum message_type type, const void *fields);
+/* Ends the loop with this exit code. */
+void child_exit(struct child *child, int exit_code);
+/* Tells the supervisor why (FATAL; it does the logging) and ends the loop with this exit code. watch and key
+ * may be NULL. Returns -ECANCELED, so that callbacks can `return child_fatal(...)`. */
+int child_fatal(struct child *child, int exit_code, const char *watch, const char *key,
+                const char *format, ...) _printf_(5, 6);

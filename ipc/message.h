@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Messages between processes: structs, encoder and decoder, all generated from ipc/message-table.h.
+ *
+ * Deny by default: the decoder accepts exactly what the table says (type known, field count and types exact,
+ * text without NUL, valid UTF-8, size within the cap); anything else is -EBADMSG, and the receiver ends the
+ * sender. It never allocates more than a small multiple of the packet's size.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "ipc/message-table.h"
+#include "ipc/role.h"
+
+#define PROTOCOL_VERSION UINT64_C(1)
+
+enum message_type {
+        MESSAGE_INVALID,
+#define M(NAME, name, senders, receivers, cap, states) MESSAGE_##NAME,
+        MESSAGE_TABLE(M)
+#undef M
+        MESSAGE_TYPE_COUNT
+};
+
+enum change_kind {
+        CHANGE_UPDATED,    /* added or changed; the fingerprint tells whether a run is due */
+        CHANGE_DELETED,    /* this UID is gone */
+        CHANGE_UNSELECTED, /* this UID left the selection; it is forgotten */
+        CHANGE_KIND_COUNT
+};
+
+enum trigger { TRIGGER_ESSENCE, TRIGGER_ANY, TRIGGER_COUNT };
+
+enum run_action { ACTION_RECONCILE, ACTION_FINALIZE, ACTION_DELETED, ACTION_COUNT };
+
+enum run_result {
+        RESULT_SUCCESS,
+        RESULT_RETRY,     /* failed; again after the object's backoff */
+        RESULT_PERMANENT, /* failed; not again until the object changes */
+        RESULT_STALE,     /* the object is not in the store any more (or has another UID): nothing ran */
+        RESULT_CONFLICT,  /* the object changed between read and write: again with the newest version */
+        RESULT_CANCELLED, /* CANCEL or STOP came first; not counted as an attempt */
+        RESULT_COUNT
+};
+
+const char *change_kind_name(enum change_kind kind);
+const char *run_action_name(enum run_action action); /* "reconcile", "finalize", "deleted" */
+const char *run_result_name(enum run_result result); /* "success", "retry" ... */
+const char *trigger_name(enum trigger trigger);      /* "essence", "any" */
+
+/* ---- the structs */
+#define FIELD_U64(name) uint64_t name;
+#define FIELD_BOOL(name) bool name;
+#define FIELD_STR(name) const char *name;
+#define FIELD_BIN(name)                                                                                   \
+        const void *name;                                                                                 \
+        size_t name##_size;
+#define FIELD_LIST(record, name)                                                                          \
+        const struct record_##record *name;                                                               \
+        size_t name##_count;
+
+#define R(record)                                                                                         \
+        struct record_##record {                                                                          \
+                RECORD_##record##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)         \
+        };
+RECORD_TABLE(R)
+#undef R
+
+#define M(NAME, name, senders, receivers, cap, states)                                                    \
+        struct message_##name {                                                                           \
+                MESSAGE_##name##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)          \
+        };
+MESSAGE_TABLE(M)
+#undef M
+
+/* A decoded message. All pointers inside point into memory that the message owns. */
+struct message {
+        enum message_type type;
+        void *memory; /* private */
+        union {
+#define M(NAME, name, senders, receivers, cap, states) struct message_##name name;
+                MESSAGE_TABLE(M)
+#undef M
+        };
+};
+
+const char *message_name(enum message_type type); /* "HELLO"; "INVALID" for anything out of range */
+size_t message_size_cap(enum message_type type);
+
+/* May `sender` say this to `receiver` while the child at one end stands in `state`? */
+bool message_permitted(enum message_type type, enum role sender, enum role receiver, enum child_state state);
+
+/* Encodes `fields` (a struct message_<name> that fits `type`) into `packet`, replacing what it held. NULL
+ * strings are sent as "". Returns 0, -EMSGSIZE above the type's cap, -ENOMEM, or -EINVAL for text that is
+ * not UTF-8 (senders clean foreign text with utf8_clean() first). */
+int message_encode(enum message_type type, const void *fields, struct text *packet);
+
+/* Decodes a packet. Returns 0, -EBADMSG or -ENOMEM; on success the caller ends with message_free(). */
+int message_decode(const void *packet, size_t size, struct message **ret);
+
+/* Wipes and frees; NULL is allowed. */
+void message_free(struct message *message);
+DEFINE_CLEANUP(struct message *, message_free);
+#define _cleanup_message_ _cleanup_(message_free_pointer)
+
+/* Replaces what is not UTF-8, and NUL and other control characters except tab, by '?', in place. */
+void utf8_clean(char *text);

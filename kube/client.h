@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * HTTP to one API server: libcurl's multi interface inside an sd-event loop. TLS is verified unless the
+ * kubeconfig says insecure-skip-tls-verify. Credentials come as messages and live only in memory
+ * (CURLOPT_*_BLOB); they are wiped when replaced.
+ *
+ * HTTP/1.1, one connection a watch, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed; connect
+ * timeout 30 s. Accept-Encoding: identity. Buffer 512 KB (limits.md).
+ *
+ * A transfer ends with exactly one on_done, unless it is cancelled by its owner (then with none). Callbacks
+ * may start and cancel transfers, the running one included, and free the client.
+ */
+#include <systemd/sd-event.h>
+
+#include "ipc/message.h"
+#include "kube/error.h"
+
+struct kube_client;
+struct kube_transfer;
+
+struct kube_response {
+        int http_status;          /* 200 ...; 0 when no answer came */
+        struct kube_error error;  /* failure NONE for 2xx */
+        const char *body;         /* complete body, NUL-terminated ("" when it was streamed); not owned */
+        size_t body_size;
+        uint64_t credential_serial; /* with which the request was made: for REFRESH after a 401 */
+};
+
+struct kube_request {
+        const char *method;       /* "GET", "PATCH" ... */
+        const char *path;         /* "/api/v1/...?limit=500", starting with '/'; already escaped */
+        const char *content_type; /* for a body; NULL: application/json */
+        const char *accept;       /* NULL: application/json */
+        const void *body;         /* copied */
+        size_t body_size;
+        uint64_t timeout_usec;    /* of the whole transfer; 0 = none (watches) */
+        uint64_t idle_usec;       /* ends as TIMEOUT when no byte comes for so long; 0 = none */
+        /* NULL: the body is collected (at most body_max bytes, default 64 MiB) for on_done. Otherwise each piece of a
+         * 2xx body as it comes; negative return ends the transfer (on_done with CANCELLED). Bodies of other
+         * answers are always collected (1 MiB). */
+        int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);
+        void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response, void *userdata);
+        size_t body_max;
+        void *userdata;
+};
+
+int kube_client_new(sd_event *event, const char *user_agent, struct kube_client **ret);
+void kube_client_free(struct kube_client *client); /* transfers end without on_done */
+/* Replaces server and credential; running transfers go on with the old one. */
+int kube_client_set_credential(struct kube_client *client, const struct message_credential *credential);
+bool kube_client_has_credential(const struct kube_client *client);
+uint64_t kube_client_credential_serial(const struct kube_client *client);
+const char *kube_client_server(const struct kube_client *client); /* "" before the first credential */
+/* No request leaves before this time (CLOCK_BOOTTIME); requests started meanwhile wait. */
+void kube_client_throttle(struct kube_client *client, uint64_t until_boottime);
+/* 2xx, 4xx, 5xx and failures counted, by class, for heartbeats. */
+size_t kube_client_count(const struct kube_client *client, struct record_counter *counter, size_t max);
+
+/* *ret_transfer may be NULL when the caller never cancels. */
+int kube_client_start(struct kube_client *client, const struct kube_request *request,
+                      struct kube_transfer **ret_transfer);
+void kube_transfer_cancel(struct kube_transfer *transfer);
+
+DEFINE_CLEANUP(struct kube_client *, kube_client_free);

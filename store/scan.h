@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The scanner: cuts a LIST into items and finds an object's metadata without building a tree. It is the hot
+ * path and the one JSON parser of our own; a fuzz target holds it against cJSON.
+ *
+ * Input is bytes from the API server, which may lie: every function bounds its work and depth
+ * (SCAN_DEPTH_MAX), accepts what RFC 8259 accepts as far as it looks (what it skips is checked for balance of
+ * brackets and strings only), and returns -EBADMSG otherwise, -EAGAIN when the input ends too early (a piece
+ * of a stream). Spans point into the input; nothing is copied.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define SCAN_DEPTH_MAX 512
+
+struct span {
+        const char *start; /* NULL: absent */
+        size_t size;
+};
+
+/* The values of metadata's members as raw JSON (strings with their quotes); absent ones have start NULL. */
+struct scan_object {
+        struct span whole, api_version, kind, metadata, status;
+        struct span name, namespace_name, uid, resource_version, generation, deletion_timestamp, labels,
+                annotations, finalizers, owner_references, managed_fields;
+};
+
+/* Skips white space and one JSON value at `input`. */
+int scan_value(const char *input, size_t size, struct span *ret_value);
+/* Finds the metadata of one object. The last of duplicate members wins, as in Go. */
+int scan_object(const char *input, size_t size, struct scan_object *ret);
+/* Calls for each member of an object: key span is raw (quoted). A negative return ends and is returned. */
+typedef int (*scan_member_t)(struct span key, struct span value, void *userdata);
+int scan_members(struct span object, scan_member_t callback, void *userdata);
+/* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
+ * no string or holds NUL. */
+int scan_string(struct span value, char **ret);
+bool scan_string_equals(struct span value, const char *string); /* decodes only when it must */
+
+/* A LIST as it streams in: feed pieces; items come out one by one, whatever the pieces' borders. Memory: one
+ * item plus one piece. */
+struct scan_list;
+struct scan_list_metadata {
+        char *resource_version;  /* "" until seen; owned by the scanner */
+        char *continue_token;    /* "" when this is the last page */
+        int64_t remaining_items; /* -1 when absent */
+};
+/* item: one element of `items`. A negative return ends the feed and is returned. */
+typedef int (*scan_item_t)(const char *item, size_t size, void *userdata);
+int scan_list_new(size_t item_max, scan_item_t on_item, void *userdata, struct scan_list **ret);
+int scan_list_feed(struct scan_list *list, const char *bytes, size_t size); /* 0, -EBADMSG, -EMSGSIZE ... */
+/* After the last byte: 0 and the metadata, or -EAGAIN when the document was not complete. */
+int scan_list_finish(struct scan_list *list, struct scan_list_metadata *ret_borrowed);
+void scan_list_free(struct scan_list *list);
+DEFINE_CLEANUP(struct scan_list *, scan_list_free);
