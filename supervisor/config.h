@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The operator's configuration: /etc/reconciled/reconciled.yaml and conf.d/*.yaml beside it, or the file that
+ * --config names. Read whole, checked whole: config_load() collects every problem with file, line and key
+ * before it gives up, and changes nothing outside `ret`.
+ *
+ * A static library (config_dep), shared by the supervisor and `reconciledctl check`.
+ */
+#include "base/error.h"
+#include "ipc/message.h"
+
+struct config_handler {
+        char **exec; /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
+        size_t exec_count;
+        uint64_t timeout_usec; /* default 2m */
+        uint64_t grace_usec;   /* between TERM and KILL; default 5s */
+};
+
+struct config_watch {
+        char *name; /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
+        char *api_version, *kind;
+        char **namespace; /* exact names; none = all */
+        size_t namespace_count;
+        char *label_selector, *field_selector; /* "" = none */
+        enum trigger trigger;
+        unsigned concurrency; /* at most this many runs at once; default: workers */
+        struct config_handler handler;
+        uint64_t resync_usec;                  /* default 10h; 0 = never */
+        uint64_t retry_first_usec, retry_max_usec; /* default 1s, 10m */
+        uint64_t deadline_usec;                /* default 5m */
+        uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
+        unsigned line; /* where it stands, for later errors */
+        char *file;
+};
+
+struct config {
+        char *operator_name; /* field manager, finalizer prefix, Event source: a DNS subdomain */
+        char *kubeconfig;    /* "" = default search */
+        char *context;       /* "" = current-context */
+        unsigned workers;    /* default 4, 1..64 */
+        uint64_t heartbeat_interval_usec; /* default 2s */
+        uint64_t heartbeat_deadline_usec; /* default 20s */
+        uint64_t stop_grace_usec;         /* default 30s: how long running handlers may go on after SIGTERM */
+        unsigned page_limit;              /* of LIST; default 500 */
+        struct config_watch *watch;
+        size_t watch_count;
+};
+
+struct config_problem {
+        char *file; /* as opened */
+        unsigned line; /* from 1; 0 = the file as a whole */
+        char *key;  /* "watches[0].handler.timeout"; "" = the document */
+        char *text; /* what is wrong and what would be right */
+        bool warning; /* does not prevent the start */
+};
+
+struct config_problems {
+        struct config_problem *problem;
+        size_t count;
+};
+
+/* path: a file, or NULL for the default place with its conf.d. Returns 0 (ret filled; problems holds warnings
+ * only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
+int config_load(const char *path, struct config **ret, struct config_problems *problems);
+void config_free(struct config *config);
+void config_problems_done(struct config_problems *problems);
+/* "file:line: key: text" into `line`. */
+int config_problem_format(const struct config_problem *problem, struct text *line);
+DEFINE_CLEANUP(struct config *, config_free);

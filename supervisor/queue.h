@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The queue: what is to be run, next, and when. A pure data structure: no clock (every call is told the
+ * time, CLOCK_BOOTTIME usec), no process, no ledger; tested by itself.
+ *
+ * One entry per (watch, key) that is not at rest. An entry holds the work that is pending for the key: the
+ * deletions of old UIDs, in order of arrival, then at most one update (the newest wins). States:
+ *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
+ *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
+ *   DELAYED       waits for its time (backoff, requeueAfter)
+ * Never: two runs of one key at once; an update before a deletion of the same key; an entry that is forgotten
+ * without queue_done().
+ *
+ * Order: round robin between watches that have work and are below their concurrency; within a watch normal
+ * before low priority, FIFO, with ageing: every QUEUE_AGEING-th pick of a watch takes the oldest low one.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ipc/message.h"
+
+#define QUEUE_AGEING 8
+
+struct queue;
+
+enum queue_priority { QUEUE_NORMAL, QUEUE_LOW, QUEUE_PRIORITY_COUNT };
+
+/* Work for a key as it comes in. Strings are copied. */
+struct queue_item {
+        const char *key, *uid;
+        enum change_kind kind;      /* UPDATED or DELETED */
+        enum queue_priority priority;
+        uint64_t fingerprint;       /* of an update */
+        uint64_t sequence;          /* of the announcement: for HANDLED */
+        uint64_t not_before;        /* delay until; 0 = at once */
+        const char *reason;         /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
+};
+
+enum queue_push_result {
+        QUEUE_ADDED,  /* a new entry */
+        QUEUE_MERGED, /* joined what was pending for this key; its credit is free again at once */
+};
+
+/* What the next worker shall do. Strings belong to the entry and live until queue_done() for it. */
+struct queue_run {
+        uint64_t id; /* names this run in queue_done(); grows; also RUN's sequence */
+        unsigned watch;
+        const char *key, *uid;
+        enum change_kind kind;
+        uint64_t fingerprint, sequence;
+        const char *reason;
+        uint64_t waited_usec; /* since it became ready */
+};
+
+struct queue_counts {
+        size_t queued, running, delayed; /* keys */
+};
+
+int queue_new(struct queue **ret);
+void queue_free(struct queue *queue);
+/* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
+int queue_add_watch(struct queue *queue, unsigned concurrency);
+
+/* An update with not_before in the future delays a key that is at rest or delayed (the earliest time wins); an
+ * immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */
+int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now);
+
+/* Moves what is due from delayed to queued, then picks one. false: nothing may run now. */
+bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
+
+/* What a finished run leaves behind. */
+struct queue_outcome {
+        bool handled;          /* success, permanent or stale: this work is done */
+        uint64_t fingerprint;  /* of what was actually read; pending updates with the same one are done too */
+        uint64_t own_fingerprint; /* of our own write; likewise; 0 = none */
+        uint64_t delay_usec;   /* not handled: again after this; handled: with `again` set, as a new run */
+        bool again;            /* handled, but requeueAfter is set: delay_usec from now */
+        const char *reason;    /* static: for the next run ("retry", "requeueAfter") */
+};
+/* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
+ * update with another fingerprint is queued at once, whatever delay_usec says: a change of essence runs at
+ * once. */
+int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
+               bool *ret_at_rest);
+/* Forgets what is pending for a key's UID (unselected); a running run goes on. */
+void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
+
+uint64_t queue_next_time(const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
+struct queue_counts queue_count(const struct queue *queue, unsigned watch);
+struct queue_counts queue_count_all(const struct queue *queue);
+DEFINE_CLEANUP(struct queue *, queue_free);
