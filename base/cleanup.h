@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
-#define _printf_(format, first) __attribute__((format(printf, format, first)))
+#define _printf_(string, first) __attribute__((format(printf, string, first)))
 #define _noreturn_ __attribute__((noreturn))
 #define _unused_ __attribute__((unused))
 #define _fallthrough_ __attribute__((fallthrough))

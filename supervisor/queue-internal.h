@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The containers below the queue (queue-container.c): a hash table of entries, doubly linked lists, a binary
+ * heap by due time. Only queue.c and queue-container.c include this.
+ */
+#include "supervisor/queue.h"
+
+struct work {
+        struct work *next; /* the next deletion of the same key */
+        char *uid;
+        enum change_kind kind;
+        enum queue_priority priority;
+        uint64_t fingerprint, sequence, not_before;
+        const char *reason; /* static */
+};
+
+enum entry_place { PLACE_NONE, PLACE_READY, PLACE_RUNNING, PLACE_DELAYED };
+
+struct entry {
+        struct entry *chain;           /* in its bucket */
+        struct entry *next, *previous; /* in a ready list or the running list */
+        size_t heap_index;             /* in the heap */
+        uint64_t hash;
+        char *key;
+        struct work *deletion; /* pending, oldest first */
+        struct work *update;   /* pending */
+        struct work *current;  /* a worker has it */
+        uint64_t run, due, ready_since;
+        unsigned watch;
+        enum entry_place place;
+        enum queue_priority priority; /* of the ready list in which it stands */
+};
+
+struct entry_list {
+        struct entry *first, *last;
+};
+
+struct entry_heap {
+        struct entry **entry;
+        size_t count, allocated;
+};
+
+struct queue_watch {
+        struct entry_list ready[QUEUE_PRIORITY_COUNT];
+        struct queue_counts counts;
+        unsigned concurrency;
+        unsigned picks;
+};
+
+struct queue {
+        struct queue_watch *watch;
+        size_t watch_count;
+        size_t turn; /* the watch that is asked first, next time */
+        struct entry **bucket;
+        size_t bucket_count, entry_count;
+        struct entry_list running;
+        struct entry_heap heap;
+        uint64_t last_run;
+};
+
+struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key);
+int entry_table_insert(struct queue *queue, struct entry *entry);
+void entry_table_remove(struct queue *queue, struct entry *entry); /* an entry that is not in it is ignored */
+
+void entry_list_append(struct entry_list *list, struct entry *entry);
+void entry_list_remove(struct entry_list *list, struct entry *entry);
+
+/* Room for `count` entries, so that inserting cannot fail. */
+int entry_heap_reserve(struct entry_heap *heap, size_t count);
+void entry_heap_insert(struct entry_heap *heap, struct entry *entry);
+void entry_heap_remove(struct entry_heap *heap, struct entry *entry);
+struct entry *entry_heap_first(const struct entry_heap *heap);

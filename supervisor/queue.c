@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue of the supervisor: see queue.h for what it promises.
+ *
+ * An entry stands in exactly one place: in the running list (a worker has it), in a ready list of its watch,
+ * or in the heap of delayed ones. entry_place() alone decides which, from the work that is pending; every
+ * change takes the entry out first (entry_unplace) and places it again. What must never happen: an entry
+ * without work that is not freed, work that is dropped without being handled or superseded.
+ */
+#include "supervisor/queue.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "supervisor/queue-internal.h"
+
+static bool works_on(const struct work *work, enum change_kind kind, const char *uid)
+{
+        return work && work->kind == kind && strcmp(work->uid, uid) == 0;
+}
+
+static void work_free(struct work *work)
+{
+        if (!work)
+                return;
+        free(work->uid);
+        free(work);
+}
+DEFINE_CLEANUP(struct work *, work_free);
+
+static struct work *work_new(const struct queue_item *item)
+{
+        struct work *work = calloc(1, sizeof(*work));
+
+        if (!work)
+                return NULL;
+        *work = (struct work){
+                .kind = item->kind,
+                .priority = item->priority,
+                .fingerprint = item->fingerprint,
+                .sequence = item->sequence,
+                .not_before = item->not_before,
+                .reason = item->reason ? item->reason : "",
+                .uid = strdup(item->uid),
+        };
+        if (!work->uid) {
+                free(work);
+                return NULL;
+        }
+        return work;
+}
+
+static struct work *entry_head(const struct entry *entry)
+{
+        return entry->deletion ? entry->deletion : entry->update;
+}
+
+static struct work **deletion_slot(struct entry *entry, const char *uid)
+{
+        struct work **slot = &entry->deletion;
+
+        while (*slot && strcmp((*slot)->uid, uid) != 0)
+                slot = &(*slot)->next;
+        return slot;
+}
+
+static void entry_free(struct entry *entry)
+{
+        while (entry->deletion) {
+                struct work *work = entry->deletion;
+
+                entry->deletion = work->next;
+                work_free(work);
+        }
+        work_free(entry->update);
+        work_free(entry->current);
+        free(entry->key);
+        free(entry);
+}
+
+int queue_new(struct queue **ret)
+{
+        struct queue *queue = calloc(1, sizeof(*queue));
+
+        if (!queue)
+                return -ENOMEM;
+        *ret = queue;
+        return 0;
+}
+
+void queue_free(struct queue *queue)
+{
+        if (!queue)
+                return;
+        for (size_t i = 0; i < queue->bucket_count; i++) {
+                struct entry *entry = queue->bucket[i];
+
+                while (entry) {
+                        struct entry *next = entry->chain;
+
+                        entry_free(entry);
+                        entry = next;
+                }
+        }
+        free(queue->bucket);
+        free(queue->heap.entry);
+        free(queue->watch);
+        free(queue);
+}
+
+int queue_add_watch(struct queue *queue, unsigned concurrency)
+{
+        struct queue_watch *watch = reallocarray(queue->watch, queue->watch_count + 1, sizeof(*watch));
+
+        if (!watch)
+                return -ENOMEM;
+        queue->watch = watch;
+        queue->watch[queue->watch_count] = (struct queue_watch){.concurrency = concurrency};
+        return (int) queue->watch_count++;
+}
+
+/* ---- places */
+
+static void entry_unplace(struct queue *queue, struct entry *entry)
+{
+        struct queue_watch *watch = &queue->watch[entry->watch];
+
+        switch (entry->place) {
+        case PLACE_NONE:
+                return;
+        case PLACE_READY:
+                entry_list_remove(&watch->ready[entry->priority], entry);
+                watch->counts.queued--;
+                break;
+        case PLACE_RUNNING:
+                entry_list_remove(&queue->running, entry);
+                watch->counts.running--;
+                break;
+        case PLACE_DELAYED:
+                entry_heap_remove(&queue->heap, entry);
+                watch->counts.delayed--;
+                break;
+        }
+        entry->place = PLACE_NONE;
+}
+
+static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        struct queue_watch *watch = &queue->watch[entry->watch];
+        const struct work *head = entry_head(entry);
+
+        if (entry->current) {
+                entry->place = PLACE_RUNNING;
+                entry_list_append(&queue->running, entry);
+                watch->counts.running++;
+        } else if (head->not_before > now) {
+                entry->place = PLACE_DELAYED;
+                entry->due = head->not_before;
+                entry_heap_insert(&queue->heap, entry);
+                watch->counts.delayed++;
+        } else {
+                entry->place = PLACE_READY;
+                entry->priority = head->priority;
+                entry->ready_since = now;
+                entry_list_append(&watch->ready[entry->priority], entry);
+                watch->counts.queued++;
+        }
+}
+
+/* Places an entry that still has work; frees one that has none. Returns whether it is at rest now. */
+static bool entry_settle(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        if (entry->current || entry_head(entry)) {
+                entry_place(queue, entry, now);
+                return false;
+        }
+        entry_table_remove(queue, entry);
+        entry_free(entry);
+        return true;
+}
+
+/* An entry that stays where it is keeps its turn in the line: it moves only when its new head says so. */
+static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        const struct work *head = entry_head(entry);
+
+        if (entry->place == PLACE_RUNNING)
+                return;
+        if (entry->place == PLACE_READY && head->not_before <= now && head->priority == entry->priority)
+                return;
+        if (entry->place == PLACE_DELAYED && head->not_before == entry->due)
+                return;
+        entry_unplace(queue, entry);
+        entry_place(queue, entry, now);
+}
+
+/* ---- push */
+
+static int push_deletion(struct entry *entry, const struct queue_item *item)
+{
+        struct work **slot = deletion_slot(entry, item->uid);
+
+        /* What is deleted needs no update any more; an update of another UID is of the next object. */
+        if (entry->update && strcmp(entry->update->uid, item->uid) == 0) {
+                work_free(entry->update);
+                entry->update = NULL;
+        }
+        if (works_on(entry->current, CHANGE_DELETED, item->uid))
+                return 0;
+        if (*slot) {
+                (*slot)->sequence = item->sequence;
+                if (item->not_before < (*slot)->not_before)
+                        (*slot)->not_before = item->not_before;
+                return 0;
+        }
+        *slot = work_new(item);
+        return *slot ? 0 : -ENOMEM;
+}
+
+static int push_update(struct entry *entry, const struct queue_item *item)
+{
+        _cleanup_(work_free_pointer) struct work *work = NULL;
+        struct work *old = entry->update;
+
+        work = work_new(item);
+        if (!work)
+                return -ENOMEM;
+        if (old) {
+                if (old->priority < work->priority)
+                        work->priority = old->priority;
+                if (old->not_before < work->not_before) {
+                        work->not_before = old->not_before;
+                        work->reason = old->reason;
+                }
+                work_free(old);
+        }
+        entry->update = TAKE_PTR(work);
+        return 0;
+}
+
+static int push_work(struct entry *entry, const struct queue_item *item)
+{
+        return item->kind == CHANGE_DELETED ? push_deletion(entry, item) : push_update(entry, item);
+}
+
+int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now)
+{
+        struct entry *entry = entry_table_find(queue, watch, item->key);
+        int r;
+
+        if (entry) {
+                r = push_work(entry, item);
+                if (r < 0)
+                        return r;
+                entry_review(queue, entry, now);
+                return QUEUE_MERGED;
+        }
+
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+                return -ENOMEM;
+        entry->watch = watch;
+        entry->key = strdup(item->key);
+        if (!entry->key || push_work(entry, item) < 0 || entry_table_insert(queue, entry) < 0 ||
+            entry_heap_reserve(&queue->heap, queue->entry_count) < 0) {
+                entry_table_remove(queue, entry);
+                entry_free(entry);
+                return -ENOMEM;
+        }
+        entry_place(queue, entry, now);
+        return QUEUE_ADDED;
+}
+
+/* ---- next */
+
+static void release_due(struct queue *queue, uint64_t now)
+{
+        struct entry *entry;
+
+        while ((entry = entry_heap_first(&queue->heap)) && entry->due <= now) {
+                entry_unplace(queue, entry);
+                entry_place(queue, entry, now);
+        }
+}
+
+static bool watch_may_run(const struct queue_watch *watch)
+{
+        return watch->counts.queued > 0 &&
+               (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
+}
+
+static struct entry *watch_pick(struct queue_watch *watch)
+{
+        struct entry *normal = watch->ready[QUEUE_NORMAL].first, *low = watch->ready[QUEUE_LOW].first;
+
+        watch->picks++;
+        if (!normal || (low && watch->picks % QUEUE_AGEING == 0))
+                return low;
+        return normal;
+}
+
+static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
+{
+        struct work *work = entry_head(entry);
+        uint64_t ready_since = entry->ready_since;
+
+        entry_unplace(queue, entry);
+        if (work == entry->deletion)
+                entry->deletion = work->next;
+        else
+                entry->update = NULL;
+        work->next = NULL;
+        entry->current = work;
+        entry->run = ++queue->last_run;
+        entry_place(queue, entry, now);
+
+        *ret = (struct queue_run){
+                .id = entry->run,
+                .watch = entry->watch,
+                .key = entry->key,
+                .uid = work->uid,
+                .kind = work->kind,
+                .fingerprint = work->fingerprint,
+                .sequence = work->sequence,
+                .reason = work->reason,
+                .waited_usec = now - ready_since,
+        };
+}
+
+bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
+{
+        release_due(queue, now);
+        for (size_t i = 0; i < queue->watch_count; i++) {
+                size_t turn = (queue->turn + i) % queue->watch_count;
+
+                if (!watch_may_run(&queue->watch[turn]))
+                        continue;
+                entry_start(queue, watch_pick(&queue->watch[turn]), now, ret);
+                queue->turn = (turn + 1) % queue->watch_count;
+                return true;
+        }
+        return false;
+}
+
+/* ---- done */
+
+static struct entry *find_run(const struct queue *queue, uint64_t run)
+{
+        struct entry *entry = queue->running.first;
+
+        while (entry && entry->run != run)
+                entry = entry->next;
+        return entry;
+}
+
+static bool was_read(const struct work *pending, const struct work *current, const struct queue_outcome *outcome)
+{
+        return pending && strcmp(pending->uid, current->uid) == 0 && pending->fingerprint != 0 &&
+               (pending->fingerprint == outcome->fingerprint ||
+                pending->fingerprint == outcome->own_fingerprint);
+}
+
+/* The work comes back: a deletion to the front of its line; an update, unless something newer is pending. */
+static void work_return(struct entry *entry, struct work *work)
+{
+        if (work->kind == CHANGE_DELETED) {
+                work->next = entry->deletion;
+                entry->deletion = work;
+        } else if (entry->update || *deletion_slot(entry, work->uid)) {
+                work_free(work);
+        } else {
+                entry->update = work;
+        }
+}
+
+int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
+               bool *ret_at_rest)
+{
+        struct entry *entry = find_run(queue, run);
+        struct work *work;
+        bool at_rest;
+
+        if (!entry)
+                return -ENOENT;
+        entry_unplace(queue, entry);
+        work = TAKE_PTR(entry->current);
+
+        if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome)) {
+                work_free(entry->update);
+                entry->update = NULL;
+        }
+        if (!outcome->handled || outcome->again) {
+                work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
+                work->reason = outcome->reason ? outcome->reason : "";
+                if (outcome->fingerprint != 0)
+                        work->fingerprint = outcome->fingerprint;
+                work_return(entry, work);
+        } else {
+                work_free(work);
+        }
+
+        at_rest = entry_settle(queue, entry, now);
+        if (ret_at_rest)
+                *ret_at_rest = at_rest;
+        return 0;
+}
+
+void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+        struct work **slot, *work;
+
+        if (!entry)
+                return;
+        if (works_on(entry->update, CHANGE_UPDATED, uid)) {
+                work_free(entry->update);
+                entry->update = NULL;
+        }
+        slot = deletion_slot(entry, uid);
+        work = *slot;
+        if (work) {
+                *slot = work->next;
+                work_free(work);
+        }
+        if (entry->place == PLACE_RUNNING)
+                return;
+        entry_unplace(queue, entry);
+        entry_settle(queue, entry, 0);
+}
+
+/* ---- questions */
+
+uint64_t queue_next_time(const struct queue *queue)
+{
+        const struct entry *entry = entry_heap_first(&queue->heap);
+
+        return entry ? entry->due : USEC_INFINITY;
+}
+
+struct queue_counts queue_count(const struct queue *queue, unsigned watch)
+{
+        return queue->watch[watch].counts;
+}
+
+struct queue_counts queue_count_all(const struct queue *queue)
+{
+        struct queue_counts sum = {0};
+
+        for (size_t i = 0; i < queue->watch_count; i++) {
+                sum.queued += queue->watch[i].counts.queued;
+                sum.running += queue->watch[i].counts.running;
+                sum.delayed += queue->watch[i].counts.delayed;
+        }
+        return sum;
+}
