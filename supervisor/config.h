@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The operator's configuration: /etc/reconciled/reconciled.yaml and conf.d/*.yaml beside it, or the file that
+ * The operator's configuration: /etc/reconciled/reconciled.yaml and conf.d/*.yaml beside it, or the file
+ * that
  * --config names. Read whole, checked whole: config_load() collects every problem with file, line and key
  * before it gives up, and changes nothing outside `ret`.
  *
@@ -26,11 +27,11 @@ struct config_watch {
         enum trigger trigger;
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;
-        uint64_t resync_usec;                  /* default 10h; 0 = never */
-        uint64_t retry_first_usec, retry_max_usec; /* default 1s, 10m */
-        uint64_t deadline_usec;                /* default 5m */
+        uint64_t resync_usec;                              /* default 10h; 0 = never */
+        uint64_t retry_first_usec, retry_max_usec;         /* default 1s, 10m */
+        uint64_t deadline_usec;                            /* default 5m */
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
-        unsigned line; /* where it stands, for later errors */
+        unsigned line;                                     /* where it stands, for later errors */
         char *file;
 };
 
@@ -41,18 +42,18 @@ struct config {
         unsigned workers;    /* default 4, 1..64 */
         uint64_t heartbeat_interval_usec; /* default 2s */
         uint64_t heartbeat_deadline_usec; /* default 20s */
-        uint64_t stop_grace_usec;         /* default 30s: how long running handlers may go on after SIGTERM */
-        unsigned page_limit;              /* of LIST; default 500 */
+        uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
+        unsigned page_limit;      /* of LIST; default 500 */
         struct config_watch *watch;
         size_t watch_count;
 };
 
 struct config_problem {
-        char *file; /* as opened */
+        char *file;    /* as opened */
         unsigned line; /* from 1; 0 = the file as a whole */
-        char *key;  /* "watches[0].handler.timeout"; "" = the document */
-        char *text; /* what is wrong and what would be right */
-        bool warning; /* does not prevent the start */
+        char *key;     /* "watches[0].handler.timeout"; "" = the document */
+        char *text;    /* what is wrong and what would be right */
+        bool warning;  /* does not prevent the start */
 };
 
 struct config_problems {
@@ -60,8 +61,8 @@ struct config_problems {
         size_t count;
 };
 
-/* path: a file, or NULL for the default place with its conf.d. Returns 0 (ret filled; problems holds warnings
- * only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
+/* path: a file, or NULL for the default place with its conf.d. Returns 0 (ret filled; problems holds
+ * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
 void config_free(struct config *config);
 void config_problems_done(struct config_problems *problems);

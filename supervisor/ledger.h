@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The ledger: what we owe, durable. SQLite (WAL, synchronous NORMAL, no automatic checkpoints), written by the
- * supervisor alone, in transactions that end once a turn of its loop (ledger_commit). Commits write but never
- * fsync; checkpoints, which do, run beside the loop on a connection of their own (ledger-checkpoint.c).
+ * The ledger: what we owe, durable. SQLite (WAL, synchronous NORMAL, no automatic checkpoints), written by
+ * the supervisor alone, in transactions that end once a turn of its loop (ledger_commit). Commits write but
+ * never fsync; checkpoints, which do, run beside the loop on a connection of their own
+ * (ledger-checkpoint.c).
  *
  * One row per (watch, key, uid) that was ever handed to a handler and whose deletion is not handled.
- * user_version holds the schema; older ones are migrated, newer ones refused (-EPROTONOSUPPORT). A corrupt file is set
- * aside as ledger.sqlite.corrupt-<time> and a new one begun: *ret_set_aside names it, and the caller says so loudly.
- * Errors of writing are -EIO or -ENOSPC: the supervisor ends with 74.
+ * user_version holds the schema; older ones are migrated, newer ones refused (-EPROTONOSUPPORT). A corrupt
+ * file is set aside as ledger.sqlite.corrupt-<time> and a new one begun: *ret_set_aside names it, and the
+ * caller says so loudly. Errors of writing are -EIO or -ENOSPC: the supervisor ends with 74.
  */
 #include "base/error.h"
 #include "ipc/message.h"
@@ -19,22 +20,26 @@ struct ledger;
 
 struct ledger_row {
         char *key, *uid;
-        uint64_t fingerprint;    /* last handled; 0 = none yet */
-        uint64_t attempts;       /* failures since the last success */
-        uint64_t next_realtime;  /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */
-        char *next_reason;       /* "retry", "requeueAfter", "resync"; "" */
-        char *last_error;        /* ""; at most 2 KiB is kept */
-        char *first_error;       /* of this row of failures: the root cause */
+        uint64_t fingerprint;        /* last handled; 0 = none yet */
+        uint64_t failed_fingerprint; /* of the last failed attempt: the same again is no change; 0 = none */
+        uint64_t attempts;           /* failures since the last success */
+        uint64_t next_realtime;    /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */
+        char *next_reason;         /* "retry", "requeueAfter", "resync"; "" */
+        char *last_error;          /* ""; at most 2 KiB is kept */
+        char *first_error;         /* of this row of failures: the root cause */
         uint64_t handled_realtime; /* last success; 0 */
-        bool permanent;          /* failed for good with this fingerprint: waits for a change */
-        bool deleting;           /* its deletion is announced and not handled yet */
+        bool permanent;            /* failed for good with this fingerprint: waits for a change */
+        bool deleting;             /* its deletion is announced and not handled yet */
 };
 
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);
+/* Errors: -EPROTONOSUPPORT (newer schema), -EIO, -ENOSPC, -EROFS, -EBUSY, -ENOMEM. *ret_set_aside: owned by
+ * the caller; NULL when nothing was set aside. */
 void ledger_free(struct ledger *ledger); /* commits, checkpoints, closes */
 
 /* 0, -ENOENT. The row's strings are owned by the caller (ledger_row_done). */
-int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid, struct ledger_row *ret);
+int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+               struct ledger_row *ret);
 /* Inserts or replaces the row. */
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row);
 /* Makes sure that a row exists, before the first RUN: an existing one is left as it is. */
@@ -50,8 +55,10 @@ typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, v
 /* Rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. Returns how many. */
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata);
-/* Rows that are due at `now` (CLOCK_REALTIME), earliest first, at most `limit`. The visitor must move or clear next_realtime. */
-int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit, void *userdata);
+/* Rows that are due at `now` (CLOCK_REALTIME), earliest first, at most `limit`. The visitor must move or
+ * clear next_realtime. */
+int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit,
+                     void *userdata);
 int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime); /* 0 = none */
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 

@@ -85,7 +85,7 @@ void entry_table_remove(struct queue *queue, struct entry *entry)
         *place = entry->chain;
         queue->entry_count--;
         if (queue->bucket_count > BUCKETS_FIRST && queue->entry_count < queue->bucket_count / 8)
-                (void) table_resize(queue, queue->bucket_count / 2); /* a larger table is no harm */
+                (void)table_resize(queue, queue->bucket_count / 2); /* a larger table is no harm */
 }
 
 void entry_list_append(struct entry_list *list, struct entry *entry)

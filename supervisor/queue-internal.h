@@ -61,7 +61,8 @@ struct queue {
 
 struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key);
 int entry_table_insert(struct queue *queue, struct entry *entry);
-void entry_table_remove(struct queue *queue, struct entry *entry); /* an entry that is not in it is ignored */
+void entry_table_remove(struct queue *queue,
+                        struct entry *entry); /* an entry that is not in it is ignored */
 
 void entry_list_append(struct entry_list *list, struct entry *entry);
 void entry_list_remove(struct entry_list *list, struct entry *entry);

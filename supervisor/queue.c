@@ -36,13 +36,13 @@ static struct work *work_new(const struct queue_item *item)
         if (!work)
                 return NULL;
         *work = (struct work){
-                .kind = item->kind,
-                .priority = item->priority,
-                .fingerprint = item->fingerprint,
-                .sequence = item->sequence,
-                .not_before = item->not_before,
-                .reason = item->reason ? item->reason : "",
-                .uid = strdup(item->uid),
+            .kind = item->kind,
+            .priority = item->priority,
+            .fingerprint = item->fingerprint,
+            .sequence = item->sequence,
+            .not_before = item->not_before,
+            .reason = item->reason ? item->reason : "",
+            .uid = strdup(item->uid),
         };
         if (!work->uid) {
                 free(work);
@@ -117,7 +117,7 @@ int queue_add_watch(struct queue *queue, unsigned concurrency)
                 return -ENOMEM;
         queue->watch = watch;
         queue->watch[queue->watch_count] = (struct queue_watch){.concurrency = concurrency};
-        return (int) queue->watch_count++;
+        return (int)queue->watch_count++;
 }
 
 /* ---- places */
@@ -316,15 +316,15 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         entry_place(queue, entry, now);
 
         *ret = (struct queue_run){
-                .id = entry->run,
-                .watch = entry->watch,
-                .key = entry->key,
-                .uid = work->uid,
-                .kind = work->kind,
-                .fingerprint = work->fingerprint,
-                .sequence = work->sequence,
-                .reason = work->reason,
-                .waited_usec = now - ready_since,
+            .id = entry->run,
+            .watch = entry->watch,
+            .key = entry->key,
+            .uid = work->uid,
+            .kind = work->kind,
+            .fingerprint = work->fingerprint,
+            .sequence = work->sequence,
+            .reason = work->reason,
+            .waited_usec = now - ready_since,
         };
 }
 
@@ -354,7 +354,8 @@ static struct entry *find_run(const struct queue *queue, uint64_t run)
         return entry;
 }
 
-static bool was_read(const struct work *pending, const struct work *current, const struct queue_outcome *outcome)
+static bool was_read(const struct work *pending, const struct work *current,
+                     const struct queue_outcome *outcome)
 {
         return pending && strcmp(pending->uid, current->uid) == 0 && pending->fingerprint != 0 &&
                (pending->fingerprint == outcome->fingerprint ||

@@ -9,8 +9,8 @@
  *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
  *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
  *   DELAYED       waits for its time (backoff, requeueAfter)
- * Never: two runs of one key at once; an update before a deletion of the same key; an entry that is forgotten
- * without queue_done().
+ * Never: two runs of one key at once; an update before a deletion of the same key; an entry that is
+ * forgotten without queue_done().
  *
  * Order: round robin between watches that have work and are below their concurrency; within a watch normal
  * before low priority, FIFO, with ageing: every QUEUE_AGEING-th pick of a watch takes the oldest low one.
@@ -30,12 +30,13 @@ enum queue_priority { QUEUE_NORMAL, QUEUE_LOW, QUEUE_PRIORITY_COUNT };
 /* Work for a key as it comes in. Strings are copied. */
 struct queue_item {
         const char *key, *uid;
-        enum change_kind kind;      /* UPDATED or DELETED */
+        enum change_kind kind; /* UPDATED or DELETED */
         enum queue_priority priority;
-        uint64_t fingerprint;       /* of an update */
-        uint64_t sequence;          /* of the announcement: for HANDLED */
-        uint64_t not_before;        /* delay until; 0 = at once */
-        const char *reason;         /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
+        uint64_t fingerprint; /* of an update */
+        uint64_t sequence;    /* of the announcement: for HANDLED */
+        uint64_t not_before;  /* delay until; 0 = at once */
+        const char
+            *reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
 };
 
 enum queue_push_result {
@@ -63,8 +64,8 @@ void queue_free(struct queue *queue);
 /* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
 int queue_add_watch(struct queue *queue, unsigned concurrency);
 
-/* An update with not_before in the future delays a key that is at rest or delayed (the earliest time wins); an
- * immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */
+/* An update with not_before in the future delays a key that is at rest or delayed (the earliest time wins);
+ * an immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */
 int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now);
 
 /* Moves what is due from delayed to queued, then picks one. false: nothing may run now. */
@@ -72,12 +73,12 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
 
 /* What a finished run leaves behind. */
 struct queue_outcome {
-        bool handled;          /* success, permanent or stale: this work is done */
-        uint64_t fingerprint;  /* of what was actually read; pending updates with the same one are done too */
+        bool handled;         /* success, permanent or stale: this work is done */
+        uint64_t fingerprint; /* of what was actually read; pending updates with the same one are done too */
         uint64_t own_fingerprint; /* of our own write; likewise; 0 = none */
-        uint64_t delay_usec;   /* not handled: again after this; handled: with `again` set, as a new run */
-        bool again;            /* handled, but requeueAfter is set: delay_usec from now */
-        const char *reason;    /* static: for the next run ("retry", "requeueAfter") */
+        uint64_t delay_usec; /* not handled: again after this; handled: with `again` set, as a new run */
+        bool again;          /* handled, but requeueAfter is set: delay_usec from now */
+        const char *reason;  /* static: for the next run ("retry", "requeueAfter") */
 };
 /* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
  * update with another fingerprint is queued at once, whatever delay_usec says: a change of essence runs at
@@ -87,7 +88,8 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
 
-uint64_t queue_next_time(const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
+uint64_t queue_next_time(
+    const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);
 DEFINE_CLEANUP(struct queue *, queue_free);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of the ledger share: the connection, its prepared statements, the checkpointer. */
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "supervisor/ledger.h"
+
+enum ledger_statement {
+        STATEMENT_BEGIN,
+        STATEMENT_COMMIT,
+        STATEMENT_ROLLBACK,
+        STATEMENT_GET,
+        STATEMENT_PUT,
+        STATEMENT_OWE,
+        STATEMENT_REMOVE,
+        STATEMENT_PAGE,
+        STATEMENT_DUE,
+        STATEMENT_NEXT_DUE,
+        STATEMENT_COUNT_ROWS,
+        STATEMENT_SCOPE_GET,
+        STATEMENT_SCOPE_SET,
+        STATEMENT_TOTAL
+};
+
+struct checkpointer;
+
+struct ledger {
+        sqlite3 *database;
+        sqlite3_stmt *statement[STATEMENT_TOTAL];
+        struct checkpointer *checkpointer;
+        uint64_t checkpoint_boottime; /* of the last one that was started */
+        int wal_pages;                /* in the WAL after the last commit */
+        bool in_transaction;
+};
+
+/* A negative errno for a result code of SQLite; 0 for OK, ROW and DONE. */
+int ledger_errno(sqlite3 *database, int code);
+
+/* Opens the database file, checks and migrates its schema, prepares nothing. -EBADMSG: the file is corrupt.
+ */
+int ledger_database_open(const char *path, sqlite3 **ret, struct error *error);
+
+int checkpointer_new(const char *path, struct checkpointer **ret);
+void checkpointer_start(struct checkpointer *checkpointer); /* one checkpoint; ignored while one runs */
+void checkpointer_free(struct checkpointer *checkpointer);  /* waits for the one that runs */

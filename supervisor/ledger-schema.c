@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening the ledger's database: settings, schema, migrations. Each entry of `migration` leads from the
+ * schema of its index to the next one; what was released is never changed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "supervisor/ledger-internal.h"
+
+static const char *const migration[LEDGER_SCHEMA] = {
+    "CREATE TABLE ledger ("
+    "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"
+    "  fingerprint INTEGER NOT NULL DEFAULT 0, failed_fingerprint INTEGER NOT NULL DEFAULT 0,"
+    "  attempts INTEGER NOT NULL DEFAULT 0,"
+    "  next_realtime INTEGER NOT NULL DEFAULT 0, next_reason TEXT NOT NULL DEFAULT '',"
+    "  last_error TEXT NOT NULL DEFAULT '', first_error TEXT NOT NULL DEFAULT '',"
+    "  handled_realtime INTEGER NOT NULL DEFAULT 0,"
+    "  permanent INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,"
+    "  PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
+    "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"
+    "CREATE TABLE scope ("
+    "  watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL) WITHOUT ROWID;"
+    "PRAGMA user_version = 1;",
+};
+
+int ledger_errno(sqlite3 *database, int code)
+{
+        switch (code & 0xff) {
+        case SQLITE_OK:
+        case SQLITE_ROW:
+        case SQLITE_DONE:
+                return 0;
+        case SQLITE_FULL:
+                return -ENOSPC;
+        case SQLITE_NOMEM:
+                return -ENOMEM;
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+                return -EBUSY;
+        case SQLITE_READONLY:
+                return -EROFS;
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+                return -EBADMSG;
+        case SQLITE_IOERR:
+                return database && sqlite3_system_errno(database) == ENOSPC ? -ENOSPC : -EIO;
+        default:
+                return -EIO;
+        }
+}
+
+static int execute(sqlite3 *database, const char *sql)
+{
+        return ledger_errno(database, sqlite3_exec(database, sql, NULL, NULL, NULL));
+}
+
+static int schema_version(sqlite3 *database, int *ret)
+{
+        sqlite3_stmt *statement = NULL;
+        int r;
+
+        r = ledger_errno(database,
+                         sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, NULL));
+        if (r < 0)
+                return r;
+        r = sqlite3_step(statement);
+        if (r == SQLITE_ROW)
+                *ret = sqlite3_column_int(statement, 0);
+        sqlite3_finalize(statement);
+        return r == SQLITE_ROW ? 0 : ledger_errno(database, r == SQLITE_DONE ? SQLITE_CORRUPT : r);
+}
+
+static int migrate(sqlite3 *database, struct error *error)
+{
+        int version, r;
+
+        r = schema_version(database, &version);
+        if (r < 0)
+                return r;
+        if (version > LEDGER_SCHEMA)
+                return error_set(
+                    error, -EPROTONOSUPPORT,
+                    "its schema is version %d, this program knows up to %d: it was written by a "
+                    "newer release; install that one again",
+                    version, LEDGER_SCHEMA);
+        for (; version < LEDGER_SCHEMA; version++) {
+                r = execute(database, "BEGIN IMMEDIATE");
+                if (r >= 0)
+                        r = execute(database, migration[version]);
+                if (r >= 0)
+                        r = execute(database, "COMMIT");
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* SQLite would create the file with the umask's mode; it may hold names and error texts, so: 0600. */
+static int create_file(const char *path)
+{
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0)
+                return -errno;
+        close(fd);
+        return 0;
+}
+
+static int configure(sqlite3 *database)
+{
+        /* Somebody who inspects the ledger with a tool may hold it for a moment. */
+        sqlite3_busy_timeout(database, 1000);
+        return execute(database, "PRAGMA journal_mode = WAL;"
+                                 "PRAGMA synchronous = NORMAL;"
+                                 "PRAGMA wal_autocheckpoint = 0;"
+                                 "PRAGMA cell_size_check = ON;"
+                                 "PRAGMA cache_size = -2048;"
+                                 "PRAGMA temp_store = MEMORY;"
+                                 "PRAGMA journal_size_limit = 16777216;"
+                                 "PRAGMA trusted_schema = OFF");
+}
+
+int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
+{
+        sqlite3 *database = NULL;
+        int r;
+
+        r = create_file(path);
+        if (r < 0)
+                return error_set(error, r, "%s", strerror(-r));
+        r = ledger_errno(NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL));
+        if (r >= 0)
+                r = configure(database);
+        if (r >= 0)
+                r = migrate(database, error);
+        if (r < 0) {
+                error_set(error, r, "%s", database ? sqlite3_errmsg(database) : strerror(-r));
+                sqlite3_close(database);
+                return r;
+        }
+        *ret = database;
+        return 0;
+}

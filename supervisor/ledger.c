@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger's rows: see ledger.h. Every write opens the turn's transaction when it is the first; nothing is
+ * durable before ledger_commit(), and the supervisor sends no RUN before that.
+ */
+#include "supervisor/ledger.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "supervisor/ledger-internal.h"
+
+#define ERROR_TEXT_MAX   2048
+#define CHECKPOINT_PAGES 1024 /* 4 MiB */
+#define CHECKPOINT_USEC  (60 * USEC_PER_SEC)
+
+#define ROW_COLUMNS                                                                                         \
+        "watch, key, uid, fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "          \
+        "last_error, "                                                                                      \
+        "first_error, handled_realtime, permanent, deleting"
+
+static const char *const sql[STATEMENT_TOTAL] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_ROLLBACK] = "ROLLBACK",
+    [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+    [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
+                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
+    [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+    [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
+                       " ORDER BY key, uid LIMIT ?4",
+    [STATEMENT_DUE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE next_realtime > 0 AND next_realtime <= ?1"
+                      " ORDER BY next_realtime LIMIT ?2",
+    [STATEMENT_NEXT_DUE] = "SELECT min(next_realtime) FROM ledger WHERE next_realtime > 0",
+    [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
+    [STATEMENT_SCOPE_GET] = "SELECT scope, cluster FROM scope WHERE watch = ?1",
+    [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster) VALUES (?1, ?2, ?3)",
+};
+
+/* ---- opening */
+
+static int prepare_all(struct ledger *ledger)
+{
+        for (size_t i = 0; i < STATEMENT_TOTAL; i++) {
+                int r = ledger_errno(ledger->database, sqlite3_prepare_v3(ledger->database, sql[i], -1,
+                                                                          SQLITE_PREPARE_PERSISTENT,
+                                                                          &ledger->statement[i], NULL));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int count_wal_pages(void *userdata, sqlite3 *database _unused_, const char *name _unused_, int pages)
+{
+        struct ledger *ledger = userdata;
+
+        ledger->wal_pages = pages;
+        return SQLITE_OK;
+}
+
+static void ledger_close(struct ledger *ledger)
+{
+        for (size_t i = 0; i < STATEMENT_TOTAL; i++)
+                sqlite3_finalize(ledger->statement[i]);
+        checkpointer_free(ledger->checkpointer);
+        sqlite3_close(ledger->database);
+        free(ledger);
+}
+
+static int ledger_try_open(const char *path, struct ledger **ret, struct error *error)
+{
+        struct ledger *ledger = calloc(1, sizeof(*ledger));
+        int r;
+
+        if (!ledger)
+                return error_set(error, -ENOMEM, "no memory");
+        r = ledger_database_open(path, &ledger->database, error);
+        if (r >= 0)
+                r = prepare_all(ledger);
+        if (r >= 0)
+                r = checkpointer_new(path, &ledger->checkpointer);
+        if (r < 0) {
+                error_set(error, r, "%s",
+                          ledger->database ? sqlite3_errmsg(ledger->database) : strerror(-r));
+                ledger_close(ledger);
+                return r;
+        }
+        sqlite3_wal_hook(ledger->database, count_wal_pages, ledger);
+        ledger->checkpoint_boottime = clock_boottime_usec();
+        *ret = ledger;
+        return 0;
+}
+
+/* The write-ahead log belongs to the file: it goes with it, or it would be applied to the new one. */
+static int set_aside(const char *path, char **ret)
+{
+        static const char *const suffix[] = {"", "-wal", "-shm"};
+        _cleanup_free_ char *aside = NULL;
+
+        if (asprintf(&aside, "%s.corrupt-%llu", path,
+                     (unsigned long long)(clock_realtime_usec() / USEC_PER_SEC)) < 0) {
+                aside = NULL;
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < ELEMENTS(suffix); i++) {
+                _cleanup_free_ char *from = NULL, *to = NULL;
+
+                if (asprintf(&from, "%s%s", path, suffix[i]) < 0 ||
+                    asprintf(&to, "%s%s", aside, suffix[i]) < 0)
+                        return -ENOMEM;
+                if (rename(from, to) < 0 && errno != ENOENT)
+                        return -errno;
+        }
+        *ret = TAKE_PTR(aside);
+        return 0;
+}
+
+int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error)
+{
+        _cleanup_free_ char *aside = NULL;
+        int r;
+
+        r = ledger_try_open(path, ret, error);
+        if (r == -EBADMSG) {
+                r = set_aside(path, &aside);
+                if (r < 0)
+                        return error_set(error, r, "%s", strerror(-r));
+                error_done(error);
+                r = ledger_try_open(path, ret, error);
+        }
+        if (r < 0)
+                return r;
+        *ret_set_aside = TAKE_PTR(aside);
+        return 0;
+}
+
+void ledger_free(struct ledger *ledger)
+{
+        if (!ledger)
+                return;
+        (void)ledger_commit(
+            ledger); /* the supervisor has committed before, and has said so if that failed */
+        ledger_close(ledger);
+}
+
+/* ---- statements */
+
+static int run_once(struct ledger *ledger, enum ledger_statement which)
+{
+        sqlite3_stmt *statement = ledger->statement[which];
+        int code = sqlite3_step(statement), r = ledger_errno(ledger->database, code);
+
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return r;
+}
+
+static int begin(struct ledger *ledger)
+{
+        int r;
+
+        if (ledger->in_transaction)
+                return 0;
+        r = run_once(ledger, STATEMENT_BEGIN);
+        if (r >= 0)
+                ledger->in_transaction = true;
+        return r;
+}
+
+static sqlite3_stmt *bind_identity(struct ledger *ledger, enum ledger_statement which, const char *watch,
+                                   const char *key, const char *uid)
+{
+        sqlite3_stmt *statement = ledger->statement[which];
+
+        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 3, uid, -1, SQLITE_STATIC);
+        return statement;
+}
+
+static const char *column_text(sqlite3_stmt *statement, int column)
+{
+        const unsigned char *text = sqlite3_column_text(statement, column);
+
+        return text ? (const char *)text : "";
+}
+
+/* The strings are borrowed from the statement until its next step. */
+static struct ledger_row borrow_row(sqlite3_stmt *statement)
+{
+        return (struct ledger_row){
+            .key = (char *)column_text(statement, 1),
+            .uid = (char *)column_text(statement, 2),
+            .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
+            .failed_fingerprint = (uint64_t)sqlite3_column_int64(statement, 4),
+            .attempts = (uint64_t)sqlite3_column_int64(statement, 5),
+            .next_realtime = (uint64_t)sqlite3_column_int64(statement, 6),
+            .next_reason = (char *)column_text(statement, 7),
+            .last_error = (char *)column_text(statement, 8),
+            .first_error = (char *)column_text(statement, 9),
+            .handled_realtime = (uint64_t)sqlite3_column_int64(statement, 10),
+            .permanent = sqlite3_column_int(statement, 11) != 0,
+            .deleting = sqlite3_column_int(statement, 12) != 0,
+        };
+}
+
+static int copy_row(const struct ledger_row *from, struct ledger_row *ret)
+{
+        struct ledger_row row = *from;
+
+        row.key = strdup(from->key);
+        row.uid = strdup(from->uid);
+        row.next_reason = strdup(from->next_reason);
+        row.last_error = strdup(from->last_error);
+        row.first_error = strdup(from->first_error);
+        if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error) {
+                ledger_row_done(&row);
+                return -ENOMEM;
+        }
+        *ret = row;
+        return 0;
+}
+
+void ledger_row_done(struct ledger_row *row)
+{
+        free(row->key);
+        free(row->uid);
+        free(row->next_reason);
+        free(row->last_error);
+        free(row->first_error);
+        *row = (struct ledger_row){0};
+}
+
+/* ---- rows */
+
+int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+               struct ledger_row *ret)
+{
+        sqlite3_stmt *statement = bind_identity(ledger, STATEMENT_GET, watch, key, uid);
+        int code = sqlite3_step(statement), r;
+
+        if (code == SQLITE_ROW) {
+                struct ledger_row row = borrow_row(statement);
+
+                r = copy_row(&row, ret);
+        } else {
+                r = code == SQLITE_DONE ? -ENOENT : ledger_errno(ledger->database, code);
+        }
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return r;
+}
+
+static void bind_text_capped(sqlite3_stmt *statement, int index, const char *text)
+{
+        if (!text)
+                text = "";
+        sqlite3_bind_text(statement, index, text, (int)strnlen(text, ERROR_TEXT_MAX), SQLITE_STATIC);
+}
+
+int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
+{
+        sqlite3_stmt *statement;
+        int r = begin(ledger);
+
+        if (r < 0)
+                return r;
+        statement = bind_identity(ledger, STATEMENT_PUT, watch, row->key, row->uid);
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)row->fingerprint);
+        sqlite3_bind_int64(statement, 5, (sqlite3_int64)row->failed_fingerprint);
+        sqlite3_bind_int64(statement, 6, (sqlite3_int64)row->attempts);
+        sqlite3_bind_int64(statement, 7, (sqlite3_int64)row->next_realtime);
+        bind_text_capped(statement, 8, row->next_reason);
+        bind_text_capped(statement, 9, row->last_error);
+        bind_text_capped(statement, 10, row->first_error);
+        sqlite3_bind_int64(statement, 11, (sqlite3_int64)row->handled_realtime);
+        sqlite3_bind_int(statement, 12, row->permanent);
+        sqlite3_bind_int(statement, 13, row->deleting);
+        return run_once(ledger, STATEMENT_PUT);
+}
+
+static int write_identity(struct ledger *ledger, enum ledger_statement which, const char *watch,
+                          const char *key, const char *uid)
+{
+        int r = begin(ledger);
+
+        if (r < 0)
+                return r;
+        bind_identity(ledger, which, watch, key, uid);
+        return run_once(ledger, which);
+}
+
+int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid)
+{
+        return write_identity(ledger, STATEMENT_OWE, watch, key, uid);
+}
+
+int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid)
+{
+        return write_identity(ledger, STATEMENT_REMOVE, watch, key, uid);
+}
+
+int ledger_commit(struct ledger *ledger)
+{
+        int r;
+
+        if (!ledger->in_transaction)
+                return 0;
+        r = run_once(ledger, STATEMENT_COMMIT);
+        if (r < 0 && sqlite3_get_autocommit(ledger->database) == 0)
+                (void)run_once(ledger,
+                               STATEMENT_ROLLBACK); /* the commit's own error is the one that counts */
+        ledger->in_transaction = false;
+        return r;
+}
+
+bool ledger_dirty(const struct ledger *ledger)
+{
+        return ledger->in_transaction;
+}
+
+/* ---- pages of rows */
+
+/* The visitor may write rows, so a page is copied before the first call. */
+static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+                      void *userdata)
+{
+        struct page {
+                char *watch;
+                struct ledger_row row;
+        } *page = calloc(limit, sizeof(*page));
+        size_t count = 0;
+        int code = SQLITE_DONE, r = 0;
+
+        if (!page)
+                return -ENOMEM;
+        while (count < limit && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+                struct ledger_row row = borrow_row(statement);
+
+                r = copy_row(&row, &page[count].row);
+                if (r < 0)
+                        break;
+                page[count].watch = strdup(column_text(statement, 0));
+                count++;
+        }
+        if (r >= 0)
+                r = ledger_errno(ledger->database, code);
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+
+        for (size_t i = 0; i < count; i++) {
+                if (r >= 0)
+                        r = page[i].watch ? visit(page[i].watch, &page[i].row, userdata) : -ENOMEM;
+                free(page[i].watch);
+                ledger_row_done(&page[i].row);
+        }
+        free(page);
+        return r < 0 ? r : (int)count;
+}
+
+int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
+                 ledger_visit_t visit, void *userdata)
+{
+        sqlite3_stmt *statement = bind_identity(ledger, STATEMENT_PAGE, watch, key, uid);
+
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
+        return visit_page(ledger, statement, limit, visit, userdata);
+}
+
+int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit, void *userdata)
+{
+        sqlite3_stmt *statement = ledger->statement[STATEMENT_DUE];
+
+        sqlite3_bind_int64(statement, 1, (sqlite3_int64)now);
+        sqlite3_bind_int64(statement, 2, (sqlite3_int64)limit);
+        return visit_page(ledger, statement, limit, visit, userdata);
+}
+
+static int query_number(struct ledger *ledger, enum ledger_statement which, int64_t *ret)
+{
+        sqlite3_stmt *statement = ledger->statement[which];
+        int code = sqlite3_step(statement);
+
+        if (code == SQLITE_ROW)
+                *ret = sqlite3_column_int64(statement, 0);
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return ledger_errno(ledger->database, code);
+}
+
+int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime)
+{
+        int64_t due = 0;
+        int r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
+
+        if (r >= 0)
+                *ret_realtime = (uint64_t)due;
+        return r;
+}
+
+int64_t ledger_count(struct ledger *ledger, const char *watch)
+{
+        int64_t count = 0;
+        int r;
+
+        sqlite3_bind_text(ledger->statement[STATEMENT_COUNT_ROWS], 1, watch, -1, SQLITE_STATIC);
+        r = query_number(ledger, STATEMENT_COUNT_ROWS, &count);
+        return r < 0 ? r : count;
+}
+
+/* ---- scope */
+
+int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster)
+{
+        sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
+        _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        int code;
+
+        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        scope = strdup(code == SQLITE_ROW ? column_text(statement, 0) : "");
+        cluster = strdup(code == SQLITE_ROW ? column_text(statement, 1) : "");
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        if (!scope || !cluster)
+                return -ENOMEM;
+        if (code != SQLITE_ROW && code != SQLITE_DONE)
+                return ledger_errno(ledger->database, code);
+        *ret_scope = TAKE_PTR(scope);
+        *ret_cluster = TAKE_PTR(cluster);
+        return 0;
+}
+
+int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
+{
+        return write_identity(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
+}
+
+/* ---- checkpoints */
+
+void ledger_checkpoint_maybe(struct ledger *ledger)
+{
+        uint64_t now = clock_boottime_usec();
+
+        if (ledger->wal_pages == 0)
+                return;
+        if (ledger->wal_pages < CHECKPOINT_PAGES && now - ledger->checkpoint_boottime < CHECKPOINT_USEC)
+                return;
+        ledger->checkpoint_boottime = now;
+        ledger->wal_pages = 0;
+        checkpointer_start(ledger->checkpointer);
+}
