@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define USEC_PER_MSEC UINT64_C(1000)
-#define USEC_PER_SEC UINT64_C(1000000)
+#define USEC_PER_MSEC   UINT64_C(1000)
+#define USEC_PER_SEC    UINT64_C(1000000)
 #define USEC_PER_MINUTE (60 * USEC_PER_SEC)
-#define USEC_PER_HOUR (60 * USEC_PER_MINUTE)
-#define USEC_INFINITY UINT64_MAX
+#define USEC_PER_HOUR   (60 * USEC_PER_MINUTE)
+#define USEC_INFINITY   UINT64_MAX
 
 /* Parses one or more of <number><unit>, unit one of us, ms, s, m, h, d; the number may have a fraction
  * ("1.5s"). Returns 0, -EINVAL when it is none, -ERANGE when it does not fit. */

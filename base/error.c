@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+int error_set(struct error *error, int status, const char *format, ...)
+{
+        va_list arguments;
+
+        if (!error || error->status < 0)
+                return status;
+        va_start(arguments, format);
+        if (vasprintf(&error->message, format, arguments) < 0)
+                error->message = NULL;
+        va_end(arguments);
+        error->status = status;
+        return status;
+}
+
+int error_prefix(struct error *error, const char *format, ...)
+{
+        _cleanup_free_ char *prefix = NULL;
+        va_list arguments;
+        char *message;
+        int r;
+
+        if (!error || error->status == 0)
+                return 0;
+        va_start(arguments, format);
+        r = vasprintf(&prefix, format, arguments);
+        va_end(arguments);
+        if (r < 0) {
+                prefix = NULL;
+                return error->status;
+        }
+        if (asprintf(&message, "%s: %s", prefix, error_message(error)) >= 0) {
+                free(error->message);
+                error->message = message;
+        }
+        return error->status;
+}
+
+const char *error_message(const struct error *error)
+{
+        return error->message ? error->message : strerror(-error->status);
+}
+
+void error_done(struct error *error)
+{
+        free(error->message);
+        *error = ERROR_NONE;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TEXT_FIRST 256
+
+static int text_fail(struct text *text)
+{
+        text->failed = true;
+        return -ENOMEM;
+}
+
+int text_reserve(struct text *text, size_t additional)
+{
+        size_t needed, allocated = text->allocated ? text->allocated : TEXT_FIRST;
+        char *data;
+
+        if (text->failed)
+                return -ENOMEM;
+        if (__builtin_add_overflow(text->size, additional, &needed) ||
+            __builtin_add_overflow(needed, (size_t)1, &needed))
+                return text_fail(text);
+        if (needed <= text->allocated)
+                return 0;
+        while (allocated < needed)
+                if (__builtin_mul_overflow(allocated, (size_t)2, &allocated))
+                        return text_fail(text);
+        data = realloc(text->data, allocated);
+        if (!data)
+                return text_fail(text);
+        text->data = data;
+        text->allocated = allocated;
+        return 0;
+}
+
+int text_append(struct text *text, const void *bytes, size_t size)
+{
+        int r = text_reserve(text, size);
+
+        if (r < 0)
+                return r;
+        if (size > 0)
+                memcpy(text->data + text->size, bytes, size);
+        text->size += size;
+        text->data[text->size] = '\0';
+        return 0;
+}
+
+int text_append_string(struct text *text, const char *string)
+{
+        return string ? text_append(text, string, strlen(string)) : 0;
+}
+
+int text_vprintf(struct text *text, const char *format, va_list arguments)
+{
+        va_list copy;
+        int length;
+
+        va_copy(copy, arguments);
+        length = vsnprintf(NULL, 0, format, copy);
+        va_end(copy);
+        if (length < 0 || text_reserve(text, (size_t)length) < 0)
+                return text_fail(text);
+        vsnprintf(text->data + text->size, (size_t)length + 1, format, arguments);
+        text->size += (size_t)length;
+        return 0;
+}
+
+int text_printf(struct text *text, const char *format, ...)
+{
+        va_list arguments;
+        int r;
+
+        va_start(arguments, format);
+        r = text_vprintf(text, format, arguments);
+        va_end(arguments);
+        return r;
+}
+
+void text_consume(struct text *text, size_t size)
+{
+        if (size >= text->size) {
+                text_clear(text);
+                return;
+        }
+        memmove(text->data, text->data + size, text->size - size + 1);
+        text->size -= size;
+}
+
+void text_clear(struct text *text)
+{
+        text->size = 0;
+        text->failed = false;
+        if (text->data)
+                text->data[0] = '\0';
+}
+
+void text_done(struct text *text)
+{
+        free(text->data);
+        *text = TEXT_EMPTY;
+}
+
+char *text_take(struct text *text)
+{
+        char *data;
+
+        if (text->failed || text_reserve(text, 0) < 0)
+                return NULL;
+        data = text->data;
+        data[text->size] = '\0';
+        *text = TEXT_EMPTY;
+        return data;
+}
+
+/* ---- JSON */
+
+size_t utf8_sequence(const char *bytes, size_t size)
+{
+        const unsigned char *b = (const unsigned char *)bytes;
+        size_t length;
+
+        if (size == 0)
+                return 0;
+        if (b[0] < 0x80)
+                return 1;
+        if (b[0] >= 0xc2 && b[0] <= 0xdf)
+                length = 2;
+        else if ((b[0] & 0xf0) == 0xe0)
+                length = 3;
+        else if (b[0] >= 0xf0 && b[0] <= 0xf4)
+                length = 4;
+        else
+                return 0;
+        if (size < length)
+                return 0;
+        for (size_t i = 1; i < length; i++)
+                if ((b[i] & 0xc0) != 0x80)
+                        return 0;
+        /* overlong forms, surrogates, above U+10FFFF */
+        if ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
+            (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f))
+                return 0;
+        return length;
+}
+
+static int append_escaped(struct text *text, unsigned char byte)
+{
+        switch (byte) {
+        case '"':
+                return text_append(text, "\\\"", 2);
+        case '\\':
+                return text_append(text, "\\\\", 2);
+        case '\n':
+                return text_append(text, "\\n", 2);
+        case '\t':
+                return text_append(text, "\\t", 2);
+        case '\r':
+                return text_append(text, "\\r", 2);
+        default:
+                return text_printf(text, "\\u%04x", byte);
+        }
+}
+
+int text_json_bytes(struct text *text, const char *bytes, size_t size)
+{
+        size_t i = 0;
+
+        text_append(text, "\"", 1);
+        while (i < size) {
+                unsigned char byte = (unsigned char)bytes[i];
+                size_t length = utf8_sequence(bytes + i, size - i);
+
+                if (length == 0) {
+                        text_append(text, "\xef\xbf\xbd", 3);
+                        length = 1;
+                } else if (byte < 0x20 || byte == '"' || byte == '\\' || byte == 0x7f) {
+                        append_escaped(text, byte);
+                } else {
+                        text_append(text, bytes + i, length);
+                }
+                i += length;
+        }
+        return text_append(text, "\"", 1);
+}
+
+int text_json_string(struct text *text, const char *string)
+{
+        return text_json_bytes(text, string ? string : "", string ? strlen(string) : 0);
+}
