@@ -16,11 +16,11 @@ struct child;
 
 struct child_operations {
         enum role role;
-        const char *log_role; /* RECONCILED_ROLE in logs, "watcher" */
+        const char *log_role;    /* RECONCILED_ROLE in logs, "watcher" */
         int parent_death_signal; /* SIGKILL; SIGTERM for workers, which end their handlers first */
         /* The CONFIG_* of this role. Take the message (TAKE_PTR) to keep it. 0, or negative after
-         * child_fatal(). child_ready() is called by the implementation when it is set up (or by child.c right
-         * after this returns 1). Return 1 to be declared ready at once. */
+         * child_fatal(). child_ready() is called by the implementation when it is set up (or by child.c
+         * right after this returns 1). Return 1 to be declared ready at once. */
         int (*on_config)(struct child *child, struct message **config);
         /* Any other message permitted by the table, except STOP. */
         int (*on_message)(struct child *child, struct message **message);
@@ -53,5 +53,5 @@ int child_send(struct child *child, enum message_type type, const void *fields);
 void child_exit(struct child *child, int exit_code);
 /* Tells the supervisor why (FATAL; it does the logging) and ends the loop with this exit code. watch and key
  * may be NULL. Returns -ECANCELED, so that callbacks can `return child_fatal(...)`. */
-int child_fatal(struct child *child, int exit_code, const char *watch, const char *key,
-                const char *format, ...) _printf_(5, 6);
+int child_fatal(struct child *child, int exit_code, const char *watch, const char *key, const char *format,
+                ...) _printf_(5, 6);

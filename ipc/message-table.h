@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one table of everything that processes say to each other. The structs, the encoder, the decoder, the
- * permission check, the names and the fuzz dictionary derive from it; there is no second list to keep in step.
- * No include guard is needed: this file defines macros only, once.
+ * permission check, the names and the fuzz dictionary derive from it; there is no second list to keep in
+ * step. No include guard is needed: this file defines macros only, once.
  *
  * A message is one packet: a msgpack array [type, field ...], each field as the table says, nothing missing,
  * nothing more. A record is a msgpack array of its fields; a list is a msgpack array of records.
@@ -12,107 +12,108 @@
  *   BOOL(name)          boolean                            bool name
  *   STR(name)           UTF-8 text without NUL, never nil  const char *name ("" when there is none)
  *   BIN(name)           bytes                              const void *name; size_t name_size
- *   LIST(record, name)  list of record                     const struct record_<record> *name; size_t name_count
- * Times are microseconds: *_usec durations, *_realtime CLOCK_REALTIME (0 = none), *_boottime CLOCK_BOOTTIME.
- * A fingerprint is XXH3-64 over what may trigger a run (store/fingerprint.h); 0 = none.
- * A key is "namespace/name", or "name" for a cluster-scoped object.
+ *   LIST(record, name)  list of record                     const struct record_<record> *name; size_t
+ * name_count Times are microseconds: *_usec durations, *_realtime CLOCK_REALTIME (0 = none), *_boottime
+ * CLOCK_BOOTTIME. A fingerprint is XXH3-64 over what may trigger a run (store/fingerprint.h); 0 = none. A
+ * key is "namespace/name", or "name" for a cluster-scoped object.
  */
 #pragma once
 
 /* ---- records: RECORD_TABLE(R) lists R(record); an inner record stands before the one that uses it. */
-#define RECORD_TABLE(R)                                                                                   \
-        R(string)                                                                                         \
-        R(counter)                                                                                        \
-        R(change)                                                                                         \
-        R(owed)                                                                                           \
-        R(handled)                                                                                        \
+#define RECORD_TABLE(R)                                                                                     \
+        R(string)                                                                                           \
+        R(counter)                                                                                          \
+        R(change)                                                                                           \
+        R(owed)                                                                                             \
+        R(handled)                                                                                          \
         R(watch)
 
 #define RECORD_string_FIELDS(U64, BOOL, STR, BIN, LIST) STR(value)
 
-#define RECORD_counter_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
-        STR(name)                                                                                         \
+#define RECORD_counter_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        STR(name)                                                                                           \
         U64(value)
 
-/* A key that may need a run. kind: enum change_kind. first: part of a first sync or a relist, not an event. */
-#define RECORD_change_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
-        U64(sequence)                                                                                     \
-        U64(kind)                                                                                         \
-        STR(key)                                                                                          \
-        STR(uid)                                                                                          \
-        STR(resource_version)                                                                             \
-        U64(fingerprint)                                                                                  \
+/* A key that may need a run. kind: enum change_kind. first: part of a first sync or a relist, not an event.
+ */
+#define RECORD_change_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        U64(sequence)                                                                                       \
+        U64(kind)                                                                                           \
+        STR(key)                                                                                            \
+        STR(uid)                                                                                            \
+        STR(resource_version)                                                                               \
+        U64(fingerprint)                                                                                    \
         BOOL(first)
 
 /* An object that the ledger knows: the watcher says what became of it if it is gone. */
-#define RECORD_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
-        STR(key)                                                                                          \
+#define RECORD_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
+        STR(key)                                                                                            \
         STR(uid)
 
 /* The deletion of exactly this object is handled and recorded: its last known state may be forgotten. */
-#define RECORD_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
-        U64(sequence)                                                                                     \
-        STR(key)                                                                                          \
+#define RECORD_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        U64(sequence)                                                                                       \
+        STR(key)                                                                                            \
         STR(uid)
 
 /* A watch as a worker needs to know it. trigger: enum trigger. */
-#define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
-        STR(name)                                                                                         \
-        STR(api_version)                                                                                  \
-        STR(kind)                                                                                         \
-        U64(trigger)                                                                                      \
-        STR(store_folder)                                                                                 \
-        LIST(string, handler_exec)                                                                        \
-        U64(handler_timeout_usec)                                                                         \
+#define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+        STR(name)                                                                                           \
+        STR(api_version)                                                                                    \
+        STR(kind)                                                                                           \
+        U64(trigger)                                                                                        \
+        STR(store_folder)                                                                                   \
+        LIST(string, handler_exec)                                                                          \
+        U64(handler_timeout_usec)                                                                           \
         U64(handler_grace_usec)
 
 /* ---- messages: M(NAME, name, senders, receivers, size cap in bytes, states of the child in which it may be
  * sent). For CONTROL messages the states do not apply (CHILD_RUNNING stands there). */
 #define MESSAGE_SIZE_MAX (200 * 1024)
 
-#define MESSAGE_TABLE(M)                                                                                  \
-        /* children to supervisor */                                                                      \
-        M(HELLO, hello, ROLE_CHILDREN, ROLE_SUPERVISOR, 256, CHILD_STARTING)                              \
-        M(READY, ready, ROLE_CHILDREN, ROLE_SUPERVISOR, 64, CHILD_CONFIGURED)                             \
-        M(HEARTBEAT, heartbeat, ROLE_CHILDREN, ROLE_SUPERVISOR, 8192,                                     \
-          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                              \
-        M(FATAL, fatal, ROLE_CHILDREN, ROLE_SUPERVISOR, 16384,                                            \
-          CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                             \
-        M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER, ROLE_SUPERVISOR | ROLE_CREDENTIAL, 256,           \
-          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                              \
-        M(THROTTLE, throttle, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                               \
-          ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, 1024,                                             \
-          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                              \
-        M(CREDENTIAL, credential, ROLE_CREDENTIAL | ROLE_SUPERVISOR,                                      \
-          ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, MESSAGE_SIZE_MAX,                                 \
-          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                              \
-        /* watcher to supervisor */                                                                       \
-        M(KEYS, keys, ROLE_WATCHER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)    \
-        M(SYNCED, synced, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)            \
-        M(CHECKED, checked, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)          \
-        M(DEGRADED, degraded, ROLE_WATCHER, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)        \
-        M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)      \
-        /* worker to supervisor */                                                                        \
-        M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, 32768, CHILD_RUNNING | CHILD_STOPPING)                \
-        /* supervisor to children */                                                                      \
-        M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, 32768, CHILD_STARTING)  \
-        M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING) \
-        M(CONFIG_WORKER, config_worker, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_STARTING)   \
-        M(STOP, stop, ROLE_SUPERVISOR, ROLE_CHILDREN, 64,                                                 \
-          CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING)                                              \
-        M(CREDIT, credit, ROLE_SUPERVISOR, ROLE_WATCHER, 1024, CHILD_RUNNING)                             \
-        M(OWED, owed, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                     \
-        M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)               \
-        M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, 32768, CHILD_RUNNING)                                   \
-        M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)             \
-        /* control socket */                                                                              \
-        M(QUERY, query, ROLE_CONTROL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING)                               \
+#define MESSAGE_TABLE(M)                                                                                    \
+        /* children to supervisor */                                                                        \
+        M(HELLO, hello, ROLE_CHILDREN, ROLE_SUPERVISOR, 256, CHILD_STARTING)                                \
+        M(READY, ready, ROLE_CHILDREN, ROLE_SUPERVISOR, 64, CHILD_CONFIGURED)                               \
+        M(HEARTBEAT, heartbeat, ROLE_CHILDREN, ROLE_SUPERVISOR, 8192,                                       \
+          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
+        M(FATAL, fatal, ROLE_CHILDREN, ROLE_SUPERVISOR, 16384,                                              \
+          CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                               \
+        M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER, ROLE_SUPERVISOR | ROLE_CREDENTIAL, 256,             \
+          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
+        M(THROTTLE, throttle, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                 \
+          ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, 1024,                                               \
+          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
+        M(CREDENTIAL, credential, ROLE_CREDENTIAL | ROLE_SUPERVISOR,                                        \
+          ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, MESSAGE_SIZE_MAX,                                   \
+          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
+        /* watcher to supervisor */                                                                         \
+        M(KEYS, keys, ROLE_WATCHER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)      \
+        M(SYNCED, synced, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)              \
+        M(CHECKED, checked, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)            \
+        M(DEGRADED, degraded, ROLE_WATCHER, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)          \
+        M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)        \
+        /* worker to supervisor */                                                                          \
+        M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, 32768, CHILD_RUNNING | CHILD_STOPPING)                  \
+        /* supervisor to children */                                                                        \
+        M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, 32768, CHILD_STARTING)    \
+        M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING)  \
+        M(CONFIG_WORKER, config_worker, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_STARTING)     \
+        M(STOP, stop, ROLE_SUPERVISOR, ROLE_CHILDREN, 64,                                                   \
+          CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING)                                                \
+        M(CREDIT, credit, ROLE_SUPERVISOR, ROLE_WATCHER, 1024, CHILD_RUNNING)                               \
+        M(OWED, owed, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                       \
+        M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
+        M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, 32768, CHILD_RUNNING)                                     \
+        M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)               \
+        /* control socket */                                                                                \
+        M(QUERY, query, ROLE_CONTROL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING)                                 \
         M(REPLY, reply, ROLE_SUPERVISOR, ROLE_CONTROL, MESSAGE_SIZE_MAX, CHILD_RUNNING)
 
 /* First words of a child. version: PROTOCOL_VERSION. */
-#define MESSAGE_hello_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
-        U64(version)                                                                                      \
-        STR(role)                                                                                         \
+#define MESSAGE_hello_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        U64(version)                                                                                        \
+        STR(role)                                                                                           \
         U64(pid)
 
 /* The child has its configuration and its loop runs. Watchers are ready before their first LIST. */
@@ -123,10 +124,10 @@
 
 /* I am about to exit with this code. The reason is one line for the person on call; watch and key where one
  * is to blame, else "". */
-#define MESSAGE_fatal_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
-        U64(exit_code)                                                                                    \
-        STR(reason)                                                                                       \
-        STR(watch)                                                                                        \
+#define MESSAGE_fatal_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        U64(exit_code)                                                                                      \
+        STR(reason)                                                                                         \
+        STR(watch)                                                                                          \
         STR(key)
 
 /* The API server answered 401 to the credential with this serial: get a fresh one. Requests that name an old
@@ -134,153 +135,153 @@
 #define MESSAGE_refresh_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
 
 /* The API server said Retry-After: nobody sends a request before this time. */
-#define MESSAGE_throttle_FIELDS(U64, BOOL, STR, BIN, LIST)                                                \
-        U64(until_boottime)                                                                               \
+#define MESSAGE_throttle_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+        U64(until_boottime)                                                                                 \
         STR(reason)
 
 /* How to reach and convince the API server. PEM in memory, never a path. Empty = not used. Forwarded by the
  * supervisor as it came; every holder wipes it after use. identity: for people ("certificate CN=admin from
  * /etc/...": no secret in it). */
-#define MESSAGE_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                              \
-        U64(serial)                                                                                       \
-        STR(server)                                                                                       \
-        STR(tls_server_name)                                                                              \
-        BOOL(insecure)                                                                                    \
-        STR(certificate_authority)                                                                        \
-        STR(client_certificate)                                                                           \
-        STR(client_key)                                                                                   \
-        STR(token)                                                                                        \
-        STR(username)                                                                                     \
-        STR(password)                                                                                     \
-        STR(proxy_url)                                                                                    \
-        STR(default_namespace)                                                                            \
+#define MESSAGE_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                                \
+        U64(serial)                                                                                         \
+        STR(server)                                                                                         \
+        STR(tls_server_name)                                                                                \
+        BOOL(insecure)                                                                                      \
+        STR(certificate_authority)                                                                          \
+        STR(client_certificate)                                                                             \
+        STR(client_key)                                                                                     \
+        STR(token)                                                                                          \
+        STR(username)                                                                                       \
+        STR(password)                                                                                       \
+        STR(proxy_url)                                                                                      \
+        STR(default_namespace)                                                                              \
         STR(identity)
 
 /* Keys that may need a run, within the credit that was given (each change costs one). */
-#define MESSAGE_keys_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
-        STR(watch)                                                                                        \
+#define MESSAGE_keys_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+        STR(watch)                                                                                          \
         LIST(change, change)
 
 /* The store holds a complete LIST and every change of it was announced or waits in the dirty index. Sent
  * after every LIST (relists included). generation: of the store. complete=true once per LIST. */
-#define MESSAGE_synced_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
-        STR(watch)                                                                                        \
-        STR(resource_version)                                                                             \
-        U64(objects)                                                                                      \
-        U64(generation)                                                                                   \
-        STR(cluster)                                                                                      \
+#define MESSAGE_synced_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        STR(watch)                                                                                          \
+        STR(resource_version)                                                                               \
+        U64(objects)                                                                                        \
+        U64(generation)                                                                                     \
+        STR(cluster)                                                                                        \
         STR(scope)
 
 /* Every key of the OWED pages was compared; what is gone has been written to the dirty index (so it will be
  * announced). Only now may the ledger record this scope and cluster as the ones its rows belong to. */
-#define MESSAGE_checked_FIELDS(U64, BOOL, STR, BIN, LIST)                                                 \
-        STR(watch)                                                                                        \
-        STR(cluster)                                                                                      \
+#define MESSAGE_checked_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+        STR(watch)                                                                                          \
+        STR(cluster)                                                                                        \
         STR(scope)
 
 /* The watch does not work for now; it is being retried. reason: one line with the server's answer. */
-#define MESSAGE_degraded_FIELDS(U64, BOOL, STR, BIN, LIST)                                                \
-        STR(watch)                                                                                        \
-        STR(reason)                                                                                       \
-        U64(since_realtime)                                                                               \
+#define MESSAGE_degraded_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+        STR(watch)                                                                                          \
+        STR(reason)                                                                                         \
+        U64(since_realtime)                                                                                 \
         U64(failures)
 
 #define MESSAGE_recovered_FIELDS(U64, BOOL, STR, BIN, LIST) STR(watch)
 
 /* What became of a RUN. result: enum run_result. fingerprint, resource_version, uid: of the object that was
- * actually read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
- * was written): that change triggers no run. requeue_after_usec: 0 = none. message: of the handler, or the
- * error. wait_status: of the handler process (0 when none ran). */
-#define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
-        U64(sequence)                                                                                     \
-        STR(watch)                                                                                        \
-        STR(key)                                                                                          \
-        STR(uid)                                                                                          \
-        U64(result)                                                                                       \
-        U64(fingerprint)                                                                                  \
-        STR(resource_version)                                                                             \
-        U64(own_fingerprint)                                                                              \
-        STR(own_resource_version)                                                                         \
-        U64(requeue_after_usec)                                                                           \
-        STR(message)                                                                                      \
-        U64(duration_usec)                                                                                \
+ * actually read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0
+ * when nothing was written): that change triggers no run. requeue_after_usec: 0 = none. message: of the
+ * handler, or the error. wait_status: of the handler process (0 when none ran). */
+#define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+        U64(sequence)                                                                                       \
+        STR(watch)                                                                                          \
+        STR(key)                                                                                            \
+        STR(uid)                                                                                            \
+        U64(result)                                                                                         \
+        U64(fingerprint)                                                                                    \
+        STR(resource_version)                                                                               \
+        U64(own_fingerprint)                                                                                \
+        STR(own_resource_version)                                                                           \
+        U64(requeue_after_usec)                                                                             \
+        STR(message)                                                                                        \
+        U64(duration_usec)                                                                                  \
         U64(wait_status)
 
-#define MESSAGE_config_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                       \
-        STR(kubeconfig)                                                                                   \
-        STR(context)                                                                                      \
+#define MESSAGE_config_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                         \
+        STR(kubeconfig)                                                                                     \
+        STR(context)                                                                                        \
         U64(heartbeat_usec)
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
  * out of the fingerprint. user_agent: for every request. */
-#define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                          \
-        STR(operator_name)                                                                                \
-        STR(watch)                                                                                        \
-        STR(api_version)                                                                                  \
-        STR(kind)                                                                                         \
-        LIST(string, namespace)                                                                           \
-        STR(label_selector)                                                                               \
-        STR(field_selector)                                                                               \
-        U64(trigger)                                                                                      \
-        STR(store_folder)                                                                                 \
-        STR(finalizer)                                                                                    \
-        STR(known_scope)                                                                                  \
-        STR(known_cluster)                                                                                \
-        U64(deadline_usec)                                                                                \
-        U64(reconnect_first_usec)                                                                         \
-        U64(reconnect_max_usec)                                                                           \
-        U64(page_limit)                                                                                   \
+#define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
+        STR(operator_name)                                                                                  \
+        STR(watch)                                                                                          \
+        STR(api_version)                                                                                    \
+        STR(kind)                                                                                           \
+        LIST(string, namespace)                                                                             \
+        STR(label_selector)                                                                                 \
+        STR(field_selector)                                                                                 \
+        U64(trigger)                                                                                        \
+        STR(store_folder)                                                                                   \
+        STR(finalizer)                                                                                      \
+        STR(known_scope)                                                                                    \
+        STR(known_cluster)                                                                                  \
+        U64(deadline_usec)                                                                                  \
+        U64(reconnect_first_usec)                                                                           \
+        U64(reconnect_max_usec)                                                                             \
+        U64(page_limit)                                                                                     \
         U64(heartbeat_usec)
 
-#define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                           \
-        STR(operator_name)                                                                                \
-        STR(finalizer)                                                                                    \
-        LIST(watch, watch)                                                                                \
+#define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
+        STR(operator_name)                                                                                  \
+        STR(finalizer)                                                                                      \
+        LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 
 /* End in order; what runs is ended within the grace. The channel's EOF means the same with no grace. */
 #define MESSAGE_stop_FIELDS(U64, BOOL, STR, BIN, LIST) U64(grace_usec)
 
 /* So many more changes may be announced. */
-#define MESSAGE_credit_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
-        STR(watch)                                                                                        \
+#define MESSAGE_credit_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        STR(watch)                                                                                          \
         U64(amount)
 
 /* A page of what the ledger holds for this watch; last: the watcher answers CHECKED when it is through. */
-#define MESSAGE_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
-        STR(watch)                                                                                        \
-        LIST(owed, owed)                                                                                  \
+#define MESSAGE_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+        STR(watch)                                                                                          \
+        LIST(owed, owed)                                                                                    \
         BOOL(last)
 
-#define MESSAGE_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                 \
-        STR(watch)                                                                                        \
+#define MESSAGE_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+        STR(watch)                                                                                          \
         LIST(handled, handled)
 
-/* Run the watch's handler for this object. action: enum run_action; attempt counts from 1; generation: of the
- * store; for a deletion the worker reads the last known object by key and UID. */
-#define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
-        U64(sequence)                                                                                     \
-        STR(watch)                                                                                        \
-        STR(key)                                                                                          \
-        STR(uid)                                                                                          \
-        U64(action)                                                                                       \
-        STR(reason)                                                                                       \
-        U64(attempt)                                                                                      \
-        STR(last_error)                                                                                   \
+/* Run the watch's handler for this object. action: enum run_action; attempt counts from 1; generation: of
+ * the store; for a deletion the worker reads the last known object by key and UID. */
+#define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
+        U64(sequence)                                                                                       \
+        STR(watch)                                                                                          \
+        STR(key)                                                                                            \
+        STR(uid)                                                                                            \
+        U64(action)                                                                                         \
+        STR(reason)                                                                                         \
+        U64(attempt)                                                                                        \
+        STR(last_error)                                                                                     \
         U64(generation)
 
-#define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
-        U64(sequence)                                                                                     \
+#define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        U64(sequence)                                                                                       \
         STR(reason)
 
-#define MESSAGE_query_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
-        U64(version)                                                                                      \
-        STR(command)                                                                                      \
+#define MESSAGE_query_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        U64(version)                                                                                        \
+        STR(command)                                                                                        \
         LIST(string, argument)
 
 /* body: a part of one JSON document; the parts up to the one with last=true belong together. error: "" or
  * why the query was refused. */
-#define MESSAGE_reply_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
-        STR(error)                                                                                        \
-        BIN(body)                                                                                         \
+#define MESSAGE_reply_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        STR(error)                                                                                          \
+        BIN(body)                                                                                           \
         BOOL(last)

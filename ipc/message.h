@@ -23,8 +23,8 @@ enum message_type {
 #define M(NAME, name, senders, receivers, cap, states) MESSAGE_##NAME,
         MESSAGE_TABLE(M)
 #undef M
-        MESSAGE_TYPE_COUNT
-};
+            MESSAGE_TYPE_COUNT
+        };
 
 enum change_kind {
         CHANGE_UPDATED,    /* added or changed; the fingerprint tells whether a run is due */
@@ -53,26 +53,26 @@ const char *run_result_name(enum run_result result); /* "success", "retry" ... *
 const char *trigger_name(enum trigger trigger);      /* "essence", "any" */
 
 /* ---- the structs */
-#define FIELD_U64(name) uint64_t name;
+#define FIELD_U64(name)  uint64_t name;
 #define FIELD_BOOL(name) bool name;
-#define FIELD_STR(name) const char *name;
-#define FIELD_BIN(name)                                                                                   \
-        const void *name;                                                                                 \
+#define FIELD_STR(name)  const char *name;
+#define FIELD_BIN(name)                                                                                     \
+        const void *name;                                                                                   \
         size_t name##_size;
-#define FIELD_LIST(record, name)                                                                          \
-        const struct record_##record *name;                                                               \
+#define FIELD_LIST(record, name)                                                                            \
+        const struct record_##record *name;                                                                 \
         size_t name##_count;
 
-#define R(record)                                                                                         \
-        struct record_##record {                                                                          \
-                RECORD_##record##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)         \
+#define R(record)                                                                                           \
+        struct record_##record {                                                                            \
+                RECORD_##record##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)           \
         };
 RECORD_TABLE(R)
 #undef R
 
-#define M(NAME, name, senders, receivers, cap, states)                                                    \
-        struct message_##name {                                                                           \
-                MESSAGE_##name##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)          \
+#define M(NAME, name, senders, receivers, cap, states)                                                      \
+        struct message_##name {                                                                             \
+                MESSAGE_##name##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)            \
         };
 MESSAGE_TABLE(M)
 #undef M

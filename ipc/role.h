@@ -23,5 +23,5 @@ enum child_state {
         CHILD_GONE = 1 << 4,       /* reaped; nothing is allowed */
 };
 
-const char *role_name(enum role role);              /* "supervisor", "watcher" ...; never NULL */
+const char *role_name(enum role role);                /* "supervisor", "watcher" ...; never NULL */
 const char *child_state_name(enum child_state state); /* "starting" ...; never NULL */

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel: see channel.h. The loop may find it freed by its own callback, so every turn holds a reference.
+ */
+#include "ipc/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/duration.h"
+#include "base/syscall.h"
+
+#define PACKETS_PER_TURN  16 /* then other sources of the loop have their turn */
+#define QUEUE_MAX_DEFAULT ((size_t)16 * 1024 * 1024)
+
+struct packet {
+        struct packet *next;
+        size_t size;
+        char data[];
+};
+
+struct channel {
+        unsigned references;
+        int fd;
+        enum role local, remote;
+        enum child_state state;
+        sd_event_source *source;
+        struct channel_callbacks callbacks;
+        void *userdata;
+        struct packet *first, *last; /* waiting for room in the kernel's buffer */
+        size_t queued, queue_max;
+        struct text scratch;
+        bool closed, freed;
+};
+
+/* One packet at a time is decoded in a process, and the message owns copies. */
+static char receive_buffer[MESSAGE_SIZE_MAX];
+
+static void drop_queue(struct channel *channel)
+{
+        while (channel->first) {
+                struct packet *next = channel->first->next;
+
+                explicit_bzero(channel->first->data, channel->first->size);
+                free(channel->first);
+                channel->first = next;
+        }
+        channel->last = NULL;
+        channel->queued = 0;
+}
+
+static void channel_unref(struct channel *channel)
+{
+        if (--channel->references > 0)
+                return;
+        drop_queue(channel);
+        sd_event_source_disable_unref(channel->source);
+        if (channel->fd >= 0)
+                close(channel->fd);
+        text_done(&channel->scratch);
+        free(channel);
+}
+
+void channel_free(struct channel *channel)
+{
+        if (!channel)
+                return;
+        channel->freed = channel->closed = true;
+        if (channel->source)
+                sd_event_source_set_enabled(channel->source, SD_EVENT_OFF);
+        channel_unref(channel);
+}
+
+/* The one way into on_error: closes first, so that it is told once. */
+static void channel_fail(struct channel *channel, int status, const char *format, ...) _printf_(3, 4);
+static void channel_fail(struct channel *channel, int status, const char *format, ...)
+{
+        char reason[256];
+        va_list arguments;
+
+        if (channel->closed)
+                return;
+        va_start(arguments, format);
+        vsnprintf(reason, sizeof(reason), format, arguments);
+        va_end(arguments);
+        channel->closed = true;
+        sd_event_source_set_enabled(channel->source, SD_EVENT_OFF);
+        drop_queue(channel);
+        channel->callbacks.on_error(channel, status, reason, channel->userdata);
+}
+
+/* ---- out */
+
+static int watch_writable(struct channel *channel, bool enabled)
+{
+        return sd_event_source_set_io_events(channel->source, enabled ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* Sends what waits. 1: all gone, 0: the kernel's buffer is full, negative errno otherwise. */
+static int send_queued(struct channel *channel)
+{
+        while (channel->first) {
+                struct packet *packet = channel->first;
+                ssize_t sent = sys_send(channel->fd, packet->data, packet->size);
+
+                if (sent == -EAGAIN || sent == -ENOBUFS)
+                        return 0;
+                if (sent < 0)
+                        return (int)sent;
+                channel->first = packet->next;
+                if (!channel->first)
+                        channel->last = NULL;
+                channel->queued -= packet->size;
+                explicit_bzero(packet->data, packet->size);
+                free(packet);
+        }
+        return 1;
+}
+
+static int enqueue(struct channel *channel, const void *bytes, size_t size)
+{
+        struct packet *packet;
+
+        if (channel->queued + size > channel->queue_max)
+                return -ENOBUFS;
+        packet = malloc(sizeof(*packet) + size);
+        if (!packet)
+                return -ENOMEM;
+        packet->next = NULL;
+        packet->size = size;
+        memcpy(packet->data, bytes, size);
+        if (channel->last)
+                channel->last->next = packet;
+        else
+                channel->first = packet;
+        channel->last = packet;
+        channel->queued += size;
+        return watch_writable(channel, true);
+}
+
+int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size)
+{
+        if (channel->closed)
+                return -ENOTCONN;
+        if (!message_permitted(type, channel->local, channel->remote, channel->state))
+                return -EPERM;
+        if (!channel->first) {
+                ssize_t sent = sys_send(channel->fd, packet, size);
+
+                if (sent >= 0)
+                        return 0;
+                /* A peer that is gone is told by the read side, once and with the right words. */
+                if (sent == -EPIPE || sent == -ECONNRESET)
+                        return 0;
+                if (sent != -EAGAIN && sent != -ENOBUFS)
+                        return (int)sent;
+        }
+        return enqueue(channel, packet, size);
+}
+
+int channel_send(struct channel *channel, enum message_type type, const void *fields)
+{
+        int r = message_encode(type, fields, &channel->scratch);
+
+        if (r >= 0)
+                r = channel_forward(channel, type, channel->scratch.data, channel->scratch.size);
+        if (type == MESSAGE_CREDENTIAL && channel->scratch.data)
+                explicit_bzero(channel->scratch.data, channel->scratch.size);
+        return r;
+}
+
+size_t channel_queued(const struct channel *channel)
+{
+        return channel->queued;
+}
+
+int channel_flush(struct channel *channel, uint64_t usec)
+{
+        uint64_t deadline = clock_boottime_usec() + usec;
+
+        while (!channel->closed) {
+                struct pollfd pollfd = {.fd = channel->fd, .events = POLLOUT};
+                uint64_t now;
+                int r = send_queued(channel);
+
+                if (r != 0)
+                        return r < 0 ? r : 0;
+                now = clock_boottime_usec();
+                if (now >= deadline)
+                        return -ETIMEDOUT;
+                if (poll(&pollfd, 1, (int)((deadline - now) / USEC_PER_MSEC) + 1) < 0 && errno != EINTR)
+                        return -errno;
+        }
+        return -ENOTCONN;
+}
+
+static void on_writable(struct channel *channel)
+{
+        int r = send_queued(channel);
+
+        if (r == 0)
+                return;
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) {
+                channel_fail(channel, r, "sending failed: %s", strerror(-r));
+                return;
+        }
+        drop_queue(channel);
+        watch_writable(channel, false);
+        if (r > 0 && channel->callbacks.on_drained)
+                channel->callbacks.on_drained(channel, channel->userdata);
+}
+
+/* ---- in */
+
+static void deliver(struct channel *channel, struct message **message)
+{
+        enum message_type type = (*message)->type;
+        int r;
+
+        if (!message_permitted(type, channel->remote, channel->local, channel->state)) {
+                channel_fail(channel, -EPROTO, "%s is not permitted in state %s", message_name(type),
+                             child_state_name(channel->state));
+                return;
+        }
+        r = channel->callbacks.on_message(channel, message, channel->userdata);
+        if (r < 0)
+                channel_fail(channel, -EPROTO, "%s was refused: %s", message_name(type), strerror(-r));
+}
+
+/* false: nothing more to read for now. */
+static bool receive_one(struct channel *channel)
+{
+        _cleanup_message_ struct message *message = NULL;
+        ssize_t size = sys_receive(channel->fd, receive_buffer, sizeof(receive_buffer));
+        int r;
+
+        if (size == -EAGAIN)
+                return false;
+        if (size == 0 || size == -ECONNRESET) {
+                channel_fail(channel, -ECONNRESET, "the %s closed its channel", role_name(channel->remote));
+                return false;
+        }
+        if (size < 0) {
+                channel_fail(channel, size == -EMSGSIZE ? -EPROTO : (int)size, "%s",
+                             size == -EMSGSIZE ? "a packet above the size limit" : strerror((int)-size));
+                return false;
+        }
+        r = message_decode(receive_buffer, (size_t)size, &message);
+        if (r < 0) {
+                channel_fail(channel, r == -EBADMSG ? -EPROTO : r, "%s",
+                             r == -EBADMSG ? "a packet that is no message" : strerror(-r));
+                return false;
+        }
+        if (message->type == MESSAGE_CREDENTIAL)
+                explicit_bzero(receive_buffer, (size_t)size);
+        deliver(channel, &message);
+        return true;
+}
+
+static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents, void *userdata)
+{
+        struct channel *channel = userdata;
+
+        channel->references++;
+        if (revents & EPOLLOUT)
+                on_writable(channel);
+        if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
+                for (int i = 0; i < PACKETS_PER_TURN && !channel->closed; i++)
+                        if (!receive_one(channel))
+                                break;
+        channel_unref(channel);
+        return 0;
+}
+
+/* ---- life */
+
+int channel_new(sd_event *event, int fd, enum role local, enum role remote,
+                const struct channel_callbacks *callbacks, void *userdata, struct channel **ret)
+{
+        struct channel *channel = calloc(1, sizeof(*channel));
+        int r;
+
+        if (!channel) {
+                close(fd);
+                return -ENOMEM;
+        }
+        *channel = (struct channel){
+            .references = 1,
+            .fd = fd,
+            .local = local,
+            .remote = remote,
+            .state = CHILD_STARTING,
+            .callbacks = *callbacks,
+            .userdata = userdata,
+            .queue_max = QUEUE_MAX_DEFAULT,
+        };
+        r = sd_event_add_io(event, &channel->source, fd, EPOLLIN, on_io, channel);
+        if (r < 0) {
+                channel_free(channel);
+                return r;
+        }
+        *ret = channel;
+        return 0;
+}
+
+void channel_set_state(struct channel *channel, enum child_state state)
+{
+        channel->state = state;
+}
+
+enum child_state channel_state(const struct channel *channel)
+{
+        return channel->state;
+}
+
+void channel_set_queue_max(struct channel *channel, size_t bytes)
+{
+        channel->queue_max = bytes;
+}
+
+int channel_fd(const struct channel *channel)
+{
+        return channel->fd;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a child, from fd 3 to the last word: see child.h.
+ */
+#include "ipc/child.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/syscall.h"
+
+#define COUNTERS_MAX    32
+#define LAST_WORDS_USEC USEC_PER_SEC
+#define TEXT_MAX        1024
+
+static const struct option option[] = {
+    {"log", required_argument, NULL, 'l'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0},
+};
+
+/* ---- the channel */
+
+static const struct message *as_config(const struct message *message)
+{
+        switch (message->type) {
+        case MESSAGE_CONFIG_CREDENTIAL:
+        case MESSAGE_CONFIG_WATCHER:
+        case MESSAGE_CONFIG_WORKER:
+                return message;
+        default:
+                return NULL;
+        }
+}
+
+static uint64_t config_heartbeat(const struct message *message)
+{
+        switch (message->type) {
+        case MESSAGE_CONFIG_CREDENTIAL:
+                return message->config_credential.heartbeat_usec;
+        case MESSAGE_CONFIG_WATCHER:
+                return message->config_watcher.heartbeat_usec;
+        default:
+                return message->config_worker.heartbeat_usec;
+        }
+}
+
+static void child_stop(struct child *child, uint64_t grace_usec)
+{
+        if (child->stopping && grace_usec > 0)
+                return;
+        child->stopping = true;
+        channel_set_state(child->channel, CHILD_STOPPING);
+        if (child->operations->on_stop)
+                child->operations->on_stop(child, grace_usec);
+        else
+                child_exit(child, EXIT_CODE_OK);
+}
+
+static int on_message(struct channel *channel, struct message **message, void *userdata)
+{
+        struct child *child = userdata;
+        int r;
+
+        if ((*message)->type == MESSAGE_STOP) {
+                child_stop(child, (*message)->stop.grace_usec);
+                return 0;
+        }
+        if (!as_config(*message)) {
+                r = child->operations->on_message ? child->operations->on_message(child, message) : -EPROTO;
+                return r == -ECANCELED ? 0 : r;
+        }
+        child->heartbeat_usec = config_heartbeat(*message);
+        channel_set_state(channel, CHILD_CONFIGURED);
+        r = child->operations->on_config(child, message);
+        if (r > 0)
+                r = child_ready(child);
+        return r == -ECANCELED ? 0 : r;
+}
+
+/* The supervisor is gone, or lies: either way there is nobody left to serve. */
+static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+{
+        struct child *child = userdata;
+
+        if (status != -ECONNRESET)
+                log_error("the channel to the supervisor failed, ending: %s", reason);
+        child->stopping = true;
+        if (child->operations->on_stop)
+                child->operations->on_stop(child, 0);
+        else
+                child_exit(child, EXIT_CODE_SOFTWARE);
+}
+
+static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+
+/* ---- heartbeat */
+
+static int send_heartbeat(struct child *child)
+{
+        struct record_counter counter[COUNTERS_MAX];
+        struct message_heartbeat heartbeat = {.counter = counter};
+
+        if (child->operations->count)
+                heartbeat.counter_count = child->operations->count(child, counter, COUNTERS_MAX);
+        return child_send(child, MESSAGE_HEARTBEAT, &heartbeat);
+}
+
+static int on_heartbeat(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct child *child = userdata;
+        int r;
+
+        (void)send_heartbeat(child); /* a failure shows as a missing heartbeat */
+        r = sd_event_source_set_time_relative(source, child->heartbeat_usec);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int child_ready(struct child *child)
+{
+        int r = child_send(child, MESSAGE_READY, &(struct message_ready){.pid = (uint64_t)getpid()});
+
+        if (r < 0)
+                return r;
+        channel_set_state(child->channel, CHILD_RUNNING);
+        child->ready = true;
+        return sd_event_add_time_relative(child->event, &child->heartbeat, CLOCK_MONOTONIC,
+                                          child->heartbeat_usec, 0, on_heartbeat, child);
+}
+
+/* ---- init */
+
+static int parse_arguments(const struct child_operations *operations, int argc, char **argv,
+                           enum log_target *ret_target)
+{
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
+                switch (c) {
+                case 'l':
+                        if (log_target_parse(optarg, ret_target) < 0) {
+                                fprintf(stderr, "%s: --log takes auto, journal, json or text, not \"%s\"\n",
+                                        argv[0], optarg);
+                                return -EINVAL;
+                        }
+                        break;
+                case 'V':
+                        puts("reconciled " RECONCILED_VERSION);
+                        return -ECANCELED;
+                case 'h':
+                        printf(
+                            "reconciled-%s is a child of reconciled(1), which starts it; there is nothing "
+                            "to run by hand.\n",
+                            operations->log_role);
+                        return -ECANCELED;
+                default:
+                        return -EINVAL;
+                }
+        return 0;
+}
+
+static bool channel_is_there(void)
+{
+        int type = 0;
+        socklen_t size = sizeof(type);
+
+        return getsockopt(CHILD_CHANNEL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+               type == SOCK_SEQPACKET;
+}
+
+/* The parent may have died before the prctl took hold: then nobody would ever send the signal. */
+static int follow_parent(int signal)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+        int r = sys_parent_death_signal(signal);
+
+        if (r < 0)
+                return r;
+        if (getsockopt(CHILD_CHANNEL_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        return peer.pid == getppid() ? 0 : -ESRCH;
+}
+
+static int set_signals(void)
+{
+        sigset_t mask;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGTERM);
+        sigaddset(&mask, SIGCHLD);
+        if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
+                return -errno;
+        /* A terminal's interrupt reaches the whole group; the supervisor says what follows from it. */
+        signal(SIGINT, SIG_IGN);
+        signal(SIGHUP, SIG_IGN);
+        signal(SIGPIPE, SIG_IGN);
+        return 0;
+}
+
+static int on_terminate(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+                        void *userdata)
+{
+        child_stop(userdata, 0);
+        return 0;
+}
+
+static int set_up(struct child *child)
+{
+        struct message_hello hello = {
+            .version = PROTOCOL_VERSION,
+            .role = role_name(child->operations->role),
+            .pid = (uint64_t)getpid(),
+        };
+        int r;
+
+        umask(077);
+        r = sys_set_not_dumpable();
+        if (r >= 0)
+                r = set_signals();
+        if (r >= 0)
+                r = follow_parent(child->operations->parent_death_signal);
+        if (r >= 0)
+                r = sd_event_default(&child->event);
+        if (r >= 0)
+                r = log_attach(child->event);
+        if (r >= 0)
+                r = sd_event_add_signal(child->event, NULL, SIGTERM, on_terminate, child);
+        if (r >= 0)
+                r = channel_new(child->event, CHILD_CHANNEL_FD, child->operations->role, ROLE_SUPERVISOR,
+                                &callbacks, child, &child->channel);
+        return r < 0 ? r : child_send(child, MESSAGE_HELLO, &hello);
+}
+
+int child_init(struct child *child, const struct child_operations *operations, int argc, char **argv)
+{
+        enum log_target target = LOG_TARGET_AUTO;
+        int r;
+
+        *child = (struct child){.operations = operations};
+        r = parse_arguments(operations, argc, argv, &target);
+        if (r < 0)
+                return r;
+        if (!channel_is_there()) {
+                fprintf(stderr, "%s: not started by reconciled(1): there is no channel on descriptor 3\n",
+                        argv[0]);
+                return -EINVAL;
+        }
+        r = log_init(target, operations->log_role);
+        if (r >= 0)
+                r = set_up(child);
+        if (r < 0 && r != -ESRCH)
+                log_error("cannot start: %s", strerror(-r));
+        return r;
+}
+
+int child_run(struct child *child)
+{
+        int r = sd_event_loop(child->event);
+
+        if (r < 0) {
+                log_error("the event loop failed: %s", strerror(-r));
+                return EXIT_CODE_SOFTWARE;
+        }
+        return r;
+}
+
+void child_done(struct child *child)
+{
+        sd_event_source_disable_unref(child->heartbeat);
+        channel_free(child->channel);
+        log_done();
+        sd_event_unref(child->event);
+        *child = (struct child){0};
+}
+
+int child_send(struct child *child, enum message_type type, const void *fields)
+{
+        return channel_send(child->channel, type, fields);
+}
+
+void child_exit(struct child *child, int exit_code)
+{
+        (void)channel_flush(child->channel, LAST_WORDS_USEC); /* a peer that is gone hears nothing */
+        sd_event_exit(child->event, exit_code);
+}
+
+int child_fatal(struct child *child, int exit_code, const char *watch, const char *key, const char *format,
+                ...)
+{
+        char reason[TEXT_MAX];
+        struct message_fatal fatal = {
+            .exit_code = (uint64_t)exit_code, .reason = reason, .watch = watch, .key = key};
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(reason, sizeof(reason), format, arguments);
+        va_end(arguments);
+        utf8_clean(reason);
+        if (!child->stopping && child_send(child, MESSAGE_FATAL, &fatal) < 0)
+                log_error("ending with exit code %d: %s", exit_code, reason);
+        child->stopping = true;
+        child_exit(child, exit_code);
+        return -ECANCELED;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log of a process: see log.h. One queue of finished lines, one way to write the first of them without
+ * waiting. stderr may be shared with others (a terminal, a pipe of the test, the kubelet's file), so its
+ * flags are not ours to change: it is opened anew, non-blocking, where that is possible.
+ */
+#include "ipc/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/duration.h"
+#include "base/syscall.h"
+#include "ipc/log-format.h"
+#include "ipc/message-id.h"
+#include "ipc/message.h"
+
+#define QUEUE_MAX      ((size_t)1024 * 1024)
+#define DONE_USEC      (500 * USEC_PER_MSEC)
+#define JOURNAL_SOCKET "/run/systemd/journal/socket"
+
+struct line {
+        struct line *next;
+        size_t size;
+        char data[];
+};
+
+/* A process has one log. */
+static struct log {
+        enum log_target target;
+        char role[16];
+        int fd;
+        bool is_socket, may_block, is_pipe;
+        int level;
+        sd_event_source *source;
+        struct line *first, *last;
+        size_t queued;
+        uint64_t dropped, dropped_told;
+        bool telling;
+} self = {.fd = -1, .level = LOG_INFO, .target = LOG_TARGET_TEXT};
+
+static const char *const target_name[] = {
+    [LOG_TARGET_AUTO] = "auto",
+    [LOG_TARGET_JOURNAL] = "journal",
+    [LOG_TARGET_JSON] = "json",
+    [LOG_TARGET_TEXT] = "text",
+};
+
+int log_target_parse(const char *name, enum log_target *ret)
+{
+        for (size_t i = 0; i < ELEMENTS(target_name); i++)
+                if (strcmp(name, target_name[i]) == 0) {
+                        *ret = (enum log_target)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+const char *log_target_name(enum log_target target)
+{
+        return target_name[target == LOG_TARGET_AUTO ? self.target : target];
+}
+
+/* ---- where to */
+
+/* JOURNAL_STREAM names device and inode of the stream that systemd made for us; stderr may be another by
+ * now. */
+static bool stderr_is_journal(void)
+{
+        const char *stream = getenv("JOURNAL_STREAM");
+        unsigned long long device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+               fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+static int open_journal(void)
+{
+        struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET};
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0)
+                return -errno;
+        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+                return -errno;
+        self.is_socket = true;
+        return TAKE_FD(fd);
+}
+
+static int open_stderr(void)
+{
+        struct stat st;
+        int fd;
+
+        if (fstat(STDERR_FILENO, &st) < 0)
+                return -errno;
+        self.is_socket = S_ISSOCK(st.st_mode);
+        self.is_pipe = S_ISFIFO(st.st_mode);
+        if (!self.is_socket) {
+                fd = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+                if (fd >= 0)
+                        return fd;
+        }
+        self.may_block = !self.is_socket;
+        fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        return fd < 0 ? -errno : fd;
+}
+
+int log_init(enum log_target target, const char *role)
+{
+        int fd;
+
+        if (target == LOG_TARGET_AUTO)
+                target = stderr_is_journal() ? LOG_TARGET_JOURNAL
+                                             : (isatty(STDERR_FILENO) ? LOG_TARGET_TEXT : LOG_TARGET_JSON);
+        self.target = target;
+        snprintf(self.role, sizeof(self.role), "%s", role);
+        fd = target == LOG_TARGET_JOURNAL ? open_journal() : -1;
+        if (fd < 0 && target == LOG_TARGET_JOURNAL)
+                self.target = LOG_TARGET_TEXT; /* journald is away for now; its stream still takes text */
+        if (fd < 0)
+                fd = open_stderr();
+        if (self.fd >= 0)
+                close(self.fd);
+        self.fd = fd;
+        return fd < 0 ? fd : 0;
+}
+
+void log_set_level(int level)
+{
+        self.level = level;
+}
+
+uint64_t log_dropped(void)
+{
+        return self.dropped;
+}
+
+/* ---- the queue */
+
+static int write_line(const struct line *line)
+{
+        struct pollfd pollfd = {.fd = self.fd, .events = POLLOUT};
+        ssize_t r;
+
+        if (self.fd < 0)
+                return 0; /* nowhere to write: the line is gone */
+        if (self.is_socket)
+                r = sys_send(self.fd, line->data, line->size);
+        else if (self.may_block && (poll(&pollfd, 1, 0) <= 0 || !(pollfd.revents & POLLOUT)))
+                r = -EAGAIN;
+        else
+                r = sys_write(self.fd, line->data, line->size);
+        if (r == -EAGAIN || r == -ENOBUFS)
+                return -EAGAIN;
+        return 0; /* an error here has nowhere to be told; a file system that is full will be told by others
+                   */
+}
+
+static void watch_writable(bool enabled)
+{
+        if (self.source)
+                sd_event_source_set_enabled(self.source, enabled ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
+static void tell_dropped(void)
+{
+        uint64_t dropped = self.dropped - self.dropped_told;
+
+        if (dropped == 0 || self.telling)
+                return;
+        self.telling = true;
+        self.dropped_told = self.dropped;
+        log_write(LOG_WARNING, MESSAGE_ID_LOG_DROPPED, NULL,
+                  "%llu log lines were dropped because nobody read them in time",
+                  (unsigned long long)dropped);
+        self.telling = false;
+}
+
+static void drain(void)
+{
+        while (self.first) {
+                struct line *line = self.first;
+
+                if (write_line(line) == -EAGAIN) {
+                        watch_writable(true);
+                        return;
+                }
+                self.first = line->next;
+                if (!self.first)
+                        self.last = NULL;
+                self.queued -= line->size;
+                free(line);
+        }
+        watch_writable(false);
+        tell_dropped();
+}
+
+static void enqueue(const char *data, size_t size)
+{
+        struct line *line = NULL;
+
+        if (self.queued + size <= QUEUE_MAX)
+                line = malloc(sizeof(*line) + size);
+        if (!line) {
+                self.dropped++;
+                return;
+        }
+        line->next = NULL;
+        line->size = size;
+        memcpy(line->data, data, size);
+        if (self.last)
+                self.last->next = line;
+        else
+                self.first = line;
+        self.last = line;
+        self.queued += size;
+}
+
+/* ---- in */
+
+static void format_record(struct text *out, const struct log_record *record)
+{
+        switch (self.target) {
+        case LOG_TARGET_JOURNAL:
+                log_format_journal(out, record);
+                break;
+        case LOG_TARGET_JSON:
+                log_format_json(out, record);
+                break;
+        case LOG_TARGET_AUTO:
+        case LOG_TARGET_TEXT:
+                log_format_text(out, record);
+                break;
+        }
+}
+
+/* A message that is too long for the target is shortened, so that the line stays a whole one. */
+static void format_bounded(struct text *out, struct log_record *record, char *message)
+{
+        size_t max = self.is_pipe && self.target != LOG_TARGET_JOURNAL ? LOG_PIPE_LINE_MAX : LOG_LINE_MAX;
+
+        record->message = message;
+        format_record(out, record);
+        for (size_t keep = strlen(message); out->size > max && keep > 0;) {
+                keep = keep > 8 ? keep / 2 : 0;
+                message[keep] = '\0';
+                utf8_clean(message);
+                text_clear(out);
+                format_record(out, record);
+        }
+}
+
+void log_write(int priority, const char *message_id, const struct log_field *field, const char *format, ...)
+{
+        _cleanup_text_ struct text message = TEXT_EMPTY, out = TEXT_EMPTY;
+        struct log_record record = {
+            .realtime = clock_realtime_usec(),
+            .priority = priority,
+            .role = self.role,
+            .message_id = message_id,
+            .field = field,
+        };
+        va_list arguments;
+
+        if (priority > self.level)
+                return;
+        va_start(arguments, format);
+        text_vprintf(&message, format, arguments);
+        va_end(arguments);
+        if (!message.failed && message.data)
+                format_bounded(&out, &record, message.data);
+        if (out.failed || out.size == 0) {
+                self.dropped++;
+                return;
+        }
+        enqueue(out.data, out.size);
+        drain();
+}
+
+/* ---- the loop */
+
+static int on_writable(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
+                       void *userdata _unused_)
+{
+        drain();
+        return 0;
+}
+
+int log_attach(sd_event *event)
+{
+        int r;
+
+        if (self.fd < 0)
+                return 0;
+        r = sd_event_add_io(event, &self.source, self.fd, EPOLLOUT, on_writable, NULL);
+        if (r == -EPERM)
+                return 0; /* a regular file never makes us wait */
+        if (r < 0)
+                return r;
+        watch_writable(self.first != NULL);
+        return 0;
+}
+
+void log_done(void)
+{
+        uint64_t deadline = clock_boottime_usec() + DONE_USEC;
+
+        self.source = sd_event_source_disable_unref(self.source);
+        drain();
+        while (self.first && clock_boottime_usec() < deadline) {
+                struct pollfd pollfd = {.fd = self.fd, .events = POLLOUT};
+
+                if (poll(&pollfd, 1, 50) < 0 && errno != EINTR)
+                        break;
+                drain();
+        }
+        while (self.first) {
+                struct line *next = self.first->next;
+
+                free(self.first);
+                self.first = next;
+        }
+        self.last = NULL;
+        self.queued = 0;
+        if (self.fd >= 0)
+                close(self.fd);
+        self.fd = -1;
+}

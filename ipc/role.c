@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/role.h"
+
+const char *role_name(enum role role)
+{
+        switch (role) {
+        case ROLE_SUPERVISOR:
+                return "supervisor";
+        case ROLE_CREDENTIAL:
+                return "credential";
+        case ROLE_WATCHER:
+                return "watcher";
+        case ROLE_WORKER:
+                return "worker";
+        case ROLE_CONTROL:
+                return "control";
+        }
+        return "unknown";
+}
+
+const char *child_state_name(enum child_state state)
+{
+        switch (state) {
+        case CHILD_STARTING:
+                return "starting";
+        case CHILD_CONFIGURED:
+                return "configured";
+        case CHILD_RUNNING:
+                return "running";
+        case CHILD_STOPPING:
+                return "stopping";
+        case CHILD_GONE:
+                return "gone";
+        }
+        return "unknown";
+}

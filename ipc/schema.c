@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables that derive from ipc/message-table.h: descriptors, names, permissions. Each schema is a
+ * function with a local typedef, because an X-macro cannot tell its field macros which struct they belong
+ * to.
+ */
+#include "ipc/schema.h"
+
+#define DESCRIBE_U64(name)  {FIELD_KIND_U64, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BOOL(name) {FIELD_KIND_BOOL, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_STR(name)  {FIELD_KIND_STR, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BIN(name)  {FIELD_KIND_BIN, offsetof(subject, name), offsetof(subject, name##_size), NULL},
+#define DESCRIBE_LIST(record, name)                                                                         \
+        {FIELD_KIND_LIST, offsetof(subject, name), offsetof(subject, name##_count), schema_record_##record},
+
+#define SCHEMA_FUNCTION(function, type, fields)                                                             \
+        static const struct schema *function(void)                                                          \
+        {                                                                                                   \
+                typedef struct type subject;                                                                \
+                static const struct schema_field field[] = {                                                \
+                    fields(DESCRIBE_U64, DESCRIBE_BOOL, DESCRIBE_STR, DESCRIBE_BIN, DESCRIBE_LIST)};        \
+                static const struct schema schema = {field, ELEMENTS(field), sizeof(subject)};              \
+                                                                                                            \
+                return &schema;                                                                             \
+        }
+
+#define R(record) SCHEMA_FUNCTION(schema_record_##record, record_##record, RECORD_##record##_FIELDS)
+RECORD_TABLE(R)
+#undef R
+
+#define M(NAME, name, senders, receivers, cap, states)                                                      \
+        SCHEMA_FUNCTION(schema_message_##name, message_##name, MESSAGE_##name##_FIELDS)
+MESSAGE_TABLE(M)
+#undef M
+
+static const struct description {
+        const char *name;
+        const struct schema *(*schema)(void);
+        unsigned senders, receivers;
+        size_t size_cap;
+        unsigned states;
+} description[MESSAGE_TYPE_COUNT] = {
+#define M(NAME, name, senders, receivers, cap, states)                                                      \
+        [MESSAGE_##NAME] = {#NAME, schema_message_##name, senders, receivers, cap, states},
+    MESSAGE_TABLE(M)
+#undef M
+};
+
+static const struct description *describe(enum message_type type)
+{
+        return type > MESSAGE_INVALID && type < MESSAGE_TYPE_COUNT ? &description[type] : NULL;
+}
+
+const struct schema *schema_of(enum message_type type)
+{
+        const struct description *d = describe(type);
+
+        return d ? d->schema() : NULL;
+}
+
+const char *message_name(enum message_type type)
+{
+        const struct description *d = describe(type);
+
+        return d ? d->name : "INVALID";
+}
+
+size_t message_size_cap(enum message_type type)
+{
+        const struct description *d = describe(type);
+
+        return d ? d->size_cap : 0;
+}
+
+bool message_permitted(enum message_type type, enum role sender, enum role receiver, enum child_state state)
+{
+        const struct description *d = describe(type);
+
+        return d && (d->senders & sender) && (d->receivers & receiver) && (d->states & state);
+}
+
+#define NAME_OF(function, type, count, ...)                                                                 \
+        const char *function(enum type value)                                                               \
+        {                                                                                                   \
+                static const char *const name[count] = {__VA_ARGS__};                                       \
+                return (unsigned)value < count ? name[value] : "invalid";                                   \
+        }
+
+NAME_OF(change_kind_name, change_kind, CHANGE_KIND_COUNT, "updated", "deleted", "unselected")
+NAME_OF(run_action_name, run_action, ACTION_COUNT, "reconcile", "finalize", "deleted")
+NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanent", "stale", "conflict",
+        "cancelled")
+NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any")

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the encoder and the decoder know of a message: descriptors of its fields, generated from the table.
+ * Private to ipc/.
+ */
+#include "ipc/message.h"
+
+enum field_kind { FIELD_KIND_U64, FIELD_KIND_BOOL, FIELD_KIND_STR, FIELD_KIND_BIN, FIELD_KIND_LIST };
+
+struct schema {
+        const struct schema_field *field;
+        size_t field_count;
+        size_t size; /* of the struct */
+};
+
+struct schema_field {
+        enum field_kind kind;
+        size_t offset;                        /* of the value */
+        size_t size_offset;                   /* of *_size or *_count, for BIN and LIST */
+        const struct schema *(*record)(void); /* of the elements of a LIST */
+};
+
+/* NULL for MESSAGE_INVALID and anything out of range. */
+const struct schema *schema_of(enum message_type type);
