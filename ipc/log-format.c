@@ -56,7 +56,8 @@ void log_format_journal(struct text *out, const struct log_record *record)
 
 /* ---- stderr */
 
-static void append_time(struct text *out, uint64_t realtime, const char *format)
+__attribute__((format(strftime, 3, 0))) static void append_time(struct text *out, uint64_t realtime,
+                                                                const char *format)
 {
         time_t seconds = (time_t)(realtime / USEC_PER_SEC);
         struct tm tm;
