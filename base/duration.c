@@ -13,8 +13,8 @@ static const struct unit {
         const char *name;
         uint64_t usec;
 } unit[] = {
-    {"d", 24 * USEC_PER_HOUR}, {"h", USEC_PER_HOUR},  {"m", USEC_PER_MINUTE},
-    {"s", USEC_PER_SEC},       {"ms", USEC_PER_MSEC}, {"us", 1},
+        {"d", 24 * USEC_PER_HOUR}, {"h", USEC_PER_HOUR},  {"m", USEC_PER_MINUTE},
+        {"s", USEC_PER_SEC},       {"ms", USEC_PER_MSEC}, {"us", 1},
 };
 
 static const struct unit *unit_find(const char *name, size_t length)

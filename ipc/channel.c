@@ -288,14 +288,14 @@ int channel_new(sd_event *event, int fd, enum role local, enum role remote,
                 return -ENOMEM;
         }
         *channel = (struct channel){
-            .references = 1,
-            .fd = fd,
-            .local = local,
-            .remote = remote,
-            .state = CHILD_STARTING,
-            .callbacks = *callbacks,
-            .userdata = userdata,
-            .queue_max = QUEUE_MAX_DEFAULT,
+                .references = 1,
+                .fd = fd,
+                .local = local,
+                .remote = remote,
+                .state = CHILD_STARTING,
+                .callbacks = *callbacks,
+                .userdata = userdata,
+                .queue_max = QUEUE_MAX_DEFAULT,
         };
         r = sd_event_add_io(event, &channel->source, fd, EPOLLIN, on_io, channel);
         if (r < 0) {

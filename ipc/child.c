@@ -20,10 +20,10 @@
 #define TEXT_MAX        1024
 
 static const struct option option[] = {
-    {"log", required_argument, NULL, 'l'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {0},
+        {"log", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {0},
 };
 
 /* ---- the channel */
@@ -155,10 +155,10 @@ static int parse_arguments(const struct child_operations *operations, int argc, 
                         puts("reconciled " RECONCILED_VERSION);
                         return -ECANCELED;
                 case 'h':
-                        printf(
-                            "reconciled-%s is a child of reconciled(1), which starts it; there is nothing "
-                            "to run by hand.\n",
-                            operations->log_role);
+                        printf("reconciled-%s is a child of reconciled(1), which starts it; there is "
+                               "nothing "
+                               "to run by hand.\n",
+                               operations->log_role);
                         return -ECANCELED;
                 default:
                         return -EINVAL;
@@ -215,9 +215,9 @@ static int on_terminate(sd_event_source *source _unused_, const struct signalfd_
 static int set_up(struct child *child)
 {
         struct message_hello hello = {
-            .version = PROTOCOL_VERSION,
-            .role = role_name(child->operations->role),
-            .pid = (uint64_t)getpid(),
+                .version = PROTOCOL_VERSION,
+                .role = role_name(child->operations->role),
+                .pid = (uint64_t)getpid(),
         };
         int r;
 
@@ -297,7 +297,7 @@ int child_fatal(struct child *child, int exit_code, const char *watch, const cha
 {
         char reason[TEXT_MAX];
         struct message_fatal fatal = {
-            .exit_code = (uint64_t)exit_code, .reason = reason, .watch = watch, .key = key};
+                .exit_code = (uint64_t)exit_code, .reason = reason, .watch = watch, .key = key};
         va_list arguments;
 
         va_start(arguments, format);

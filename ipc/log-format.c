@@ -56,15 +56,17 @@ void log_format_journal(struct text *out, const struct log_record *record)
 
 /* ---- stderr */
 
-__attribute__((format(strftime, 3, 0))) static void append_time(struct text *out, uint64_t realtime,
-                                                                const char *format)
+static void append_time(struct text *out, uint64_t realtime, bool with_date)
 {
         time_t seconds = (time_t)(realtime / USEC_PER_SEC);
         struct tm tm;
         char buffer[40];
 
         gmtime_r(&seconds, &tm);
-        strftime(buffer, sizeof(buffer), format, &tm);
+        if (with_date)
+                strftime(buffer, sizeof(buffer), "%Y-%m-%dT%H:%M:%S", &tm);
+        else
+                strftime(buffer, sizeof(buffer), "%H:%M:%S", &tm);
         text_printf(out, "%s.%03u", buffer, (unsigned)(realtime / USEC_PER_MSEC % 1000));
 }
 
@@ -93,7 +95,7 @@ static void json_member(struct text *out, const char *name, const char *value)
 void log_format_json(struct text *out, const struct log_record *record)
 {
         text_append_string(out, "{\"time\":\"");
-        append_time(out, record->realtime, "%Y-%m-%dT%H:%M:%S");
+        append_time(out, record->realtime, true);
         text_append_string(out, "Z\"");
         json_member(out, "level", level_name(record->priority));
         json_member(out, "role", record->role);
@@ -113,7 +115,7 @@ void log_format_text(struct text *out, const struct log_record *record)
         const char *separator = " (";
         size_t start;
 
-        append_time(out, record->realtime, "%H:%M:%S");
+        append_time(out, record->realtime, false);
         text_printf(out, " %s %s: ", record->role, level_name(record->priority));
         start = out->size;
         text_append_string(out, record->message);

@@ -48,10 +48,10 @@ static struct log {
 } self = {.fd = -1, .level = LOG_INFO, .target = LOG_TARGET_TEXT};
 
 static const char *const target_name[] = {
-    [LOG_TARGET_AUTO] = "auto",
-    [LOG_TARGET_JOURNAL] = "journal",
-    [LOG_TARGET_JSON] = "json",
-    [LOG_TARGET_TEXT] = "text",
+        [LOG_TARGET_AUTO] = "auto",
+        [LOG_TARGET_JOURNAL] = "journal",
+        [LOG_TARGET_JSON] = "json",
+        [LOG_TARGET_TEXT] = "text",
 };
 
 int log_target_parse(const char *name, enum log_target *ret)
@@ -264,11 +264,11 @@ void log_write(int priority, const char *message_id, const struct log_field *fie
 {
         _cleanup_text_ struct text message = TEXT_EMPTY, out = TEXT_EMPTY;
         struct log_record record = {
-            .realtime = clock_realtime_usec(),
-            .priority = priority,
-            .role = self.role,
-            .message_id = message_id,
-            .field = field,
+                .realtime = clock_realtime_usec(),
+                .priority = priority,
+                .role = self.role,
+                .message_id = message_id,
+                .field = field,
         };
         va_list arguments;
 

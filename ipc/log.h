@@ -35,7 +35,7 @@ void log_done(void); /* drains for at most 500 ms */
 
 /* message_id: 32 hex digits from ipc/message-id.h, or NULL. fields: array that ends with {NULL}, or NULL. */
 void log_write(int priority, const char *message_id, const struct log_field *field, const char *format, ...)
-    _printf_(4, 5);
+        _printf_(4, 5);
 
 #define LOG_FIELDS(...) ((const struct log_field[]){__VA_ARGS__, {NULL, NULL}})
 

@@ -23,7 +23,7 @@ enum message_type {
 #define M(NAME, name, senders, receivers, cap, states) MESSAGE_##NAME,
         MESSAGE_TABLE(M)
 #undef M
-            MESSAGE_TYPE_COUNT
+                MESSAGE_TYPE_COUNT
         };
 
 enum change_kind {

@@ -18,7 +18,7 @@
         {                                                                                                   \
                 typedef struct type subject;                                                                \
                 static const struct schema_field field[] = {                                                \
-                    fields(DESCRIBE_U64, DESCRIBE_BOOL, DESCRIBE_STR, DESCRIBE_BIN, DESCRIBE_LIST)};        \
+                        fields(DESCRIBE_U64, DESCRIBE_BOOL, DESCRIBE_STR, DESCRIBE_BIN, DESCRIBE_LIST)};    \
                 static const struct schema schema = {field, ELEMENTS(field), sizeof(subject)};              \
                                                                                                             \
                 return &schema;                                                                             \
@@ -42,7 +42,7 @@ static const struct description {
 } description[MESSAGE_TYPE_COUNT] = {
 #define M(NAME, name, senders, receivers, cap, states)                                                      \
         [MESSAGE_##NAME] = {#NAME, schema_message_##name, senders, receivers, cap, states},
-    MESSAGE_TABLE(M)
+        MESSAGE_TABLE(M)
 #undef M
 };
 

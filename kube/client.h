@@ -5,8 +5,8 @@
  * kubeconfig says insecure-skip-tls-verify. Credentials come as messages and live only in memory
  * (CURLOPT_*_BLOB); they are wiped when replaced.
  *
- * HTTP/1.1, one connection a watch, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed; connect
- * timeout 30 s. Accept-Encoding: identity. Buffer 512 KB (limits.md).
+ * HTTP/1.1, one connection a watch, TCP keepalive and TCP_USER_TIMEOUT, so that a dead peer is noticed;
+ * connect timeout 30 s. Accept-Encoding: identity. Buffer 512 KB (limits.md).
  *
  * A transfer ends with exactly one on_done, unless it is cancelled by its owner (then with none). Callbacks
  * may start and cancel transfers, the running one included, and free the client.
@@ -20,9 +20,9 @@ struct kube_client;
 struct kube_transfer;
 
 struct kube_response {
-        int http_status;          /* 200 ...; 0 when no answer came */
-        struct kube_error error;  /* failure NONE for 2xx */
-        const char *body;         /* complete body, NUL-terminated ("" when it was streamed); not owned */
+        int http_status;         /* 200 ...; 0 when no answer came */
+        struct kube_error error; /* failure NONE for 2xx */
+        const char *body;        /* complete body, NUL-terminated ("" when it was streamed); not owned */
         size_t body_size;
         uint64_t credential_serial; /* with which the request was made: for REFRESH after a 401 */
 };
@@ -34,13 +34,13 @@ struct kube_request {
         const char *accept;       /* NULL: application/json */
         const void *body;         /* copied */
         size_t body_size;
-        uint64_t timeout_usec;    /* of the whole transfer; 0 = none (watches) */
-        uint64_t idle_usec;       /* ends as TIMEOUT when no byte comes for so long; 0 = none */
-        /* NULL: the body is collected (at most body_max bytes, default 64 MiB) for on_done. Otherwise each piece of a
-         * 2xx body as it comes; negative return ends the transfer (on_done with CANCELLED). Bodies of other
-         * answers are always collected (1 MiB). */
+        uint64_t timeout_usec; /* of the whole transfer; 0 = none (watches) */
+        /* NULL: the body is collected (at most body_max bytes, default 64 MiB) for on_done. Otherwise each
+         * piece of a 2xx body as it comes; negative return ends the transfer (on_done with CANCELLED).
+         * Bodies of other answers are always collected (1 MiB). */
         int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);
-        void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response, void *userdata);
+        void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
+                        void *userdata);
         size_t body_max;
         void *userdata;
 };

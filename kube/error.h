@@ -2,8 +2,8 @@
 #pragma once
 /*
  * What went wrong with a request to the API server, from whatever layer, as one object. Source of the Status
- * shape: k8s.io/apimachinery metav1.Status. A body that is not a Status (429 of priority and fairness is plain
- * text, proxies send HTML) still gives an error with the HTTP status and the body's first line.
+ * shape: k8s.io/apimachinery metav1.Status. A body that is not a Status (429 of priority and fairness is
+ * plain text, proxies send HTML) still gives an error with the HTTP status and the body's first line.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,18 +25,18 @@ enum kube_failure {
 
 struct kube_error {
         enum kube_failure failure;
-        int http_status;     /* 0 when no answer came; for an in-stream ERROR its code */
-        char *reason;        /* "NotFound", "Expired" ...; NULL when unknown; owned */
-        char *message;       /* for people; never NULL when failure != NONE; owned */
+        int http_status;                 /* 0 when no answer came; for an in-stream ERROR its code */
+        char *reason;                    /* "NotFound", "Expired" ...; NULL when unknown; owned */
+        char *message;                   /* for people; never NULL when failure != NONE; owned */
         bool resource_version_too_large; /* 504 with that cause, or with only that message */
-        int retry_after_sec; /* from header or details; -1 when absent */
+        int retry_after_sec;             /* from header or details; -1 when absent */
 };
 
 #define KUBE_ERROR_NONE ((struct kube_error){.retry_after_sec = -1})
 
 /* Fills from an HTTP answer's body, or from the object of an in-stream ERROR event (http_status 0: the
- * Status' own code counts; kind and apiVersion may be missing). Never fails: what is not understood ends as a
- * message. Returns -ENOMEM only. */
+ * Status' own code counts; kind and apiVersion may be missing). Never fails: what is not understood ends as
+ * a message. Returns -ENOMEM only. */
 int kube_error_from_status(struct kube_error *error, int http_status, const char *body, size_t size);
 int kube_error_set(struct kube_error *error, enum kube_failure failure, const char *format, ...)
         _printf_(3, 4);

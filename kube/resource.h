@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * From apiVersion + kind to a resource and its paths, by discovery (/api/v1, /apis/<group>/<version>). The plural is
- * never guessed.
+ * From apiVersion + kind to a resource and its paths, by discovery (/api/v1, /apis/<group>/<version>). The
+ * plural is never guessed.
  */
 #include "kube/client.h"
 
@@ -33,8 +33,8 @@ int kube_discovery_start(struct kube_client *client, const char *api_version, co
                          kube_discovery_done_t on_done, void *userdata, struct kube_discovery **ret);
 void kube_discovery_cancel(struct kube_discovery *discovery); /* frees; after on_done it is freed already */
 
-/* "/apis/example.com/v1/namespaces/default/widgets/a/status": namespace, name, subresource may be NULL or "".
- * Each segment is percent-escaped. The caller owns the result; NULL on lack of memory. */
+/* "/apis/example.com/v1/namespaces/default/widgets/a/status": namespace, name, subresource may be NULL or
+ * "". Each segment is percent-escaped. The caller owns the result; NULL on lack of memory. */
 char *kube_path(const struct kube_resource *resource, const char *namespace_name, const char *name,
                 const char *subresource);
 /* Appends "?key=value" or "&key=value", escaped. */

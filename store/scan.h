@@ -5,9 +5,9 @@
  * path and the one JSON parser of our own; a fuzz target holds it against cJSON.
  *
  * Input is bytes from the API server, which may lie: every function bounds its work and depth
- * (SCAN_DEPTH_MAX), accepts what RFC 8259 accepts as far as it looks (what it skips is checked for balance of
- * brackets and strings only), and returns -EBADMSG otherwise, -EAGAIN when the input ends too early (a piece
- * of a stream). Spans point into the input; nothing is copied.
+ * (SCAN_DEPTH_MAX), accepts what RFC 8259 accepts as far as it looks (what it skips is checked for balance
+ * of brackets and strings only), and returns -EBADMSG otherwise, -EAGAIN when the input ends too early (a
+ * piece of a stream). Spans point into the input; nothing is copied.
  */
 #include <stdbool.h>
 #include <stddef.h>

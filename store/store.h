@@ -4,9 +4,10 @@
  * The object store: a disposable cache of one watch's objects in LMDB. One writer (the watch's watcher), any
  * number of readers (workers), always the newest version.
  *
- * On disk: <folder>/CURRENT names the generation; <folder>/<generation>/data.mdb, mode 0600. A rebuild makes a
- * new generation folder, fills CURRENT atomically and removes old ones. NOSYNC: it survives the death of every
- * process; not a power loss (a boot id in the meta record that differs while the clean flag is not set makes it suspect).
+ * On disk: <folder>/CURRENT names the generation; <folder>/<generation>/data.mdb, mode 0600. A rebuild makes
+ * a new generation folder, fills CURRENT atomically and removes old ones. NOSYNC: it survives the death of
+ * every process; not a power loss (a boot id in the meta record that differs while the clean flag is not set
+ * makes it suspect).
  *
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
  * meta. Every record carries an XXH3 checksum; a record whose checksum is wrong is never given to anyone:
@@ -19,14 +20,16 @@ struct store;
 
 #define STORE_SCHEMA UINT64_C(1)
 
-/* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it (store_object_done). */
+/* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it
+ * (store_object_done). */
 struct store_object {
         char *key; /* "namespace/name" */
         char *uid;
         char *resource_version;
         uint64_t fingerprint;
-        uint64_t mark;  /* number of the LIST that last saw it: what a finished LIST did not mark is gone */
-        char *json;     /* as it came, unparsed; NUL-terminated; may be empty for a tombstone without a last state */
+        uint64_t mark; /* number of the LIST that last saw it: what a finished LIST did not mark is gone */
+        char *json;    /* as it came, unparsed; NUL-terminated; may be empty for a tombstone without a last
+                          state */
         size_t json_size;
 };
 
@@ -34,15 +37,17 @@ void store_object_done(struct store_object *object);
 
 /* What the store's content belongs to; kept in the meta record. */
 struct store_meta {
-        char *resource_version; /* of the last LIST or bookmark or event; "" before the first complete LIST */
+        char *resource_version; /* of the last LIST or bookmark or event; "" before the first complete LIST
+                                 */
         char *cluster;          /* identity of the cluster; "" unknown */
         char *scope;            /* hex hash over resource, namespaces, selectors */
         uint64_t mark;
-        uint64_t sequence;      /* last one given to a dirty entry */
+        uint64_t sequence; /* last one given to a dirty entry */
 };
 
 /* ---- reader (workers): opens on demand, cheap to keep. A reader never holds a transaction beyond a call.
- * generation: as RUN names it; a mismatch with what is open reopens. -ENOENT: no such object (or no store). */
+ * generation: as RUN names it; a mismatch with what is open reopens. -ENOENT: no such object (or no store).
+ */
 int store_reader_new(const char *folder, struct store **ret);
 int store_read(struct store *store, uint64_t generation, const char *key, struct store_object *ret);
 int store_read_tombstone(struct store *store, uint64_t generation, const char *key, const char *uid,
@@ -52,14 +57,16 @@ int store_read_tombstone(struct store *store, uint64_t generation, const char *k
  * of another schema, unreadable or suspect is rebuilt: *ret_rebuilt (may be NULL) tells, with the
  * reason in *error. */
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error);
-/* Starts a new, empty generation. Tombstones and the dirty index's deletions are carried over where readable. */
+/* Starts a new, empty generation. Tombstones and the dirty index's deletions are carried over where
+ * readable. */
 int store_rebuild(struct store *store, struct error *error);
 uint64_t store_generation(const struct store *store);
 
 /* Writes go into one transaction that store_commit ends; it begins by itself. A commit is due after
- * STORE_BATCH_OBJECTS or STORE_BATCH_BYTES (store_commit_due), or when the loop has nothing else to do. A full map grows. */
+ * STORE_BATCH_OBJECTS or STORE_BATCH_BYTES (store_commit_due), or when the loop has nothing else to do. A
+ * full map grows. */
 #define STORE_BATCH_OBJECTS 1000
-#define STORE_BATCH_BYTES (4 * 1024 * 1024)
+#define STORE_BATCH_BYTES   (4 * 1024 * 1024)
 bool store_commit_due(const struct store *store);
 int store_commit(struct store *store);
 
@@ -72,7 +79,8 @@ int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
 int store_touch(struct store *store, const char *key, uint64_t mark); /* sets the mark alone */
 int store_remove(struct store *store, const char *key);
-/* Moves the object to the tombstones under its UID (last known state kept); json may be replaced by a newer last state. */
+/* Moves the object to the tombstones under its UID (last known state kept); json may be replaced by a newer
+ * last state. */
 int store_bury(struct store *store, const struct store_object *last);
 int store_tombstone_remove(struct store *store, const char *key, const char *uid);
 bool store_tombstone_exists(struct store *store, const char *key, const char *uid);
@@ -85,8 +93,8 @@ int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit
 int store_visit_all(struct store *store, store_visit_t visit, void *userdata); /* json NULL */
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
 
-/* The dirty index: keys that are not announced yet, in order, one entry per (key, uid, kind is deletion). A key marked twice keeps
- * one entry with the newest data. */
+/* The dirty index: keys that are not announced yet, in order, one entry per (key, uid, kind is deletion). A
+ * key marked twice keeps one entry with the newest data. */
 int store_dirty_add(struct store *store, const struct record_change *change); /* sequence is assigned */
 /* Takes the oldest `max` entries out, calling for each. */
 typedef int (*store_dirty_t)(const struct record_change *change, void *userdata);

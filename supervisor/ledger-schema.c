@@ -11,19 +11,19 @@
 #include "supervisor/ledger-internal.h"
 
 static const char *const migration[LEDGER_SCHEMA] = {
-    "CREATE TABLE ledger ("
-    "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"
-    "  fingerprint INTEGER NOT NULL DEFAULT 0, failed_fingerprint INTEGER NOT NULL DEFAULT 0,"
-    "  attempts INTEGER NOT NULL DEFAULT 0,"
-    "  next_realtime INTEGER NOT NULL DEFAULT 0, next_reason TEXT NOT NULL DEFAULT '',"
-    "  last_error TEXT NOT NULL DEFAULT '', first_error TEXT NOT NULL DEFAULT '',"
-    "  handled_realtime INTEGER NOT NULL DEFAULT 0,"
-    "  permanent INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,"
-    "  PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
-    "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"
-    "CREATE TABLE scope ("
-    "  watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL) WITHOUT ROWID;"
-    "PRAGMA user_version = 1;",
+        "CREATE TABLE ledger ("
+        "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"
+        "  fingerprint INTEGER NOT NULL DEFAULT 0, failed_fingerprint INTEGER NOT NULL DEFAULT 0,"
+        "  attempts INTEGER NOT NULL DEFAULT 0,"
+        "  next_realtime INTEGER NOT NULL DEFAULT 0, next_reason TEXT NOT NULL DEFAULT '',"
+        "  last_error TEXT NOT NULL DEFAULT '', first_error TEXT NOT NULL DEFAULT '',"
+        "  handled_realtime INTEGER NOT NULL DEFAULT 0,"
+        "  permanent INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,"
+        "  PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
+        "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"
+        "CREATE TABLE scope ("
+        "  watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL) WITHOUT ROWID;"
+        "PRAGMA user_version = 1;",
 };
 
 int ledger_errno(sqlite3 *database, int code)
@@ -75,17 +75,17 @@ static int schema_version(sqlite3 *database, int *ret)
 
 static int migrate(sqlite3 *database, struct error *error)
 {
-        int version, r;
+        int version = 0, r;
 
         r = schema_version(database, &version);
         if (r < 0)
                 return r;
         if (version > LEDGER_SCHEMA)
                 return error_set(
-                    error, -EPROTONOSUPPORT,
-                    "its schema is version %d, this program knows up to %d: it was written by a "
-                    "newer release; install that one again",
-                    version, LEDGER_SCHEMA);
+                        error, -EPROTONOSUPPORT,
+                        "its schema is version %d, this program knows up to %d: it was written by a "
+                        "newer release; install that one again",
+                        version, LEDGER_SCHEMA);
         for (; version < LEDGER_SCHEMA; version++) {
                 r = execute(database, "BEGIN IMMEDIATE");
                 if (r >= 0)

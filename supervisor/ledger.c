@@ -22,22 +22,23 @@
         "first_error, handled_realtime, permanent, deleting"
 
 static const char *const sql[STATEMENT_TOTAL] = {
-    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
-    [STATEMENT_COMMIT] = "COMMIT",
-    [STATEMENT_ROLLBACK] = "ROLLBACK",
-    [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-    [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
-                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
-    [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-    [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
-                       " ORDER BY key, uid LIMIT ?4",
-    [STATEMENT_DUE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE next_realtime > 0 AND next_realtime <= ?1"
-                      " ORDER BY next_realtime LIMIT ?2",
-    [STATEMENT_NEXT_DUE] = "SELECT min(next_realtime) FROM ledger WHERE next_realtime > 0",
-    [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
-    [STATEMENT_SCOPE_GET] = "SELECT scope, cluster FROM scope WHERE watch = ?1",
-    [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster) VALUES (?1, ?2, ?3)",
+        [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+        [STATEMENT_COMMIT] = "COMMIT",
+        [STATEMENT_ROLLBACK] = "ROLLBACK",
+        [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+        [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
+                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
+        [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+        [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
+                           " ORDER BY key, uid LIMIT ?4",
+        [STATEMENT_DUE] =
+                "SELECT " ROW_COLUMNS " FROM ledger WHERE next_realtime > 0 AND next_realtime <= ?1"
+                " ORDER BY next_realtime LIMIT ?2",
+        [STATEMENT_NEXT_DUE] = "SELECT min(next_realtime) FROM ledger WHERE next_realtime > 0",
+        [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
+        [STATEMENT_SCOPE_GET] = "SELECT scope, cluster FROM scope WHERE watch = ?1",
+        [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster) VALUES (?1, ?2, ?3)",
 };
 
 /* ---- opening */
@@ -143,7 +144,7 @@ void ledger_free(struct ledger *ledger)
         if (!ledger)
                 return;
         (void)ledger_commit(
-            ledger); /* the supervisor has committed before, and has said so if that failed */
+                ledger); /* the supervisor has committed before, and has said so if that failed */
         ledger_close(ledger);
 }
 
@@ -193,18 +194,18 @@ static const char *column_text(sqlite3_stmt *statement, int column)
 static struct ledger_row borrow_row(sqlite3_stmt *statement)
 {
         return (struct ledger_row){
-            .key = (char *)column_text(statement, 1),
-            .uid = (char *)column_text(statement, 2),
-            .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
-            .failed_fingerprint = (uint64_t)sqlite3_column_int64(statement, 4),
-            .attempts = (uint64_t)sqlite3_column_int64(statement, 5),
-            .next_realtime = (uint64_t)sqlite3_column_int64(statement, 6),
-            .next_reason = (char *)column_text(statement, 7),
-            .last_error = (char *)column_text(statement, 8),
-            .first_error = (char *)column_text(statement, 9),
-            .handled_realtime = (uint64_t)sqlite3_column_int64(statement, 10),
-            .permanent = sqlite3_column_int(statement, 11) != 0,
-            .deleting = sqlite3_column_int(statement, 12) != 0,
+                .key = (char *)column_text(statement, 1),
+                .uid = (char *)column_text(statement, 2),
+                .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
+                .failed_fingerprint = (uint64_t)sqlite3_column_int64(statement, 4),
+                .attempts = (uint64_t)sqlite3_column_int64(statement, 5),
+                .next_realtime = (uint64_t)sqlite3_column_int64(statement, 6),
+                .next_reason = (char *)column_text(statement, 7),
+                .last_error = (char *)column_text(statement, 8),
+                .first_error = (char *)column_text(statement, 9),
+                .handled_realtime = (uint64_t)sqlite3_column_int64(statement, 10),
+                .permanent = sqlite3_column_int(statement, 11) != 0,
+                .deleting = sqlite3_column_int(statement, 12) != 0,
         };
 }
 

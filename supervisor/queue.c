@@ -36,13 +36,13 @@ static struct work *work_new(const struct queue_item *item)
         if (!work)
                 return NULL;
         *work = (struct work){
-            .kind = item->kind,
-            .priority = item->priority,
-            .fingerprint = item->fingerprint,
-            .sequence = item->sequence,
-            .not_before = item->not_before,
-            .reason = item->reason ? item->reason : "",
-            .uid = strdup(item->uid),
+                .kind = item->kind,
+                .priority = item->priority,
+                .fingerprint = item->fingerprint,
+                .sequence = item->sequence,
+                .not_before = item->not_before,
+                .reason = item->reason ? item->reason : "",
+                .uid = strdup(item->uid),
         };
         if (!work->uid) {
                 free(work);
@@ -316,15 +316,15 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         entry_place(queue, entry, now);
 
         *ret = (struct queue_run){
-            .id = entry->run,
-            .watch = entry->watch,
-            .key = entry->key,
-            .uid = work->uid,
-            .kind = work->kind,
-            .fingerprint = work->fingerprint,
-            .sequence = work->sequence,
-            .reason = work->reason,
-            .waited_usec = now - ready_since,
+                .id = entry->run,
+                .watch = entry->watch,
+                .key = entry->key,
+                .uid = work->uid,
+                .kind = work->kind,
+                .fingerprint = work->fingerprint,
+                .sequence = work->sequence,
+                .reason = work->reason,
+                .waited_usec = now - ready_since,
         };
 }
 

@@ -35,8 +35,8 @@ struct queue_item {
         uint64_t fingerprint; /* of an update */
         uint64_t sequence;    /* of the announcement: for HANDLED */
         uint64_t not_before;  /* delay until; 0 = at once */
-        const char
-            *reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
+        const char *
+                reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
 };
 
 enum queue_push_result {
@@ -89,7 +89,7 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
 
 uint64_t queue_next_time(
-    const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
+        const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);
 DEFINE_CLEANUP(struct queue *, queue_free);

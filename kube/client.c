@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The API client: see client.h. libcurl forbids calls into its multi handle from its own callbacks, and our
+ * callbacks run inside them; so everything that touches the handle goes through turn_begin()/turn_end(), and
+ * what callbacks ask for meanwhile (starting, cancelling, freeing) is done at the end of the outermost turn.
+ */
+#include "kube/client.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/duration.h"
+#include "kube/transfer.h"
+
+#define CONNECT_TIMEOUT_MS 30000L
+#define KEEPALIVE_SEC      30L
+#define USER_TIMEOUT_MS    30000
+#define BUFFER_SIZE        (512L * 1024)
+
+/* ---- turns */
+
+static void transfer_destroy(struct kube_transfer *transfer)
+{
+        struct kube_client *client = transfer->client;
+
+        if (transfer->running)
+                curl_multi_remove_handle(client->multi, transfer->easy);
+        transfer_unlink(transfer);
+        transfer_free(transfer);
+}
+
+static void client_destroy(struct kube_client *client)
+{
+        while (client->transfer)
+                transfer_destroy(client->transfer);
+        curl_multi_cleanup(client->multi);
+        sd_event_source_disable_unref(client->timer);
+        sd_event_source_disable_unref(client->throttle_timer);
+        credential_wipe(&client->credential);
+        free(client->user_agent);
+        sd_event_unref(client->event);
+        free(client);
+}
+
+static bool is_throttled(struct kube_client *client)
+{
+        return client->throttle_until > clock_boottime_usec();
+}
+
+static void launch(struct kube_transfer *transfer)
+{
+        struct kube_client *client = transfer->client;
+
+        transfer->running = true;
+        if (curl_multi_add_handle(client->multi, transfer->easy) != CURLM_OK) {
+                transfer->running = false;
+                transfer->failed_to_start = true;
+        }
+}
+
+/* Finished transfers, one by one: on_done may do anything, so the list is asked again each time. */
+static bool finish_one(struct kube_client *client)
+{
+        CURLMsg *message;
+        int left;
+
+        while ((message = curl_multi_info_read(client->multi, &left))) {
+                struct kube_transfer *transfer = NULL;
+
+                if (message->msg != CURLMSG_DONE)
+                        continue;
+                curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
+                transfer_finish(transfer, message->data.result);
+                transfer_destroy(transfer);
+                return true;
+        }
+        return false;
+}
+
+/* What callbacks asked for during the turn. Returns whether there may be more. */
+static bool settle_one(struct kube_client *client)
+{
+        for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next) {
+                if (transfer->cancelled) {
+                        transfer_destroy(transfer);
+                        return true;
+                }
+                if (transfer->failed_to_start) {
+                        transfer_finish(transfer, CURLE_FAILED_INIT);
+                        transfer_destroy(transfer);
+                        return true;
+                }
+                if (!transfer->running && !is_throttled(client)) {
+                        launch(transfer);
+                        return true;
+                }
+        }
+        return false;
+}
+
+static void turn_begin(struct kube_client *client)
+{
+        client->depth++;
+}
+
+static void turn_end(struct kube_client *client)
+{
+        if (client->depth > 1) {
+                client->depth--;
+                return;
+        }
+        while (!client->freed && (finish_one(client) || settle_one(client)))
+                ;
+        client->depth--;
+        if (client->freed)
+                client_destroy(client);
+}
+
+/* ---- libcurl and the loop */
+
+static int on_socket_event(sd_event_source *source _unused_, int fd, uint32_t revents, void *userdata)
+{
+        struct kube_client *client = userdata;
+        int action = 0, running;
+
+        if (revents & (EPOLLIN | EPOLLHUP))
+                action |= CURL_CSELECT_IN;
+        if (revents & EPOLLOUT)
+                action |= CURL_CSELECT_OUT;
+        if (revents & EPOLLERR)
+                action |= CURL_CSELECT_ERR;
+        turn_begin(client);
+        curl_multi_socket_action(client->multi, fd, action, &running);
+        turn_end(client);
+        return 0;
+}
+
+static int on_socket_wanted(CURL *easy _unused_, curl_socket_t fd, int what, void *userdata,
+                            void *socket_data)
+{
+        struct kube_client *client = userdata;
+        sd_event_source *source = socket_data;
+        uint32_t events = 0;
+
+        if (what == CURL_POLL_REMOVE) {
+                sd_event_source_disable_unref(source);
+                return 0;
+        }
+        if (what & CURL_POLL_IN)
+                events |= EPOLLIN;
+        if (what & CURL_POLL_OUT)
+                events |= EPOLLOUT;
+        if (source)
+                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
+        if (sd_event_add_io(client->event, &source, fd, events, on_socket_event, client) < 0)
+                return -1;
+        curl_multi_assign(client->multi, fd, source);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct kube_client *client = userdata;
+        int running;
+
+        turn_begin(client);
+        curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        turn_end(client);
+        return 0;
+}
+
+static int on_timer_wanted(CURLM *multi _unused_, long timeout_ms, void *userdata)
+{
+        struct kube_client *client = userdata;
+
+        if (timeout_ms < 0)
+                return sd_event_source_set_enabled(client->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+        if (sd_event_source_set_time_relative(client->timer, (uint64_t)timeout_ms * USEC_PER_MSEC) < 0)
+                return -1;
+        return sd_event_source_set_enabled(client->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+static int on_socket_open(void *userdata _unused_, curl_socket_t fd, curlsocktype purpose _unused_)
+{
+        int timeout = USER_TIMEOUT_MS;
+
+        /* Without it a peer that vanished while bytes are on their way is noticed after a quarter of an
+         * hour. A socket that is no TCP socket does not know the option, and needs it not. */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+        return CURL_SOCKOPT_OK;
+}
+
+/* ---- the client */
+
+int kube_client_new(sd_event *event, const char *user_agent, struct kube_client **ret)
+{
+        struct kube_client *client = calloc(1, sizeof(*client));
+        int r = -ENOMEM;
+
+        if (!client)
+                return -ENOMEM;
+        client->event = sd_event_ref(event);
+        client->user_agent = strdup(user_agent);
+        client->multi = curl_multi_init();
+        if (client->user_agent && client->multi)
+                r = sd_event_add_time_relative(event, &client->timer, CLOCK_MONOTONIC, 0, 1, on_timer,
+                                               client);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(client->timer, SD_EVENT_OFF);
+        if (r < 0) {
+                client_destroy(client);
+                return r;
+        }
+        curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket_wanted);
+        curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
+        curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
+        curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
+        *ret = client;
+        return 0;
+}
+
+void kube_client_free(struct kube_client *client)
+{
+        if (!client)
+                return;
+        client->freed = true;
+        turn_begin(client);
+        turn_end(client);
+}
+
+int kube_client_set_credential(struct kube_client *client, const struct message_credential *credential)
+{
+        struct credential copy;
+        int r = credential_copy(credential, &copy);
+
+        if (r < 0)
+                return r;
+        credential_wipe(&client->credential);
+        client->credential = copy;
+        turn_begin(client);
+        turn_end(client);
+        return 0;
+}
+
+bool kube_client_has_credential(const struct kube_client *client)
+{
+        return client->credential.server != NULL;
+}
+
+uint64_t kube_client_credential_serial(const struct kube_client *client)
+{
+        return client->credential.serial;
+}
+
+const char *kube_client_server(const struct kube_client *client)
+{
+        return client->credential.server ? client->credential.server : "";
+}
+
+static int on_throttle_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct kube_client *client = userdata;
+
+        turn_begin(client);
+        turn_end(client);
+        return 0;
+}
+
+void kube_client_throttle(struct kube_client *client, uint64_t until_boottime)
+{
+        if (until_boottime <= client->throttle_until)
+                return;
+        client->throttle_until = until_boottime;
+        client->throttle_timer = sd_event_source_disable_unref(client->throttle_timer);
+        if (sd_event_add_time(client->event, &client->throttle_timer, CLOCK_BOOTTIME, until_boottime, 1,
+                              on_throttle_over, client) < 0)
+                client->throttle_until = 0; /* rather too early than never */
+}
+
+size_t kube_client_count(const struct kube_client *client, struct record_counter *counter, size_t max)
+{
+        static const char *const name[COUNT_CLASSES] = {
+                "api_requests_2xx", "api_requests_3xx",    "api_requests_4xx",
+                "api_requests_5xx", "api_requests_failed",
+        };
+        size_t count = max < COUNT_CLASSES ? max : COUNT_CLASSES;
+
+        for (size_t i = 0; i < count; i++)
+                counter[i] = (struct record_counter){name[i], client->count[i]};
+        return count;
+}
+
+/* ---- starting */
+
+static int set_tls(CURL *easy, const struct credential *credential)
+{
+        struct curl_blob authority = {credential->certificate_authority,
+                                      strlen(credential->certificate_authority), CURL_BLOB_COPY};
+        struct curl_blob certificate = {credential->client_certificate,
+                                        strlen(credential->client_certificate), CURL_BLOB_COPY};
+        struct curl_blob key = {credential->client_key, strlen(credential->client_key), CURL_BLOB_COPY};
+
+        if (credential->insecure) {
+                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+                curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        }
+        if (authority.len > 0 && curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &authority) != CURLE_OK)
+                return -ENOMEM;
+        if (certificate.len > 0 && curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &certificate) != CURLE_OK)
+                return -ENOMEM;
+        if (key.len > 0 && curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key) != CURLE_OK)
+                return -ENOMEM;
+        return 0;
+}
+
+static int set_authentication(CURL *easy, const struct credential *credential)
+{
+        CURLcode code = CURLE_OK;
+
+        if (credential->token[0]) {
+                curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+                code = curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, credential->token);
+        } else if (credential->username[0]) {
+                curl_easy_setopt(easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+                code = curl_easy_setopt(easy, CURLOPT_USERNAME, credential->username);
+                if (code == CURLE_OK)
+                        code = curl_easy_setopt(easy, CURLOPT_PASSWORD, credential->password);
+        }
+        if (code == CURLE_OK && credential->proxy_url[0])
+                code = curl_easy_setopt(easy, CURLOPT_PROXY, credential->proxy_url);
+        return code == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static void set_connection(CURL *easy)
+{
+        curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+        curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+        curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+        curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SEC);
+        curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_SEC);
+        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_SIZE);
+        curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_open);
+}
+
+static int transfer_prepare(struct kube_transfer *transfer, const struct kube_request *request)
+{
+        struct kube_client *client = transfer->client;
+        CURL *easy = transfer->easy;
+        int r;
+
+        set_connection(easy);
+        r = transfer_set_request(transfer, request, &client->credential);
+        if (r >= 0)
+                r = set_tls(easy, &client->credential);
+        if (r >= 0)
+                r = set_authentication(easy, &client->credential);
+        if (r < 0)
+                return r;
+        curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
+        transfer->credential_serial = client->credential.serial;
+        return 0;
+}
+
+int kube_client_start(struct kube_client *client, const struct kube_request *request,
+                      struct kube_transfer **ret_transfer)
+{
+        struct kube_transfer *transfer;
+        int r;
+
+        if (!kube_client_has_credential(client))
+                return -ENOKEY;
+        r = transfer_new(client, request, &transfer);
+        if (r < 0)
+                return r;
+        r = transfer_prepare(transfer, request);
+        if (r < 0) {
+                transfer_free(transfer);
+                return r;
+        }
+        transfer_link(transfer);
+        if (ret_transfer)
+                *ret_transfer = transfer;
+        /* Not finished inside this call: the caller has not yet noted the transfer. */
+        if (client->depth == 0 && !is_throttled(client))
+                launch(transfer);
+        return 0;
+}
+
+void kube_transfer_cancel(struct kube_transfer *transfer)
+{
+        struct kube_client *client;
+
+        if (!transfer)
+                return;
+        client = transfer->client;
+        transfer->cancelled = true;
+        if (client->depth == 0)
+                transfer_destroy(transfer);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/error.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "ipc/message.h"
+
+#define TEXT_MAX        1024 /* of a server's message that is kept: it goes to logs and to the ledger */
+#define TOO_LARGE_CAUSE "ResourceVersionTooLarge"
+#define TOO_LARGE_TEXT  "Too large resource version"
+
+static char *copy_capped(const char *text, size_t size)
+{
+        char *copy;
+
+        size = strnlen(text, size < TEXT_MAX ? size : TEXT_MAX);
+        copy = strndup(text, size);
+        if (copy)
+                utf8_clean(copy);
+        return copy;
+}
+
+static const char *string_of(const cJSON *object, const char *name)
+{
+        return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+static int take_status(struct kube_error *error, const cJSON *status)
+{
+        const char *message = string_of(status, "message"), *reason = string_of(status, "reason");
+        const cJSON *details = cJSON_GetObjectItemCaseSensitive(status, "details");
+        const cJSON *code = cJSON_GetObjectItemCaseSensitive(status, "code");
+        const cJSON *retry = cJSON_GetObjectItemCaseSensitive(details, "retryAfterSeconds"), *cause;
+
+        if (error->http_status == 0 && cJSON_IsNumber(code))
+                error->http_status = code->valueint;
+        if (cJSON_IsNumber(retry) && retry->valueint > 0)
+                error->retry_after_sec = retry->valueint;
+        cJSON_ArrayForEach(cause, cJSON_GetObjectItemCaseSensitive(details, "causes"))
+        {
+                const char *type = string_of(cause, "reason");
+
+                if (type && strcmp(type, TOO_LARGE_CAUSE) == 0)
+                        error->resource_version_too_large = true;
+        }
+        /* Servers before 1.17 name no cause (kubernetes#91073). */
+        if (error->http_status == 504 && message &&
+            strncmp(message, TOO_LARGE_TEXT, strlen(TOO_LARGE_TEXT)) == 0)
+                error->resource_version_too_large = true;
+        if (reason && !(error->reason = copy_capped(reason, strlen(reason))))
+                return -ENOMEM;
+        if (message && message[0] && !(error->message = copy_capped(message, strlen(message))))
+                return -ENOMEM;
+        return 0;
+}
+
+/* Not a Status: the first line says most. */
+static int take_plain(struct kube_error *error, const char *body, size_t size)
+{
+        const char *end = size > 0 ? memchr(body, '\n', size) : NULL;
+
+        if (end)
+                size = (size_t)(end - body);
+        if (size == 0)
+                return 0;
+        error->message = copy_capped(body, size);
+        return error->message ? 0 : -ENOMEM;
+}
+
+int kube_error_from_status(struct kube_error *error, int http_status, const char *body, size_t size)
+{
+        cJSON *status = size > 0 ? cJSON_ParseWithLength(body, size) : NULL;
+        int retry_after_sec = error->retry_after_sec, r;
+
+        kube_error_done(error);
+        error->failure = KUBE_FAILURE_HTTP;
+        error->http_status = http_status;
+        error->retry_after_sec = retry_after_sec;
+        r = cJSON_IsObject(status) ? take_status(error, status) : take_plain(error, body, size);
+        cJSON_Delete(status);
+        if (r < 0)
+                return r;
+        if (!error->message &&
+            asprintf(&error->message, "HTTP status %d without an explanation", error->http_status) < 0) {
+                error->message = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+int kube_error_set(struct kube_error *error, enum kube_failure failure, const char *format, ...)
+{
+        va_list arguments;
+
+        kube_error_done(error);
+        error->failure = failure;
+        va_start(arguments, format);
+        if (vasprintf(&error->message, format, arguments) < 0)
+                error->message = NULL;
+        va_end(arguments);
+        if (!error->message)
+                return -ENOMEM;
+        utf8_clean(error->message);
+        return 0;
+}
+
+bool kube_error_is_gone(const struct kube_error *error)
+{
+        return error->failure == KUBE_FAILURE_HTTP && error->http_status == 410;
+}
+
+int kube_error_copy(const struct kube_error *from, struct kube_error *ret)
+{
+        struct kube_error copy = *from;
+
+        copy.reason = from->reason ? strdup(from->reason) : NULL;
+        copy.message = from->message ? strdup(from->message) : NULL;
+        if ((from->reason && !copy.reason) || (from->message && !copy.message)) {
+                kube_error_done(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+void kube_error_done(struct kube_error *error)
+{
+        free(error->reason);
+        free(error->message);
+        *error = KUBE_ERROR_NONE;
+}
+
+const char *kube_failure_name(enum kube_failure failure)
+{
+        static const char *const name[KUBE_FAILURE_COUNT] = {
+                [KUBE_FAILURE_NONE] = "none",
+                [KUBE_FAILURE_HTTP] = "http",
+                [KUBE_FAILURE_CONNECT] = "connect",
+                [KUBE_FAILURE_TLS] = "tls",
+                [KUBE_FAILURE_INTERRUPTED] = "interrupted",
+                [KUBE_FAILURE_TIMEOUT] = "timeout",
+                [KUBE_FAILURE_CANCELLED] = "cancelled",
+                [KUBE_FAILURE_PROTOCOL] = "protocol",
+        };
+
+        return (unsigned)failure < KUBE_FAILURE_COUNT ? name[failure] : "invalid";
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request and its answer: building it, collecting the body, saying how it ended. */
+#include "kube/transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+
+#define BODY_MAX_DEFAULT ((size_t)64 * 1024 * 1024)
+#define ERROR_BODY_MAX   ((size_t)1024 * 1024)
+
+/* ---- the credential's copy */
+
+static void wipe(char **secret)
+{
+        if (*secret)
+                explicit_bzero(*secret, strlen(*secret));
+        free(*secret);
+        *secret = NULL;
+}
+
+void credential_wipe(struct credential *credential)
+{
+        wipe(&credential->server);
+        wipe(&credential->tls_server_name);
+        wipe(&credential->certificate_authority);
+        wipe(&credential->client_certificate);
+        wipe(&credential->client_key);
+        wipe(&credential->token);
+        wipe(&credential->username);
+        wipe(&credential->password);
+        wipe(&credential->proxy_url);
+}
+
+int credential_copy(const struct message_credential *message, struct credential *ret)
+{
+        struct credential copy = {
+                .serial = message->serial,
+                .insecure = message->insecure,
+                .server = strdup(message->server),
+                .tls_server_name = strdup(message->tls_server_name),
+                .certificate_authority = strdup(message->certificate_authority),
+                .client_certificate = strdup(message->client_certificate),
+                .client_key = strdup(message->client_key),
+                .token = strdup(message->token),
+                .username = strdup(message->username),
+                .password = strdup(message->password),
+                .proxy_url = strdup(message->proxy_url),
+        };
+
+        if (!copy.server || !copy.tls_server_name || !copy.certificate_authority ||
+            !copy.client_certificate || !copy.client_key || !copy.token || !copy.username ||
+            !copy.password || !copy.proxy_url) {
+                credential_wipe(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+/* ---- list and life */
+
+void transfer_link(struct kube_transfer *transfer)
+{
+        struct kube_client *client = transfer->client;
+
+        transfer->next = client->transfer;
+        if (client->transfer)
+                client->transfer->previous = transfer;
+        client->transfer = transfer;
+}
+
+void transfer_unlink(struct kube_transfer *transfer)
+{
+        if (transfer->next)
+                transfer->next->previous = transfer->previous;
+        if (transfer->previous)
+                transfer->previous->next = transfer->next;
+        else if (transfer->client->transfer == transfer)
+                transfer->client->transfer = transfer->next;
+        transfer->next = transfer->previous = NULL;
+}
+
+void transfer_free(struct kube_transfer *transfer)
+{
+        curl_easy_cleanup(transfer->easy);
+        curl_slist_free_all(transfer->header);
+        curl_slist_free_all(transfer->connect_to);
+        text_done(&transfer->body);
+        free(transfer);
+}
+
+int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret)
+{
+        struct kube_transfer *transfer = calloc(1, sizeof(*transfer));
+
+        if (!transfer)
+                return -ENOMEM;
+        transfer->client = client;
+        transfer->on_data = request->on_data;
+        transfer->on_done = request->on_done;
+        transfer->userdata = request->userdata;
+        transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
+        transfer->easy = curl_easy_init();
+        if (!transfer->easy) {
+                transfer_free(transfer);
+                return -ENOMEM;
+        }
+        *ret = transfer;
+        return 0;
+}
+
+/* ---- the request */
+
+static int add_header(struct kube_transfer *transfer, const char *name, const char *value)
+{
+        _cleanup_free_ char *line = NULL;
+        struct curl_slist *header;
+
+        /* "Name:" without a value takes a header of libcurl's own away. */
+        if (asprintf(&line, value ? "%s: %s" : "%s:", name, value) < 0) {
+                line = NULL;
+                return -ENOMEM;
+        }
+        header = curl_slist_append(transfer->header, line);
+        if (!header)
+                return -ENOMEM;
+        transfer->header = header;
+        return 0;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *userdata)
+{
+        struct kube_transfer *transfer = userdata;
+        size_t total = size * count, max = transfer->body_max;
+        long status = 0;
+
+        if (transfer->cancelled)
+                return 0;
+        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (status >= 200 && status < 300 && transfer->on_data) {
+                if (transfer->on_data(transfer, bytes, total, transfer->userdata) >= 0 &&
+                    !transfer->cancelled)
+                        return total;
+                transfer->stopped_by_owner = true;
+                return 0;
+        }
+        if (status >= 300)
+                max = ERROR_BODY_MAX;
+        if (transfer->body.size + total > max) {
+                transfer->body_too_large = true;
+                return 0;
+        }
+        return text_append(&transfer->body, bytes, total) < 0 ? 0 : total;
+}
+
+/*
+ * tls-server-name: the certificate is checked against, and SNI says, the host of the URL; so the URL carries
+ * that name, the connection goes to the real address, and the Host header names the real one.
+ */
+static int set_url(struct kube_transfer *transfer, const char *path, const struct credential *credential)
+{
+        _cleanup_free_ char *host = NULL, *port = NULL, *authority = NULL, *connect_to = NULL;
+        CURLU *url = curl_url();
+        int r = -EINVAL;
+
+        if (url && curl_url_set(url, CURLUPART_URL, credential->server, 0) == CURLUE_OK &&
+            curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+            curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+            asprintf(&authority, "%s:%s", host, port) >= 0 &&
+            asprintf(&connect_to, "%s:%s:%s", credential->tls_server_name, port, authority) >= 0 &&
+            curl_url_set(url, CURLUPART_HOST, credential->tls_server_name, 0) == CURLUE_OK) {
+                _cleanup_free_ char *base = NULL;
+
+                transfer->connect_to = curl_slist_append(NULL, connect_to);
+                r = add_header(transfer, "Host", authority);
+                if (r >= 0 && curl_url_get(url, CURLUPART_URL, &base, 0) == CURLUE_OK) {
+                        _cleanup_text_ struct text full = TEXT_EMPTY;
+                        size_t length = strlen(base);
+
+                        text_append(&full, base,
+                                    length > 0 && base[length - 1] == '/' ? length - 1 : length);
+                        text_append_string(&full, path);
+                        curl_easy_setopt(transfer->easy, CURLOPT_CONNECT_TO, transfer->connect_to);
+                        r = curl_easy_setopt(transfer->easy, CURLOPT_URL, full.data) == CURLE_OK ? 0
+                                                                                                 : -ENOMEM;
+                }
+        }
+        curl_url_cleanup(url);
+        return r;
+}
+
+static int set_plain_url(struct kube_transfer *transfer, const char *path,
+                         const struct credential *credential)
+{
+        _cleanup_text_ struct text url = TEXT_EMPTY;
+        size_t length = strlen(credential->server);
+
+        while (length > 0 && credential->server[length - 1] == '/')
+                length--;
+        text_append(&url, credential->server, length);
+        if (text_append_string(&url, path) < 0)
+                return -ENOMEM;
+        return curl_easy_setopt(transfer->easy, CURLOPT_URL, url.data) == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static int set_body(struct kube_transfer *transfer, const struct kube_request *request)
+{
+        int r;
+
+        if (!request->body)
+                return 0;
+        curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_size);
+        if (curl_easy_setopt(transfer->easy, CURLOPT_COPYPOSTFIELDS, request->body) != CURLE_OK)
+                return -ENOMEM;
+        r = add_header(transfer, "Content-Type",
+                       request->content_type ? request->content_type : "application/json");
+        return r < 0 ? r : add_header(transfer, "Expect", NULL);
+}
+
+int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
+                         const struct credential *credential)
+{
+        CURL *easy = transfer->easy;
+        int r;
+
+        r = credential->tls_server_name[0] ? set_url(transfer, request->path, credential)
+                                           : set_plain_url(transfer, request->path, credential);
+        if (r >= 0)
+                r = add_header(transfer, "Accept", request->accept ? request->accept : "application/json");
+        if (r >= 0)
+                r = set_body(transfer, request);
+        if (r < 0)
+                return r;
+        if (curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) != CURLE_OK)
+                return -ENOMEM;
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->header);
+        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+        curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+        curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
+        curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+        if (request->timeout_usec > 0)
+                curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+                                 (long)(request->timeout_usec / USEC_PER_MSEC) + 1);
+        return 0;
+}
+
+/* ---- the end */
+
+static enum kube_failure failure_of(CURLcode code, const struct kube_transfer *transfer)
+{
+        curl_off_t connected = 0;
+
+        if (transfer->stopped_by_owner)
+                return KUBE_FAILURE_CANCELLED;
+        if (transfer->body_too_large)
+                return KUBE_FAILURE_PROTOCOL;
+        switch (code) {
+        case CURLE_COULDNT_RESOLVE_PROXY:
+        case CURLE_COULDNT_RESOLVE_HOST:
+        case CURLE_COULDNT_CONNECT:
+        case CURLE_PROXY:
+                return KUBE_FAILURE_CONNECT;
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CIPHER:
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+        case CURLE_SSL_ENGINE_NOTFOUND:
+        case CURLE_SSL_ENGINE_SETFAILED:
+                return KUBE_FAILURE_TLS;
+        case CURLE_OPERATION_TIMEDOUT:
+                curl_easy_getinfo(transfer->easy, CURLINFO_APPCONNECT_TIME_T, &connected);
+                if (connected == 0)
+                        curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
+                return connected == 0 ? KUBE_FAILURE_CONNECT : KUBE_FAILURE_TIMEOUT;
+        case CURLE_GOT_NOTHING:
+        case CURLE_PARTIAL_FILE:
+        case CURLE_RECV_ERROR:
+        case CURLE_SEND_ERROR:
+        case CURLE_HTTP2:
+        case CURLE_HTTP2_STREAM:
+                return KUBE_FAILURE_INTERRUPTED;
+        default:
+                return KUBE_FAILURE_PROTOCOL;
+        }
+}
+
+static void count_end(struct kube_transfer *transfer, const struct kube_response *response, CURLcode code)
+{
+        size_t class = COUNT_FAILED;
+
+        if (code == CURLE_OK && response->http_status >= 200 && response->http_status < 600)
+                class = (size_t)(response->http_status / 100 - 2);
+        transfer->client->count[class]++;
+}
+
+static void describe_error(struct kube_transfer *transfer, CURLcode code, struct kube_response *response)
+{
+        curl_off_t retry_after = 0;
+
+        if (code != CURLE_OK) {
+                const char *why = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(code);
+
+                kube_error_set(&response->error, failure_of(code, transfer), "%s: %s",
+                               transfer->client->credential.server ? transfer->client->credential.server
+                                                                   : "",
+                               transfer->body_too_large ? "the answer is too large" : why);
+                return;
+        }
+        curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &retry_after);
+        if (response->http_status >= 300) {
+                response->error.retry_after_sec =
+                        retry_after > 0 && retry_after < 3600 ? (int)retry_after : -1;
+                kube_error_from_status(&response->error, response->http_status,
+                                       transfer->body.data ? transfer->body.data : "", transfer->body.size);
+        }
+}
+
+void transfer_finish(struct kube_transfer *transfer, CURLcode code)
+{
+        struct kube_response response = {
+                .error = KUBE_ERROR_NONE,
+                .credential_serial = transfer->credential_serial,
+        };
+        long status = 0;
+
+        if (transfer->cancelled)
+                return;
+        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+        response.http_status = (int)status;
+        describe_error(transfer, code, &response);
+        response.body = transfer->body.data ? transfer->body.data : "";
+        response.body_size = transfer->body.size;
+        count_end(transfer, &response, code);
+        transfer->on_done(transfer, &response, transfer->userdata);
+        kube_error_done(&response.error);
+}

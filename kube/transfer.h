@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The insides of the API client: one transfer, the client's copy of the credential. Private to kube/. */
+#include <curl/curl.h>
+
+#include "base/text.h"
+#include "kube/client.h"
+
+enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES };
+
+/* Owned copies; server NULL: none yet. */
+struct credential {
+        uint64_t serial;
+        bool insecure;
+        char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
+                *username, *password, *proxy_url;
+};
+
+int credential_copy(const struct message_credential *message, struct credential *ret);
+void credential_wipe(struct credential *credential);
+
+struct kube_client {
+        sd_event *event;
+        CURLM *multi;
+        sd_event_source *timer, *throttle_timer;
+        uint64_t throttle_until;
+        struct credential credential;
+        char *user_agent;
+        struct kube_transfer *transfer; /* all of them */
+        uint64_t count[COUNT_CLASSES];
+        unsigned depth; /* of turns: above 0 the multi handle must not be touched */
+        bool freed;
+};
+
+struct kube_transfer {
+        struct kube_transfer *next, *previous;
+        struct kube_client *client;
+        CURL *easy;
+        struct curl_slist *header, *connect_to;
+        struct text body;
+        size_t body_max;
+        uint64_t credential_serial;
+        int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);
+        void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
+                        void *userdata);
+        void *userdata;
+        char error_text[CURL_ERROR_SIZE];
+        bool running, cancelled, failed_to_start, stopped_by_owner, body_too_large;
+};
+
+int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret);
+int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
+                         const struct credential *credential);
+/* Calls on_done, unless it was cancelled. */
+void transfer_finish(struct kube_transfer *transfer, CURLcode code);
+void transfer_link(struct kube_transfer *transfer);
+void transfer_unlink(struct kube_transfer *transfer);
+void transfer_free(struct kube_transfer *transfer);
