@@ -90,7 +90,6 @@ uint64_t store_count(struct store *store);
  * memory bounded; the callback may bury or remove the object. */
 typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
-int store_visit_all(struct store *store, store_visit_t visit, void *userdata); /* json NULL */
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
 
 /* The dirty index: keys that are not announced yet, in order, one entry per (key, uid, kind is deletion). A

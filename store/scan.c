@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values, members, metadata: the part of the scanner that sees whole objects. */
+#include "store/scan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "store/scan-value.h"
+
+int scan_value(const char *input, size_t size, struct span *ret_value)
+{
+        struct value_cursor cursor = {0};
+        size_t start = skip_space(input, size, 0);
+        int r = value_cursor_run(&cursor, input + start, size - start);
+
+        if (r < 0)
+                return r;
+        if (r == 0)
+                return -EAGAIN;
+        *ret_value = (struct span){input + start, cursor.position};
+        return 0;
+}
+
+/* ---- members */
+
+static int expect(const char *input, size_t size, size_t *position, char c)
+{
+        *position = skip_space(input, size, *position);
+        if (*position >= size || input[*position] != c)
+                return -EBADMSG;
+        (*position)++;
+        return 0;
+}
+
+static int scan_member(const char *input, size_t size, size_t *position, struct span *ret_key,
+                       struct span *ret_value)
+{
+        int r = scan_value(input + *position, size - *position, ret_key);
+
+        if (r < 0 || ret_key->start[0] != '"')
+                return -EBADMSG;
+        *position = (size_t) (ret_key->start - input) + ret_key->size;
+        r = expect(input, size, position, ':');
+        if (r < 0)
+                return r;
+        r = scan_value(input + *position, size - *position, ret_value);
+        if (r < 0)
+                return -EBADMSG;
+        *position = (size_t) (ret_value->start - input) + ret_value->size;
+        return 0;
+}
+
+int scan_members(struct span object, scan_member_t callback, void *userdata)
+{
+        const char *input = object.start;
+        size_t size = object.size, position = 0;
+        int r;
+
+        if (!input || expect(input, size, &position, '{') < 0)
+                return -EBADMSG;
+        position = skip_space(input, size, position);
+        if (position < size && input[position] == '}')
+                return 0;
+        for (;;) {
+                struct span key, value;
+
+                r = scan_member(input, size, &position, &key, &value);
+                if (r >= 0)
+                        r = callback(key, value, userdata);
+                if (r < 0)
+                        return r;
+                position = skip_space(input, size, position);
+                if (position >= size)
+                        return -EBADMSG;
+                if (input[position] == '}')
+                        return 0;
+                if (input[position++] != ',')
+                        return -EBADMSG;
+        }
+}
+
+/* ---- strings */
+
+static int hex_value(const char *digits, unsigned *ret)
+{
+        unsigned value = 0;
+
+        for (size_t i = 0; i < 4; i++) {
+                char c = digits[i];
+
+                if (c >= '0' && c <= '9')
+                        value = value << 4 | (unsigned) (c - '0');
+                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+                        value = value << 4 | (unsigned) ((c | 0x20) - 'a' + 10);
+                else
+                        return -EBADMSG;
+        }
+        *ret = value;
+        return 0;
+}
+
+static void append_code_point(struct text *out, unsigned code)
+{
+        unsigned char bytes[4];
+        size_t count;
+
+        if (code < 0x80) {
+                bytes[0] = (unsigned char) code;
+                count = 1;
+        } else if (code < 0x800) {
+                bytes[0] = (unsigned char) (0xc0 | code >> 6);
+                bytes[1] = (unsigned char) (0x80 | (code & 0x3f));
+                count = 2;
+        } else if (code < 0x10000) {
+                bytes[0] = (unsigned char) (0xe0 | code >> 12);
+                bytes[1] = (unsigned char) (0x80 | (code >> 6 & 0x3f));
+                bytes[2] = (unsigned char) (0x80 | (code & 0x3f));
+                count = 3;
+        } else {
+                bytes[0] = (unsigned char) (0xf0 | code >> 18);
+                bytes[1] = (unsigned char) (0x80 | (code >> 12 & 0x3f));
+                bytes[2] = (unsigned char) (0x80 | (code >> 6 & 0x3f));
+                bytes[3] = (unsigned char) (0x80 | (code & 0x3f));
+                count = 4;
+        }
+        text_append(out, bytes, count);
+}
+
+/* \uXXXX at `at`, a low surrogate behind it included. A lone surrogate becomes U+FFFD, as in Go. */
+static int decode_unicode(const char *input, size_t size, size_t *position, struct text *out)
+{
+        unsigned code, low;
+
+        if (size - *position < 4 || hex_value(input + *position, &code) < 0)
+                return -EBADMSG;
+        *position += 4;
+        if (code == 0)
+                return -EBADMSG;
+        if (code >= 0xd800 && code < 0xe000) {
+                if (code < 0xdc00 && size - *position >= 6 && input[*position] == '\\' &&
+                    input[*position + 1] == 'u' && hex_value(input + *position + 2, &low) == 0 &&
+                    low >= 0xdc00 && low < 0xe000) {
+                        *position += 6;
+                        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+                } else {
+                        code = 0xfffd;
+                }
+        }
+        append_code_point(out, code);
+        return 0;
+}
+
+static int decode_escape(const char *input, size_t size, size_t *position, struct text *out)
+{
+        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+        const char *found;
+        char c = input[(*position)++];
+
+        if (c == 'u')
+                return decode_unicode(input, size, position, out);
+        found = c ? strchr(from, c) : NULL;
+        if (!found)
+                return -EBADMSG;
+        return text_append(out, to + (found - from), 1);
+}
+
+int scan_string(struct span value, char **ret)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        size_t position = 1, end;
+
+        if (!value.start || value.size < 2 || value.start[0] != '"' || value.start[value.size - 1] != '"')
+                return -EBADMSG;
+        end = value.size - 1;
+        if (memchr(value.start, '\0', value.size))
+                return -EBADMSG;
+        while (position < end) {
+                const char *start = value.start + position;
+                const char *escape = memchr(start, '\\', end - position);
+                size_t plain = escape ? (size_t) (escape - start) : end - position;
+                int r;
+
+                text_append(&out, start, plain);
+                position += plain;
+                if (!escape)
+                        break;
+                position++;
+                if (position >= end)
+                        return -EBADMSG;
+                r = decode_escape(value.start, end, &position, &out);
+                if (r < 0)
+                        return r;
+        }
+        *ret = text_take(&out);
+        return *ret ? 0 : -ENOMEM;
+}
+
+bool scan_string_equals(struct span value, const char *string)
+{
+        size_t length = strlen(string);
+        _cleanup_free_ char *decoded = NULL;
+
+        if (!value.start || value.size < 2 || value.start[0] != '"')
+                return false;
+        if (!memchr(value.start, '\\', value.size))
+                return value.size == length + 2 && memcmp(value.start + 1, string, length) == 0;
+        return scan_string(value, &decoded) >= 0 && strcmp(decoded, string) == 0;
+}
+
+/* ---- an object's metadata */
+
+struct place {
+        const char *name;
+        size_t offset;
+};
+
+#define PLACE(name, field) {name, offsetof(struct scan_object, field)}
+
+static const struct place top_place[] = {
+        PLACE("apiVersion", api_version),
+        PLACE("kind", kind),
+        PLACE("metadata", metadata),
+        PLACE("status", status),
+};
+
+static const struct place metadata_place[] = {
+        PLACE("name", name),
+        PLACE("namespace", namespace_name),
+        PLACE("uid", uid),
+        PLACE("resourceVersion", resource_version),
+        PLACE("generation", generation),
+        PLACE("deletionTimestamp", deletion_timestamp),
+        PLACE("labels", labels),
+        PLACE("annotations", annotations),
+        PLACE("finalizers", finalizers),
+        PLACE("ownerReferences", owner_references),
+        PLACE("managedFields", managed_fields),
+};
+
+struct filler {
+        const struct place *place;
+        size_t count;
+        struct scan_object *object;
+};
+
+static int fill_place(struct span key, struct span value, void *userdata)
+{
+        const struct filler *filler = userdata;
+
+        for (size_t i = 0; i < filler->count; i++)
+                if (scan_string_equals(key, filler->place[i].name)) {
+                        void *field = (char *) filler->object + filler->place[i].offset;
+
+                        *(struct span *) field = value;
+                        break;
+                }
+        return 0;
+}
+
+int scan_object(const char *input, size_t size, struct scan_object *ret)
+{
+        struct scan_object object = {0};
+        struct filler top = {top_place, ELEMENTS(top_place), &object};
+        struct filler metadata = {metadata_place, ELEMENTS(metadata_place), &object};
+        int r = scan_value(input, size, &object.whole);
+
+        if (r < 0)
+                return r;
+        if (skip_space(input, size, (size_t) (object.whole.start - input) + object.whole.size) != size)
+                return -EBADMSG;
+        r = scan_members(object.whole, fill_place, &top);
+        if (r >= 0 && object.metadata.start)
+                r = scan_members(object.metadata, fill_place, &metadata);
+        if (r < 0)
+                return r;
+        *ret = object;
+        return 0;
+}
