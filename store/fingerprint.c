@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trigger fingerprint: one pass over the object's bytes, hashing as it descends. The hash of an object is
- * a sum over its members, so their order does not count; an array's is over its elements in order.
+ * The trigger fingerprint: one pass over the object's bytes, hashing as it descends. The hash of an object
+ * is a sum over its members, so their order does not count; an array's is over its elements in order.
  */
 #include "store/fingerprint.h"
 
@@ -38,7 +38,7 @@ static int take_scalar(struct hasher *hasher, struct span *ret)
 
         if (r < 0)
                 return -EBADMSG;
-        hasher->position = (size_t) (ret->start - hasher->input) + ret->size;
+        hasher->position = (size_t)(ret->start - hasher->input) + ret->size;
         return 0;
 }
 
@@ -75,7 +75,7 @@ static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
         if (look(hasher) != '"' || take_scalar(hasher, &key) < 0 || look(hasher) != ':')
                 return -EBADMSG;
         hasher->position++;
-        (void) look(hasher);
+        (void)look(hasher);
         if (is_left_out(level, key)) {
                 struct span value;
 

@@ -4,8 +4,9 @@
  * The trigger fingerprint: XXH3-64 over the part of an object whose change is a reason to run. 0 is never
  * returned (it means "none" in the ledger and in messages).
  *
- * TRIGGER_ESSENCE: everything but apiVersion and kind (items of a LIST of built-in kinds lack them), status, the fields that the server maintains (metadata.resourceVersion,
- * generation, managedFields, selfLink, creationTimestamp) and our own finalizer (`finalizer` may be NULL or
+ * TRIGGER_ESSENCE: everything but apiVersion and kind (items of a LIST of built-in kinds lack them), status,
+ * the fields that the server maintains (metadata.resourceVersion, generation, managedFields, selfLink,
+ * creationTimestamp) and our own finalizer (`finalizer` may be NULL or
  * ""). Members are hashed with their keys in a form that does not depend on the order of keys or on white
  * space, so that another API server version's order of fields runs nothing.
  * TRIGGER_ANY: the UID and the resourceVersion.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A LIST as it streams in. The buffer holds only what is not understood yet: at most one item, or one member of
- * the list itself, and the last piece.
+ * A LIST as it streams in. The buffer holds only what is not understood yet: at most one item, or one member
+ * of the list itself, and the last piece.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "store/scan-value.h"
 
 enum list_state {
-        LIST_START,    /* '{' is awaited */
-        LIST_MEMBER,   /* a key, or '}' */
-        LIST_COLON,    /* ':' */
-        LIST_VALUE,    /* the value of a member that is not items */
-        LIST_ITEM,     /* an element of items, or ']' */
-        LIST_ITEM_END, /* ',' or ']' */
+        LIST_START,      /* '{' is awaited */
+        LIST_MEMBER,     /* a key, or '}' */
+        LIST_COLON,      /* ':' */
+        LIST_VALUE,      /* the value of a member that is not items */
+        LIST_ITEM,       /* an element of items, or ']' */
+        LIST_ITEM_END,   /* ',' or ']' */
         LIST_MEMBER_END, /* ',' or '}' */
         LIST_END,
         LIST_STATE_COUNT

@@ -4,25 +4,25 @@
 #include <errno.h>
 #include <string.h>
 
-/* Inside a string: moves behind its closing quote. memchr looks at 16 or 32 bytes at once, and most strings hold
- * no escape. 0: not yet. */
+/* Inside a string: moves behind its closing quote. memchr looks at 16 or 32 bytes at once, and most strings
+ * hold no escape. 0: not yet. */
 static bool skip_string(struct value_cursor *cursor, const char *input, size_t size)
 {
         while (cursor->position < size) {
                 const char *start = input + cursor->position;
                 size_t left = size - cursor->position;
                 const char *quote = memchr(start, '"', left);
-                const char *escape = memchr(start, '\\', quote ? (size_t) (quote - start) : left);
+                const char *escape = memchr(start, '\\', quote ? (size_t)(quote - start) : left);
 
                 if (escape) {
-                        size_t at = (size_t) (escape - input);
+                        size_t at = (size_t)(escape - input);
 
                         cursor->position = at;
                         if (at + 1 >= size)
                                 return false;
                         cursor->position = at + 2;
                 } else if (quote) {
-                        cursor->position = (size_t) (quote - input) + 1;
+                        cursor->position = (size_t)(quote - input) + 1;
                         return true;
                 } else {
                         cursor->position = size;
@@ -56,7 +56,8 @@ static int close_bracket(struct value_cursor *cursor, bool is_object)
 
 static bool is_literal_byte(char c)
 {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' || c == 'E';
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '+' || c == '.' ||
+               c == 'E';
 }
 
 /* One byte outside of strings. 1: it ended the value. */

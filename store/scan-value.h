@@ -11,8 +11,8 @@ struct value_cursor {
         uint64_t is_object[SCAN_DEPTH_MAX / 64]; /* one bit an open bracket: '{' or '[' */
 };
 
-/* 1: the value ends before cursor->position; 0: more bytes are needed; -EBADMSG. `input` is the value's start and
- * may grow (and move) between calls. A literal ends only at the byte behind it. */
+/* 1: the value ends before cursor->position; 0: more bytes are needed; -EBADMSG. `input` is the value's
+ * start and may grow (and move) between calls. A literal ends only at the byte behind it. */
 int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size);
 
 static inline bool is_space(char c)

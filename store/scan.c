@@ -39,14 +39,14 @@ static int scan_member(const char *input, size_t size, size_t *position, struct 
 
         if (r < 0 || ret_key->start[0] != '"')
                 return -EBADMSG;
-        *position = (size_t) (ret_key->start - input) + ret_key->size;
+        *position = (size_t)(ret_key->start - input) + ret_key->size;
         r = expect(input, size, position, ':');
         if (r < 0)
                 return r;
         r = scan_value(input + *position, size - *position, ret_value);
         if (r < 0)
                 return -EBADMSG;
-        *position = (size_t) (ret_value->start - input) + ret_value->size;
+        *position = (size_t)(ret_value->start - input) + ret_value->size;
         return 0;
 }
 
@@ -89,9 +89,9 @@ static int hex_value(const char *digits, unsigned *ret)
                 char c = digits[i];
 
                 if (c >= '0' && c <= '9')
-                        value = value << 4 | (unsigned) (c - '0');
+                        value = value << 4 | (unsigned)(c - '0');
                 else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-                        value = value << 4 | (unsigned) ((c | 0x20) - 'a' + 10);
+                        value = value << 4 | (unsigned)((c | 0x20) - 'a' + 10);
                 else
                         return -EBADMSG;
         }
@@ -105,22 +105,22 @@ static void append_code_point(struct text *out, unsigned code)
         size_t count;
 
         if (code < 0x80) {
-                bytes[0] = (unsigned char) code;
+                bytes[0] = (unsigned char)code;
                 count = 1;
         } else if (code < 0x800) {
-                bytes[0] = (unsigned char) (0xc0 | code >> 6);
-                bytes[1] = (unsigned char) (0x80 | (code & 0x3f));
+                bytes[0] = (unsigned char)(0xc0 | code >> 6);
+                bytes[1] = (unsigned char)(0x80 | (code & 0x3f));
                 count = 2;
         } else if (code < 0x10000) {
-                bytes[0] = (unsigned char) (0xe0 | code >> 12);
-                bytes[1] = (unsigned char) (0x80 | (code >> 6 & 0x3f));
-                bytes[2] = (unsigned char) (0x80 | (code & 0x3f));
+                bytes[0] = (unsigned char)(0xe0 | code >> 12);
+                bytes[1] = (unsigned char)(0x80 | (code >> 6 & 0x3f));
+                bytes[2] = (unsigned char)(0x80 | (code & 0x3f));
                 count = 3;
         } else {
-                bytes[0] = (unsigned char) (0xf0 | code >> 18);
-                bytes[1] = (unsigned char) (0x80 | (code >> 12 & 0x3f));
-                bytes[2] = (unsigned char) (0x80 | (code >> 6 & 0x3f));
-                bytes[3] = (unsigned char) (0x80 | (code & 0x3f));
+                bytes[0] = (unsigned char)(0xf0 | code >> 18);
+                bytes[1] = (unsigned char)(0x80 | (code >> 12 & 0x3f));
+                bytes[2] = (unsigned char)(0x80 | (code >> 6 & 0x3f));
+                bytes[3] = (unsigned char)(0x80 | (code & 0x3f));
                 count = 4;
         }
         text_append(out, bytes, count);
@@ -177,7 +177,7 @@ int scan_string(struct span value, char **ret)
         while (position < end) {
                 const char *start = value.start + position;
                 const char *escape = memchr(start, '\\', end - position);
-                size_t plain = escape ? (size_t) (escape - start) : end - position;
+                size_t plain = escape ? (size_t)(escape - start) : end - position;
                 int r;
 
                 text_append(&out, start, plain);
@@ -214,7 +214,10 @@ struct place {
         size_t offset;
 };
 
-#define PLACE(name, field) {name, offsetof(struct scan_object, field)}
+#define PLACE(name, field)                                                                                  \
+        {                                                                                                   \
+                name, offsetof(struct scan_object, field)                                                   \
+        }
 
 static const struct place top_place[] = {
         PLACE("apiVersion", api_version),
@@ -249,9 +252,9 @@ static int fill_place(struct span key, struct span value, void *userdata)
 
         for (size_t i = 0; i < filler->count; i++)
                 if (scan_string_equals(key, filler->place[i].name)) {
-                        void *field = (char *) filler->object + filler->place[i].offset;
+                        void *field = (char *)filler->object + filler->place[i].offset;
 
-                        *(struct span *) field = value;
+                        *(struct span *)field = value;
                         break;
                 }
         return 0;
@@ -266,7 +269,7 @@ int scan_object(const char *input, size_t size, struct scan_object *ret)
 
         if (r < 0)
                 return r;
-        if (skip_space(input, size, (size_t) (object.whole.start - input) + object.whole.size) != size)
+        if (skip_space(input, size, (size_t)(object.whole.start - input) + object.whole.size) != size)
                 return -EBADMSG;
         r = scan_members(object.whole, fill_place, &top);
         if (r >= 0 && object.metadata.start)

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dirty index: keys that are not announced yet. It is the overflow of the supervisor's queue, so it is
+ * on disk and of any length. An entry is found by its sequence (the order) and by key (coalescing): one for
+ * the update of a key, one for each UID of it that was deleted.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+struct dirty_header {
+        uint64_t fingerprint;
+        uint32_t kind, first;
+};
+
+static void sequence_bytes(uint64_t sequence, unsigned char bytes[8])
+{
+        for (size_t i = 0; i < 8; i++)
+                bytes[i] = (unsigned char)(sequence >> (56 - 8 * i));
+}
+
+static uint64_t sequence_value(const MDB_val *key)
+{
+        const unsigned char *bytes = key->mv_data;
+        uint64_t sequence = 0;
+
+        for (size_t i = 0; i < 8 && i < key->mv_size; i++)
+                sequence = sequence << 8 | bytes[i];
+        return sequence;
+}
+
+static int index_key(const struct record_change *change, char buffer[KEY_MAX], MDB_val *ret)
+{
+        return tombstone_key(change->key, change->kind == CHANGE_UPDATED ? "" : change->uid, buffer, ret);
+}
+
+static int encode(const struct record_change *change, struct text *out)
+{
+        struct dirty_header header = {change->fingerprint, (uint32_t)change->kind, change->first};
+
+        text_append(out, &header, sizeof(header));
+        text_append(out, change->key, strlen(change->key) + 1);
+        text_append(out, change->uid, strlen(change->uid) + 1);
+        return text_append(out, change->resource_version, strlen(change->resource_version) + 1);
+}
+
+/* Borrows from the value. */
+static int decode(const MDB_val *key, const MDB_val *value, struct record_change *ret)
+{
+        const char *data = value->mv_data, *end = data + value->mv_size;
+        struct dirty_header header;
+        const char *string[3];
+
+        if (value->mv_size < sizeof(header))
+                return -EBADMSG;
+        memcpy(&header, data, sizeof(header));
+        data += sizeof(header);
+        for (size_t i = 0; i < ELEMENTS(string); i++) {
+                const char *zero = data < end ? memchr(data, '\0', (size_t)(end - data)) : NULL;
+
+                if (!zero)
+                        return -EBADMSG;
+                string[i] = data;
+                data = zero + 1;
+        }
+        *ret = (struct record_change){
+                .sequence = sequence_value(key),
+                .kind = header.kind,
+                .key = string[0],
+                .uid = string[1],
+                .resource_version = string[2],
+                .fingerprint = header.fingerprint,
+                .first = header.first != 0,
+        };
+        return 0;
+}
+
+/* The place in the order: the one that the key has already, or a new one at the end. */
+static int find_sequence(struct store *store, MDB_val *index, unsigned char bytes[8])
+{
+        MDB_val found;
+        int r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY_INDEX], index, &found));
+
+        if (r >= 0 && found.mv_size == 8) {
+                memcpy(bytes, found.mv_data, 8);
+                return 0;
+        }
+        if (r < 0 && r != -ENOENT)
+                return r;
+        sequence_bytes(++store->sequence, bytes);
+        return 0;
+}
+
+/* An event outranks a first sync: what changed since must not wait behind everything that merely exists. */
+static bool was_event(struct store *store, MDB_val *sequence)
+{
+        struct record_change old;
+        MDB_val value;
+
+        return mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
+               decode(sequence, &value, &old) >= 0 && !old.first;
+}
+
+int store_dirty_add(struct store *store, const struct record_change *change)
+{
+        _cleanup_text_ struct text record = TEXT_EMPTY;
+        struct record_change merged = *change;
+        unsigned char bytes[8];
+        char buffer[KEY_MAX];
+        MDB_val index, sequence = {8, bytes}, value;
+        int r = store_begin(store);
+
+        if (r >= 0)
+                r = index_key(change, buffer, &index);
+        if (r >= 0)
+                r = find_sequence(store, &index, bytes);
+        if (r < 0)
+                return r;
+        if (merged.first && was_event(store, &sequence))
+                merged.first = false;
+        r = encode(&merged, &record);
+        if (r < 0)
+                return r;
+        value = (MDB_val){record.size, record.data};
+        store->batch_objects++;
+        r = store_errno(mdb_put(store->transaction, store->table[TABLE_DIRTY], &sequence, &value, 0));
+        if (r < 0)
+                return r;
+        return store_errno(
+                mdb_put(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence, 0));
+}
+
+/* Takes the entry under the cursor. The change is told before its memory goes with the page. */
+static int take_one(struct store *store, MDB_cursor *cursor, MDB_val *key, MDB_val *value,
+                    store_dirty_t visit, void *userdata)
+{
+        struct record_change change;
+        char buffer[KEY_MAX];
+        MDB_val index;
+        int r = decode(key, value, &change);
+
+        if (r >= 0)
+                r = index_key(&change, buffer, &index);
+        if (r >= 0)
+                r = visit(&change, userdata);
+        if (r < 0)
+                return r;
+        r = store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, NULL));
+        if (r >= 0 || r == -ENOENT)
+                r = store_errno(mdb_cursor_del(cursor, 0));
+        store->batch_objects++;
+        return r;
+}
+
+int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void *userdata)
+{
+        MDB_cursor *cursor;
+        MDB_val key, value;
+        int r = store_begin(store);
+
+        if (r >= 0)
+                r = store_errno(mdb_cursor_open(store->transaction, store->table[TABLE_DIRTY], &cursor));
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < max && r >= 0; i++) {
+                r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
+                if (r >= 0)
+                        r = take_one(store, cursor, &key, &value, visit, userdata);
+        }
+        mdb_cursor_close(cursor);
+        return r == -ENOENT ? 0 : r;
+}
+
+uint64_t store_dirty_count(struct store *store)
+{
+        MDB_stat stat;
+
+        if (store_begin(store) < 0 || mdb_stat(store->transaction, store->table[TABLE_DIRTY], &stat) != 0)
+                return 0;
+        return stat.ms_entries;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Generations on disk and the LMDB environment of one of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "store/internal.h"
+
+#define READERS_MAX 256
+
+static const char *const table_name[TABLE_COUNT] = {
+        [TABLE_OBJECTS] = "objects",         [TABLE_MARKS] = "marks",
+        [TABLE_TOMBSTONES] = "tombstones",   [TABLE_DIRTY] = "dirty",
+        [TABLE_DIRTY_INDEX] = "dirty_index", [TABLE_META] = "meta",
+};
+
+int store_errno(int code)
+{
+        switch (code) {
+        case MDB_SUCCESS:
+                return 0;
+        case MDB_NOTFOUND:
+                return -ENOENT;
+        case MDB_MAP_FULL:
+        case MDB_TXN_FULL:
+                return -ENOSPC;
+        case MDB_CORRUPTED:
+        case MDB_PAGE_NOTFOUND:
+        case MDB_INVALID:
+        case MDB_PANIC:
+        case MDB_VERSION_MISMATCH:
+        case MDB_INCOMPATIBLE:
+        case MDB_BAD_TXN:
+        case MDB_CURSOR_FULL:
+                return -EBADMSG;
+        case MDB_READERS_FULL:
+                return -EAGAIN;
+        case MDB_BAD_VALSIZE:
+                return -ENAMETOOLONG;
+        default:
+                return code > 0 ? -code : -EIO;
+        }
+}
+
+/* ---- CURRENT */
+
+int current_read(const char *folder, uint64_t *ret_generation)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_fclose_ FILE *file = NULL;
+        uint64_t generation;
+
+        if (asprintf(&path, "%s/CURRENT", folder) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        file = fopen(path, "re");
+        if (!file && errno == ENOENT) {
+                *ret_generation = 0;
+                return 0;
+        }
+        if (!file)
+                return -errno;
+        if (fscanf(file, "%" SCNu64, &generation) != 1)
+                return -EBADMSG;
+        *ret_generation = generation;
+        return 0;
+}
+
+int current_write(const char *folder, uint64_t generation)
+{
+        _cleanup_free_ char *path = NULL, *temporary = NULL;
+        _cleanup_fclose_ FILE *file = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/CURRENT", folder) < 0 || asprintf(&temporary, "%s/CURRENT.new", folder) < 0)
+                return -ENOMEM;
+        file = fopen(temporary, "we");
+        if (!file)
+                return -errno;
+        fprintf(file, "%" PRIu64 "\n", generation);
+        r = fflush(file) != 0 ? -errno : 0;
+        if (r >= 0 && rename(temporary, path) < 0)
+                r = -errno;
+        return r;
+}
+
+/* ---- the environment */
+
+static int open_tables(struct store *store)
+{
+        MDB_txn *transaction;
+        int r = store_errno(
+                mdb_txn_begin(store->environment, NULL, store->writer ? 0 : MDB_RDONLY, &transaction));
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < TABLE_COUNT && r >= 0; i++)
+                r = store_errno(mdb_dbi_open(transaction, table_name[i], store->writer ? MDB_CREATE : 0,
+                                             &store->table[i]));
+        if (r < 0) {
+                mdb_txn_abort(transaction);
+                return r;
+        }
+        return store_errno(mdb_txn_commit(transaction));
+}
+
+int environment_open(struct store *store, uint64_t generation)
+{
+        unsigned flags = MDB_NOTLS | (store->writer ? MDB_NOSYNC | MDB_NOMETASYNC : MDB_RDONLY);
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/%" PRIu64, store->folder, generation) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (store->writer && mkdir(path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        r = store_errno(mdb_env_create(&store->environment));
+        if (r < 0)
+                return r;
+        mdb_env_set_maxdbs(store->environment, TABLE_COUNT);
+        mdb_env_set_maxreaders(store->environment, READERS_MAX);
+        r = store_errno(mdb_env_set_mapsize(store->environment, MAP_SIZE));
+        if (r >= 0)
+                r = store_errno(mdb_env_open(store->environment, path, flags, 0600));
+        if (r >= 0 && store->writer)
+                r = store_errno(mdb_reader_check(store->environment, NULL));
+        if (r >= 0)
+                r = open_tables(store);
+        if (r < 0) {
+                environment_close(store);
+                return r;
+        }
+        store->generation = generation;
+        return 0;
+}
+
+void environment_close(struct store *store)
+{
+        if (store->transaction)
+                mdb_txn_abort(store->transaction);
+        store->transaction = NULL;
+        if (store->environment)
+                mdb_env_close(store->environment);
+        store->environment = NULL;
+        store->generation = 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the files of the store share. Private to store/. */
+#include <lmdb.h>
+
+#include "store/store.h"
+
+enum store_table {
+        TABLE_OBJECTS,
+        TABLE_MARKS,
+        TABLE_TOMBSTONES,
+        TABLE_DIRTY,
+        TABLE_DIRTY_INDEX,
+        TABLE_META,
+        TABLE_COUNT
+};
+
+/* Address space, not memory or disk: the file grows as it is filled. */
+#define MAP_SIZE ((size_t)64 << 30)
+#define KEY_MAX  511 /* LMDB's own limit */
+
+struct store {
+        char *folder;
+        uint64_t generation;
+        MDB_env *environment;
+        MDB_dbi table[TABLE_COUNT];
+        MDB_txn *transaction; /* the writer's, while one is open */
+        size_t batch_objects, batch_bytes;
+        uint64_t sequence; /* last one given */
+        int lock_fd;
+        bool writer;
+};
+
+int store_errno(int code); /* negative errno for an LMDB code */
+
+/* Environment of one generation. */
+int environment_open(struct store *store, uint64_t generation);
+void environment_close(struct store *store);
+
+/* The writer's transaction; begins one. */
+int store_begin(struct store *store);
+
+/* Records: one value, checksummed together with its key. */
+int record_encode(const MDB_val *key, const struct store_object *object, struct text *out);
+/* Borrows from the value; the key is taken up to its first NUL. -EBADMSG. */
+int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
+int record_copy(const struct store_object *borrowed, bool with_json, struct store_object *ret);
+
+/* A tombstone's key: key NUL uid. */
+int tombstone_key(const char *key, const char *uid, char buffer[KEY_MAX], MDB_val *ret);
+
+/* The file CURRENT. 0 when there is none yet. */
+int current_read(const char *folder, uint64_t *ret_generation);
+int current_write(const char *folder, uint64_t generation);

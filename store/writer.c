@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing: objects, marks, tombstones, in transactions of many objects. */
+#include <errno.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+#define VISIT_PAGE 256
+
+int store_begin(struct store *store)
+{
+        if (store->transaction)
+                return 0;
+        return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
+}
+
+bool store_commit_due(const struct store *store)
+{
+        return store->batch_objects >= STORE_BATCH_OBJECTS || store->batch_bytes >= STORE_BATCH_BYTES;
+}
+
+int store_commit(struct store *store)
+{
+        MDB_txn *transaction = TAKE_PTR(store->transaction);
+
+        store->batch_objects = store->batch_bytes = 0;
+        return transaction ? store_errno(mdb_txn_commit(transaction)) : 0;
+}
+
+/* LMDB keys are not const, and never written to. */
+static int plain_key(const char *key, MDB_val *ret)
+{
+        size_t size = strlen(key);
+
+        if (size == 0 || size > KEY_MAX)
+                return -ENAMETOOLONG;
+        *ret = (MDB_val){size, (void *)(uintptr_t)key};
+        return 0;
+}
+
+static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value)
+{
+        int r = store_begin(store);
+
+        if (r < 0)
+                return r;
+        store->batch_objects++;
+        store->batch_bytes += value->mv_size;
+        return store_errno(mdb_put(store->transaction, store->table[table], key, value, 0));
+}
+
+static int get(struct store *store, enum store_table table, MDB_val *key, MDB_val *ret)
+{
+        int r = store_begin(store);
+
+        return r < 0 ? r : store_errno(mdb_get(store->transaction, store->table[table], key, ret));
+}
+
+static int del(struct store *store, enum store_table table, MDB_val *key)
+{
+        int r = store_begin(store);
+
+        if (r >= 0)
+                r = store_errno(mdb_del(store->transaction, store->table[table], key, NULL));
+        if (r >= 0)
+                store->batch_objects++;
+        return r == -ENOENT ? 0 : r;
+}
+
+static int put_record(struct store *store, enum store_table table, MDB_val *key,
+                      const struct store_object *object)
+{
+        _cleanup_text_ struct text record = TEXT_EMPTY;
+        MDB_val value;
+        int r = record_encode(key, object, &record);
+
+        if (r < 0)
+                return r;
+        value = (MDB_val){record.size, record.data};
+        return put(store, table, key, &value);
+}
+
+/* ---- objects */
+
+int store_peek(struct store *store, const char *key, struct store_object *ret)
+{
+        struct store_object borrowed;
+        MDB_val mdb_key, value;
+        int r = plain_key(key, &mdb_key);
+
+        if (r >= 0)
+                r = get(store, TABLE_OBJECTS, &mdb_key, &value);
+        if (r >= 0)
+                r = record_decode(&mdb_key, &value, &borrowed);
+        return r < 0 ? r : record_copy(&borrowed, false, ret);
+}
+
+int store_touch(struct store *store, const char *key, uint64_t mark)
+{
+        MDB_val mdb_key, value = {sizeof(mark), &mark};
+        int r = plain_key(key, &mdb_key);
+
+        return r < 0 ? r : put(store, TABLE_MARKS, &mdb_key, &value);
+}
+
+int store_put(struct store *store, const struct store_object *object)
+{
+        MDB_val key;
+        int r = plain_key(object->key, &key);
+
+        if (r >= 0)
+                r = put_record(store, TABLE_OBJECTS, &key, object);
+        return r < 0 ? r : store_touch(store, object->key, object->mark);
+}
+
+int store_remove(struct store *store, const char *key)
+{
+        MDB_val mdb_key;
+        int r = plain_key(key, &mdb_key);
+
+        if (r >= 0)
+                r = del(store, TABLE_OBJECTS, &mdb_key);
+        return r < 0 ? r : del(store, TABLE_MARKS, &mdb_key);
+}
+
+uint64_t store_count(struct store *store)
+{
+        MDB_stat stat;
+
+        if (store_begin(store) < 0 || mdb_stat(store->transaction, store->table[TABLE_OBJECTS], &stat) != 0)
+                return 0;
+        return stat.ms_entries;
+}
+
+/* ---- tombstones */
+
+/* The last state that is known: what the caller has, else what the store holds of the same UID. */
+static int last_state(struct store *store, const struct store_object *last, struct store_object *ret)
+{
+        struct store_object stored;
+        MDB_val key, value;
+        int r = plain_key(last->key, &key);
+
+        *ret = *last;
+        if (r < 0 || last->json_size > 0)
+                return r;
+        r = get(store, TABLE_OBJECTS, &key, &value);
+        if (r >= 0)
+                r = record_decode(&key, &value, &stored);
+        if (r >= 0 && strcmp(stored.uid, last->uid) == 0) {
+                ret->json = stored.json;
+                ret->json_size = stored.json_size;
+                ret->resource_version = stored.resource_version;
+                ret->fingerprint = stored.fingerprint;
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
+static int remove_if_same(struct store *store, const struct store_object *object)
+{
+        struct store_object stored;
+        int r = store_peek(store, object->key, &stored);
+
+        if (r >= 0) {
+                r = strcmp(stored.uid, object->uid) == 0 ? store_remove(store, object->key) : 0;
+                store_object_done(&stored);
+        }
+        return r == -ENOENT ? 0 : r;
+}
+
+int store_bury(struct store *store, const struct store_object *last)
+{
+        char buffer[KEY_MAX];
+        struct store_object object;
+        MDB_val key;
+        int r = tombstone_key(last->key, last->uid, buffer, &key);
+
+        if (r >= 0)
+                r = last_state(store, last, &object);
+        if (r >= 0)
+                r = put_record(store, TABLE_TOMBSTONES, &key, &object);
+        return r < 0 ? r : remove_if_same(store, last);
+}
+
+int store_tombstone_remove(struct store *store, const char *key, const char *uid)
+{
+        char buffer[KEY_MAX];
+        MDB_val mdb_key;
+        int r = tombstone_key(key, uid, buffer, &mdb_key);
+
+        return r < 0 ? r : del(store, TABLE_TOMBSTONES, &mdb_key);
+}
+
+bool store_tombstone_exists(struct store *store, const char *key, const char *uid)
+{
+        char buffer[KEY_MAX];
+        MDB_val mdb_key, value;
+
+        return tombstone_key(key, uid, buffer, &mdb_key) >= 0 &&
+               get(store, TABLE_TOMBSTONES, &mdb_key, &value) >= 0;
+}
+
+/* ---- visits: pages of copies, so that the visitor may write, and memory stays bounded */
+
+struct visit {
+        enum store_table table;
+        uint64_t mark; /* TABLE_MARKS: only what is below */
+        char after[KEY_MAX];
+        size_t after_size;
+        struct store_object page[VISIT_PAGE];
+        size_t count;
+};
+
+static int visit_take_marked(struct store *store, struct visit *visit, MDB_val *key, const MDB_val *value)
+{
+        char buffer[KEY_MAX + 1];
+        uint64_t mark;
+
+        if (value->mv_size != sizeof(mark) || key->mv_size > KEY_MAX)
+                return -EBADMSG;
+        memcpy(&mark, value->mv_data, sizeof(mark));
+        if (mark >= visit->mark)
+                return 0;
+        memcpy(buffer, key->mv_data, key->mv_size);
+        buffer[key->mv_size] = '\0';
+        return store_peek(store, buffer, &visit->page[visit->count]) < 0 ? -EBADMSG : 1;
+}
+
+static int visit_take_record(struct visit *visit, MDB_val *key, const MDB_val *value)
+{
+        struct store_object borrowed;
+        int r = record_decode(key, value, &borrowed);
+
+        if (r >= 0)
+                r = record_copy(&borrowed, false, &visit->page[visit->count]);
+        return r < 0 ? r : 1;
+}
+
+static int visit_take(struct store *store, struct visit *visit, MDB_val *key, const MDB_val *value)
+{
+        int r = visit->table == TABLE_MARKS ? visit_take_marked(store, visit, key, value)
+                                            : visit_take_record(visit, key, value);
+
+        if (r > 0)
+                visit->count++;
+        memcpy(visit->after, key->mv_data, key->mv_size);
+        visit->after_size = key->mv_size;
+        return r;
+}
+
+/* Fills the page from behind `after`. 1: there may be more. */
+static int visit_fill(struct store *store, struct visit *visit)
+{
+        MDB_val key = {visit->after_size, visit->after}, value;
+        MDB_cursor *cursor;
+        int r = store_begin(store);
+
+        if (r >= 0)
+                r = store_errno(mdb_cursor_open(store->transaction, store->table[visit->table], &cursor));
+        if (r < 0)
+                return r;
+        r = store_errno(
+                mdb_cursor_get(cursor, &key, &value, visit->after_size > 0 ? MDB_SET_RANGE : MDB_FIRST));
+        if (r >= 0 && visit->after_size == key.mv_size && visit->after_size > 0 &&
+            memcmp(key.mv_data, visit->after, key.mv_size) == 0)
+                r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+        while (r >= 0 && visit->count < VISIT_PAGE) {
+                r = visit_take(store, visit, &key, &value);
+                if (r >= 0)
+                        r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+        }
+        mdb_cursor_close(cursor);
+        if (r == -ENOENT)
+                return 0;
+        return r < 0 ? r : 1;
+}
+
+static int visit_table(struct store *store, enum store_table table, uint64_t mark, store_visit_t callback,
+                       void *userdata)
+{
+        _cleanup_free_ struct visit *visit = calloc(1, sizeof(*visit));
+        int more, r = 0;
+
+        if (!visit)
+                return -ENOMEM;
+        visit->table = table;
+        visit->mark = mark;
+        do {
+                more = visit_fill(store, visit);
+                for (size_t i = 0; i < visit->count; i++) {
+                        if (more >= 0 && r >= 0)
+                                r = callback(&visit->page[i], userdata);
+                        store_object_done(&visit->page[i]);
+                }
+                visit->count = 0;
+                if (more >= 0 && r >= 0 && store_commit_due(store))
+                        r = store_commit(store);
+        } while (more > 0 && r >= 0);
+        return more < 0 ? more : r;
+}
+
+int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata)
+{
+        return visit_table(store, TABLE_MARKS, mark, visit, userdata);
+}
+
+int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata)
+{
+        return visit_table(store, TABLE_TOMBSTONES, 0, visit, userdata);
+}
