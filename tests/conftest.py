@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of all suites. What they give is described in tests/harness/__init__.py."""
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import Devserver, Handler, Operator, Sandbox, WIDGET_CRD  # noqa: E402
+from harness.sandbox import stage_programs  # noqa: E402
+from harness.setup import SANITIZED  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "plain_only(reason): not run again under the sanitizers")
+
+
+def pytest_collection_modifyitems(config, items):
+    if SANITIZED:
+        left_out = [item for item in items if item.get_closest_marker("plain_only")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call":
+        item.call_failed = report.failed
+
+
+@pytest.fixture(scope="session")
+def programs():
+    folder, found = stage_programs()
+    yield found
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def sandbox(request, programs):
+    sandbox = Sandbox(programs, re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-"))
+    yield sandbox
+    sandbox.close()
+
+
+@pytest.fixture
+def make_devserver(sandbox):
+    """make_devserver(load=[...], arguments=[...]): a running one; the Widget resource is loaded unless load= says
+    otherwise."""
+    def make(load=(WIDGET_CRD,), **options):
+        return Devserver(sandbox, load=load, **options).start()
+
+    return make
+
+
+@pytest.fixture
+def devserver(make_devserver):
+    return make_devserver()
+
+
+@pytest.fixture
+def api(devserver):
+    return devserver.api
+
+
+@pytest.fixture
+def widgets(api):
+    return api.resource("example.com/v1", "widgets", "default")
+
+
+@pytest.fixture
+def make_operator(sandbox):
+    return lambda **options: Operator(sandbox, **options)
+
+
+@pytest.fixture
+def operator(make_operator):
+    return make_operator()
+
+
+@pytest.fixture
+def make_handler(sandbox):
+    return lambda behaviour="exit 0": Handler(sandbox, behaviour)
+
+
+@pytest.fixture
+def handler(make_handler):
+    return make_handler()

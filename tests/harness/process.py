@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes as /proc shows them, and how the tests start theirs.
+
+Each Operator and each server runs as a user of its own: a number that no other process of the machine has. So
+whatever they leave behind is found by its user, even when it has left its session, changed its environment and lost its
+parent. Without root everything runs as the caller, and a variable in the environment has to do.
+"""
+import os
+import signal
+import subprocess
+
+MARKER = "RECONCILED_TEST_ID"
+_USERS_PER_SESSION = 1000
+_counter = 0
+
+
+class Process:
+    """One process at the moment it was looked at."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.folder = f"/proc/{pid}"
+        with open(f"{self.folder}/stat", encoding="utf-8", errors="replace") as stat:
+            text = stat.read()
+        name, rest = text.rsplit(")", 1)
+        field = rest.split()
+        self.name = name.split("(", 1)[1]
+        self.state = field[0]
+        self.ppid, self.group, self.session = (int(value) for value in field[1:4])
+        self.start_time = int(field[19])
+        self.uid = os.stat(self.folder).st_uid
+        with open(f"{self.folder}/status", encoding="utf-8", errors="replace") as status:
+            for line in status:
+                # The folder's owner is root for a process that is not dumpable.
+                if line.startswith("Uid:"):
+                    self.uid = int(line.split()[1])
+        with open(f"{self.folder}/cmdline", "rb") as cmdline:
+            self.command = cmdline.read().decode(errors="replace").split("\0")[:-1]
+
+    @property
+    def program(self):
+        """The program's file name: `reconciled-watcher`. Longer than the kernel's 15 characters of `name`."""
+        return os.path.basename(self.command[0]) if self.command else self.name
+
+    @property
+    def zombie(self):
+        return self.state == "Z"
+
+    def environment(self):
+        try:
+            with open(f"{self.folder}/environ", "rb") as environ:
+                pairs = environ.read().decode(errors="replace").split("\0")
+        except OSError:
+            return {}
+        return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+    def descriptors(self):
+        """The open descriptors: {number: target}."""
+        result = {}
+        for name in os.listdir(f"{self.folder}/fd"):
+            try:
+                result[int(name)] = os.readlink(f"{self.folder}/fd/{name}")
+            except OSError:
+                pass
+        return result
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.pid, number)
+
+    def alive(self):
+        """Whether this very process (not another one under its number) still runs; a zombie does not."""
+        try:
+            now = Process(self.pid)
+        except (OSError, ValueError, IndexError):
+            return False
+        return now.start_time == self.start_time and not now.zombie
+
+    def __repr__(self):
+        return f"{self.pid} {' '.join(self.command) or self.name} (state {self.state}, parent {self.ppid}, user {self.uid})"
+
+
+def find_processes(accept=lambda process: True):
+    """All processes for which accept(process) is true, zombies included."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            process = Process(int(name))
+            if accept(process):
+                found.append(process)
+        except (OSError, ValueError, IndexError):
+            # It ended while we looked.
+            continue
+    return sorted(found, key=lambda process: process.pid)
+
+
+def descendants(pid):
+    """The processes below `pid`, by parent."""
+    everything = find_processes()
+    family, found = {pid}, []
+    grown = True
+    while grown:
+        grown = False
+        for process in everything:
+            if process.ppid in family and process.pid not in family:
+                family.add(process.pid)
+                found.append(process)
+                grown = True
+    return found
+
+
+class User:
+    """An unprivileged user that nothing else on this machine runs as."""
+
+    def __init__(self):
+        global _counter
+        _counter += 1
+        self.test_id = f"{os.getpid()}.{_counter}"
+        self.separate = os.geteuid() == 0
+        self.uid = os.geteuid()
+        if self.separate:
+            # 4,194,304 is the highest process number there is: the largest of these still fits 32 bits.
+            self.uid = 100_000_000 + os.getpid() * _USERS_PER_SESSION + _counter % _USERS_PER_SESSION
+
+    def give(self, path, mode=None):
+        if self.separate:
+            os.chown(path, self.uid, self.uid)
+        if mode is not None:
+            os.chmod(path, mode)
+        return path
+
+    def owns(self, process):
+        if self.separate:
+            return process.uid == self.uid
+        return process.uid == self.uid and process.environment().get(MARKER) == self.test_id
+
+    def processes(self):
+        """Everything this user runs, with those zombies that one of its own processes has not reaped."""
+        found = find_processes(self.owns)
+        living = {process.pid for process in found if not process.zombie}
+        return [process for process in found if not process.zombie or process.ppid in living]
+
+    def command(self, command):
+        """The command line that runs `command` as this user, with no way to outlive the tests."""
+        prefix = ["setpriv", "--pdeathsig", "KILL"]
+        if self.separate:
+            prefix += [f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--bounding-set=-all",
+                       "--inh-caps=-all", "--no-new-privs"]
+        return prefix + ["--"] + [str(word) for word in command]
+
+
+class Root:
+    """The caller's own user, for programs that are not under test."""
+
+    test_id = f"{os.getpid()}.0"
+
+    def command(self, command):
+        return ["setpriv", "--pdeathsig", "KILL", "--"] + [str(word) for word in command]
+
+
+def clean_environment(user, extra=None):
+    """The environment of what the tests start: nothing of the caller's leaks in."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
+                   "ASAN_OPTIONS": "exitcode=99:detect_stack_use_after_return=1",
+                   "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
+                   MARKER: user.test_id}
+    environment.update(extra or {})
+    return {key: str(value) for key, value in environment.items() if value is not None}
+
+
+def start(user, command, environment=None, **options):
+    """Popen as `user`, in a session of its own."""
+    return subprocess.Popen(user.command(command), env=clean_environment(user, environment), stdin=subprocess.DEVNULL,
+                            start_new_session=True, **options)

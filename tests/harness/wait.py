@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for something that can be seen. The only place of the tests that sleeps."""
+import os
+import time
+
+
+class Timeout(AssertionError):
+    """What was waited for did not happen."""
+
+
+def scaled(seconds):
+    """A deadline, stretched by RECONCILED_TEST_SLOWNESS (set by ./check under sanitizers)."""
+    return seconds * float(os.environ.get("RECONCILED_TEST_SLOWNESS", "1"))
+
+
+def wait_until(condition, what, deadline=20.0, interval=0.02):
+    """Calls condition() until it returns something true, and returns that.
+
+    what        ends the sentence "waited 20 s for ..."; may be a function, called for the message only
+    deadline    seconds, before scaling
+    An AssertionError, LookupError or OSError (ApiError is one) raised by the condition counts as "not yet"; the last
+    one, or the last value, is part of the failure's message.
+    """
+    deadline = scaled(deadline)
+    end = time.monotonic() + deadline
+    last = None
+    while True:
+        try:
+            last = condition()
+            if last:
+                return last
+        except (AssertionError, LookupError, OSError) as error:
+            last = error
+        if time.monotonic() >= end:
+            break
+        time.sleep(interval)
+    what = what() if callable(what) else what
+    raise Timeout(f"waited {deadline:g} s for {what}; last seen: {last!r}")
