@@ -82,6 +82,16 @@ static int put_record(struct store *store, enum store_table table, MDB_val *key,
 
 /* ---- objects */
 
+static uint64_t mark_of(struct store *store, MDB_val *key)
+{
+        uint64_t mark = 0;
+        MDB_val value;
+
+        if (get(store, TABLE_MARKS, key, &value) >= 0 && value.mv_size == sizeof(mark))
+                memcpy(&mark, value.mv_data, sizeof(mark));
+        return mark;
+}
+
 int store_peek(struct store *store, const char *key, struct store_object *ret)
 {
         struct store_object borrowed;
@@ -92,7 +102,10 @@ int store_peek(struct store *store, const char *key, struct store_object *ret)
                 r = get(store, TABLE_OBJECTS, &mdb_key, &value);
         if (r >= 0)
                 r = record_decode(&mdb_key, &value, &borrowed);
-        return r < 0 ? r : record_copy(&borrowed, false, ret);
+        if (r < 0)
+                return r;
+        borrowed.mark = mark_of(store, &mdb_key);
+        return record_copy(&borrowed, false, ret);
 }
 
 int store_touch(struct store *store, const char *key, uint64_t mark)

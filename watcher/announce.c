@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Telling the supervisor: dirty keys as far as the credit goes, and that a LIST is complete. One mechanism
+ * for an idle and a busy watcher: a source of the lowest priority commits and announces when nothing else is
+ * to be done; while events pour in, full batches do (store_commit_due).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "watcher/watcher.h"
+
+#define BATCH_MAX 400 /* entries of at most some 400 bytes: well below a packet's cap */
+
+struct batch {
+        struct record_change change[BATCH_MAX];
+        size_t count;
+};
+
+static int take_change(const struct record_change *change, void *userdata)
+{
+        struct batch *batch = userdata;
+        struct record_change copy = *change;
+
+        copy.key = strdup(change->key);
+        copy.uid = strdup(change->uid);
+        copy.resource_version = strdup(change->resource_version);
+        batch->change[batch->count++] = copy;
+        return copy.key && copy.uid && copy.resource_version ? 0 : -ENOMEM;
+}
+
+static void batch_free(struct batch *batch)
+{
+        for (size_t i = 0; i < batch->count; i++) {
+                free((void *)(uintptr_t)batch->change[i].key);
+                free((void *)(uintptr_t)batch->change[i].uid);
+                free((void *)(uintptr_t)batch->change[i].resource_version);
+        }
+        free(batch);
+}
+DEFINE_CLEANUP(struct batch *, batch_free);
+
+/* What is announced is committed first: the worker reads it at once. */
+static int announce_batch(struct watcher *watcher)
+{
+        _cleanup_(batch_free_pointer) struct batch *batch = calloc(1, sizeof(*batch));
+        struct message_keys keys = {.watch = watcher->config->watch};
+        size_t max = watcher->credit < BATCH_MAX ? (size_t)watcher->credit : BATCH_MAX;
+        int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
+
+        if (r >= 0)
+                r = store_commit(watcher->store);
+        if (r < 0)
+                return store_failed(watcher, r);
+        if (batch->count == 0)
+                return 0;
+        keys.change = batch->change;
+        keys.change_count = batch->count;
+        r = child_send(watcher->child, MESSAGE_KEYS, &keys);
+        if (r < 0)
+                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                   "changes cannot be announced: %s", strerror(-r));
+        watcher->credit -= batch->count;
+        return batch->count == max;
+}
+
+int announce_now(struct watcher *watcher)
+{
+        int r = 0;
+
+        if (watcher->credit == 0) {
+                r = store_commit(watcher->store);
+                return r < 0 ? store_failed(watcher, r) : 0;
+        }
+        do
+                r = announce_batch(watcher);
+        while (r > 0 && watcher->credit > 0);
+        return r < 0 ? r : 0;
+}
+
+static int on_settle(sd_event_source *source _unused_, void *userdata)
+{
+        (void)announce_now(userdata); /* a failure has said so and ends the loop */
+        return 0;
+}
+
+void announce_soon(struct watcher *watcher)
+{
+        int r = 0;
+
+        if (!watcher->settle_source) {
+                r = sd_event_add_defer(watcher->child->event, &watcher->settle_source, on_settle, watcher);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(watcher->settle_source, SD_EVENT_PRIORITY_IDLE);
+        }
+        if (r >= 0)
+                r = sd_event_source_set_enabled(watcher->settle_source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for an event source");
+}
+
+/* ---- synced */
+
+static int tombstone_again(const struct store_object *object, void *userdata)
+{
+        struct watcher *watcher = userdata;
+        struct record_change change = {
+                .kind = CHANGE_DELETED,
+                .key = object->key,
+                .uid = object->uid,
+                .resource_version = "",
+        };
+
+        return store_dirty_add(watcher->store, &change);
+}
+
+static int write_meta(struct watcher *watcher)
+{
+        struct store_meta meta = watcher->meta;
+
+        meta.resource_version = watcher->stream[0].resource_version;
+        meta.cluster = watcher->cluster;
+        /* Until every missing object is explained, the store's content belongs to its old scope. */
+        if (verification_idle(watcher))
+                meta.scope = watcher->scope;
+        return store_meta_set(watcher->store, &meta);
+}
+
+void announce_synced(struct watcher *watcher)
+{
+        struct message_synced synced = {
+                .watch = watcher->config->watch,
+                .resource_version = watcher->stream[0].resource_version,
+                .cluster = watcher->cluster,
+                .scope = watcher->scope,
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (!watcher->stream[i].synced)
+                        return;
+        if (!watcher->first_synced) {
+                /* Deletions that a former life announced and nobody confirmed. */
+                r = store_visit_tombstones(watcher->store, tombstone_again, watcher);
+                if (r >= 0 && apply_out_of_scope(watcher) < 0)
+                        return;
+        }
+        watcher->first_synced = true;
+        if (r >= 0)
+                r = write_meta(watcher);
+        if (r < 0) {
+                store_failed(watcher, r);
+                return;
+        }
+        synced.objects = store_count(watcher->store);
+        synced.generation = store_generation(watcher->store);
+        if (announce_now(watcher) < 0)
+                return;
+        if (child_send(watcher->child, MESSAGE_SYNCED, &synced) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "the supervisor cannot be told that the watch is synced");
+}

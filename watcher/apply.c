@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the server's words to the store: updates, deletions, and what a LIST did not show. What must never
+ * happen here: a deletion that is not certain (absence_is_deletion, or a GET's answer), or one that is lost
+ * (it is a tombstone and a dirty entry in one transaction).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ipc/message-id.h"
+#include "watcher/watcher.h"
+
+struct identity {
+        char *key, *uid, *resource_version;
+};
+
+static void identity_done(struct identity *identity)
+{
+        free(identity->key);
+        free(identity->uid);
+        free(identity->resource_version);
+}
+
+bool resource_version_less(const char *a, const char *b)
+{
+        size_t length_a = strlen(a), length_b = strlen(b);
+
+        return length_a != length_b ? length_a < length_b : strcmp(a, b) < 0;
+}
+
+static int read_identity(const char *json, size_t size, struct identity *ret)
+{
+        _cleanup_free_ char *name = NULL, *namespace_name = NULL;
+        struct scan_object object;
+        int r = scan_object(json, size, &object);
+
+        if (r >= 0)
+                r = scan_string(object.name, &name);
+        if (r >= 0 && object.namespace_name.start)
+                r = scan_string(object.namespace_name, &namespace_name);
+        if (r < 0)
+                return r;
+        if (asprintf(&ret->key, "%s%s%s", namespace_name ? namespace_name : "",
+                     namespace_name && namespace_name[0] ? "/" : "", name) < 0) {
+                ret->key = NULL;
+                return -ENOMEM;
+        }
+        r = scan_string(object.uid, &ret->uid);
+        if (r >= 0)
+                r = scan_string(object.resource_version, &ret->resource_version);
+        return r >= 0 && (name[0] == '\0' || ret->uid[0] == '\0') ? -EBADMSG : r;
+}
+
+static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
+                      bool first)
+{
+        struct record_change change = {
+                .kind = (uint64_t)kind,
+                .key = object->key,
+                .uid = object->uid,
+                .resource_version = object->resource_version ? object->resource_version : "",
+                .fingerprint = object->fingerprint,
+                .first = first,
+        };
+
+        return store_dirty_add(watcher->store, &change);
+}
+
+/* ---- updates */
+
+/* What the store holds of this key, and what that means for the new object. 1: nothing is to be done. */
+static int compare_stored(struct stream *stream, const struct store_object *object, bool listed,
+                          bool *ret_dirty)
+{
+        struct watcher *watcher = stream->watcher;
+        struct store_object stored;
+        int r = store_peek(watcher->store, object->key, &stored);
+
+        *ret_dirty = true;
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return r;
+        if (strcmp(stored.uid, object->uid) != 0) {
+                /* Deleted and created again: two objects. */
+                struct store_object last = {
+                        .key = stored.key, .uid = stored.uid, .resource_version = stored.resource_version};
+
+                r = store_bury(watcher->store, &last);
+                if (r >= 0)
+                        r = mark_dirty(watcher, CHANGE_DELETED, &stored, false);
+        } else if (!listed && resource_version_less(object->resource_version, stored.resource_version)) {
+                r = 1; /* a replay of the past */
+        } else {
+                *ret_dirty = stored.fingerprint != object->fingerprint || (listed && !watcher->first_synced);
+                if (strcmp(stored.resource_version, object->resource_version) == 0 &&
+                    stored.fingerprint == object->fingerprint) {
+                        r = store_touch(watcher->store, object->key, object->mark);
+                        if (r >= 0 && *ret_dirty)
+                                r = mark_dirty(watcher, CHANGE_UPDATED, object, listed);
+                        r = r < 0 ? r : 1;
+                }
+        }
+        store_object_done(&stored);
+        return r;
+}
+
+static int store_object_now(struct stream *stream, const struct store_object *object, bool listed)
+{
+        struct watcher *watcher = stream->watcher;
+        bool dirty;
+        int r = compare_stored(stream, object, listed, &dirty);
+
+        if (r == 0) {
+                r = store_put(watcher->store, object);
+                if (r >= 0 && dirty)
+                        r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
+        }
+        if (r >= 0 && store_commit_due(watcher->store))
+                r = store_commit(watcher->store);
+        return r < 0 ? r : 0;
+}
+
+/* One object that cannot be read harms only itself; but then this LIST cannot prove that anything is gone.
+ */
+static int skip_object(struct stream *stream, bool listed)
+{
+        stream->watcher->count.undecodable++;
+        if (listed)
+                stream->list_incomplete = true;
+        log_warning("watch %s: an object without readable metadata (name, uid, resourceVersion) is left out",
+                    stream->watcher->config->watch);
+        return 0;
+}
+
+int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
+{
+        _cleanup_(identity_done) struct identity identity = {0};
+        struct watcher *watcher = stream->watcher;
+        struct store_object object;
+        uint64_t fingerprint;
+        int r = read_identity(json, size, &identity);
+
+        if (r >= 0)
+                r = fingerprint_object((enum trigger)watcher->config->trigger, watcher->config->finalizer,
+                                       json, size, &fingerprint);
+        if (r == -EBADMSG)
+                return skip_object(stream, listed);
+        if (r < 0)
+                return store_failed(watcher, r);
+        object = (struct store_object){
+                .key = identity.key,
+                .uid = identity.uid,
+                .resource_version = identity.resource_version,
+                .fingerprint = fingerprint,
+                .mark = stream->mark,
+                .json = (char *)(uintptr_t)json,
+                .json_size = size,
+        };
+        r = store_object_now(stream, &object, listed);
+        if (r == -ENAMETOOLONG)
+                return skip_object(stream, listed);
+        if (r >= 0 && !listed && resource_version_less(stream->resource_version, identity.resource_version))
+                r = stream_set_resource_version(stream, identity.resource_version);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+/* ---- deletions */
+
+static int bury(struct watcher *watcher, const struct store_object *last)
+{
+        int r = store_bury(watcher->store, last);
+
+        if (r >= 0)
+                r = mark_dirty(watcher, CHANGE_DELETED, last, false);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+int apply_gone(struct watcher *watcher, const char *key, const char *uid)
+{
+        struct store_object last = {
+                .key = (char *)(uintptr_t)key,
+                .uid = (char *)(uintptr_t)uid,
+                .resource_version = (char[]){""},
+        };
+
+        return bury(watcher, &last);
+}
+
+int apply_deleted(struct stream *stream, const char *json, size_t size)
+{
+        _cleanup_(identity_done) struct identity identity = {0};
+        struct watcher *watcher = stream->watcher;
+        struct store_object last;
+        int r = read_identity(json, size, &identity);
+
+        if (r == -EBADMSG)
+                return skip_object(stream, false);
+        if (r < 0)
+                return store_failed(watcher, r);
+        /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */
+        if (resource_version_less(stream->resource_version, identity.resource_version) &&
+            stream_set_resource_version(stream, identity.resource_version) < 0)
+                return store_failed(watcher, -ENOMEM);
+        /* Under a selector this also comes when the object merely left the selection. */
+        if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
+                return verification_add(watcher, identity.key, identity.uid, false);
+        last = (struct store_object){
+                .key = identity.key,
+                .uid = identity.uid,
+                .resource_version = identity.resource_version,
+                .json = (char *)(uintptr_t)json,
+                .json_size = size,
+        };
+        return bury(watcher, &last);
+}
+
+int apply_unselected(struct watcher *watcher, const char *key, const char *uid)
+{
+        struct store_object object = {
+                .key = (char *)(uintptr_t)key,
+                .uid = (char *)(uintptr_t)uid,
+        };
+        struct store_object stored;
+        int r = store_peek(watcher->store, key, &stored);
+
+        if (r >= 0) {
+                r = strcmp(stored.uid, uid) == 0 ? store_remove(watcher->store, key) : 0;
+                store_object_done(&stored);
+        }
+        if (r >= 0 || r == -ENOENT)
+                r = mark_dirty(watcher, CHANGE_UNSELECTED, &object, false);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+/* ---- what a complete LIST did not show */
+
+static bool in_namespace(const char *key, const char *namespace_name)
+{
+        size_t length = strlen(namespace_name);
+
+        return length == 0 || (strncmp(key, namespace_name, length) == 0 && key[length] == '/');
+}
+
+static int absent_object(const struct store_object *object, void *userdata)
+{
+        struct stream *stream = userdata;
+        struct watcher *watcher = stream->watcher;
+
+        if (!in_namespace(object->key, stream->namespace_name))
+                return 0;
+        if (absence_is_deletion(watcher))
+                return apply_gone(watcher, object->key, object->uid);
+        return verification_add(watcher, object->key, object->uid, false);
+}
+
+int apply_absent(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+        int r;
+
+        if (stream->list_incomplete || watcher->deletions_suspended)
+                return 0;
+        r = store_visit_unmarked(watcher->store, stream->mark, absent_object, stream);
+        if (r == -ECANCELED)
+                return r;
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+static int out_of_scope_object(const struct store_object *object, void *userdata)
+{
+        struct watcher *watcher = userdata;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (in_namespace(object->key, watcher->stream[i].namespace_name))
+                        return 0;
+        return verification_add(watcher, object->key, object->uid, false);
+}
+
+/* Namespaces that are not watched any more: no stream lists them. */
+int apply_out_of_scope(struct watcher *watcher)
+{
+        int r;
+
+        if (watcher->deletions_suspended || watcher->stream[0].namespace_name[0] == '\0')
+                return 0;
+        r = store_visit_unmarked(watcher->store, watcher->first_mark, out_of_scope_object, watcher);
+        if (r == -ECANCELED)
+                return r;
+        return r < 0 ? store_failed(watcher, r) : 0;
+}

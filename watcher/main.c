@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reconciled-watcher: follows one resource and keeps its store. Started by the supervisor only. */
+#include <curl/curl.h>
+#include <errno.h>
+
+#include "base/exit-code.h"
+#include "watcher/watcher.h"
+
+int main(int argc, char **argv)
+{
+        struct watcher watcher = {0};
+        struct child child;
+        int r;
+
+        r = child_init(&child, &watcher_operations, argc, argv);
+        if (r < 0) {
+                child_done(&child);
+                return r == -ECANCELED ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+        }
+        child.userdata = &watcher;
+        watcher.child = &child;
+        curl_global_init(CURL_GLOBAL_DEFAULT);
+        r = child_run(&child);
+        watcher_done(&watcher);
+        curl_global_cleanup();
+        child_done(&child);
+        return r;
+}

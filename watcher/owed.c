@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ledger holds, against what the store holds: deletions that neither a watch nor a LIST's
+ * difference could show, because the store was lost.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "watcher/watcher.h"
+
+/* 1: the object is there, or its deletion is known already. */
+static int is_accounted_for(struct watcher *watcher, const struct record_owed *owed)
+{
+        struct store_object stored;
+        int r = store_peek(watcher->store, owed->key, &stored);
+
+        if (r >= 0) {
+                r = strcmp(stored.uid, owed->uid) == 0;
+                store_object_done(&stored);
+        }
+        if (r == 0 || r == -ENOENT)
+                r = store_tombstone_exists(watcher->store, owed->key, owed->uid);
+        return r;
+}
+
+static int check_one(struct watcher *watcher, const struct record_owed *owed)
+{
+        int r = is_accounted_for(watcher, owed);
+
+        if (r == -ENAMETOOLONG || r > 0)
+                return 0;
+        if (r < 0)
+                return store_failed(watcher, r);
+        if (absence_is_deletion(watcher))
+                return apply_gone(watcher, owed->key, owed->uid);
+        return verification_add(watcher, owed->key, owed->uid, true);
+}
+
+int owed_take(struct watcher *watcher, const struct message_owed *owed)
+{
+        if (!watcher->first_synced)
+                return -EPROTO;
+        /* Of another cluster's rows nothing can be said; they stay as they are, and so does what they belong
+         * to. */
+        if (watcher->deletions_suspended)
+                return 0;
+        for (size_t i = 0; i < owed->owed_count; i++) {
+                int r = check_one(watcher, &owed->owed[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        if (owed->last)
+                watcher->owed_complete = true;
+        announce_soon(watcher);
+        owed_finish_maybe(watcher);
+        return 0;
+}
+
+void owed_finish_maybe(struct watcher *watcher)
+{
+        struct message_checked checked = {
+                .watch = watcher->config->watch,
+                .cluster = watcher->cluster,
+                .scope = watcher->scope,
+        };
+        struct store_meta meta = watcher->meta;
+        int r;
+
+        if (!watcher->owed_complete || watcher->checked || !verification_idle(watcher))
+                return;
+        meta.resource_version = watcher->stream[0].resource_version;
+        meta.cluster = watcher->cluster;
+        meta.scope = watcher->scope;
+        r = store_meta_set(watcher->store, &meta);
+        if (r >= 0)
+                r = store_commit(watcher->store);
+        if (r < 0) {
+                store_failed(watcher, r);
+                return;
+        }
+        watcher->checked = true;
+        if (child_send(watcher->child, MESSAGE_CHECKED, &checked) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "the supervisor cannot be told that the ledger was compared");
+}

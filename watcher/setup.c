@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Before the first LIST: which resource the kind has, and which cluster this is. Identity is the UID of
+ * namespace kube-system, or, where RBAC hides it, a hash of the server's URL and CA: another cluster behind
+ * the same URL must never look like a cluster in which everything was deleted.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ipc/message-id.h"
+#include "watcher/watcher.h"
+
+#define IDENTITY_TIMEOUT_USEC (30 * USEC_PER_SEC)
+
+static int on_setup_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        setup_continue(userdata);
+        return 0;
+}
+
+static void setup_failed(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
+{
+        int64_t delay = trouble_note(watcher, &watcher->trouble, error, serial);
+
+        if (delay < 0)
+                return;
+        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
+        if (sd_event_add_time_relative(watcher->child->event, &watcher->setup_timer, CLOCK_BOOTTIME,
+                                       (uint64_t)delay, 1, on_setup_timer, watcher) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+}
+
+/* ---- discovery */
+
+static void on_discovered(struct kube_resource *resource, const struct kube_error *error,
+                          const struct kube_response *response, void *userdata)
+{
+        struct watcher *watcher = userdata;
+
+        watcher->discovery = NULL;
+        if (!resource) {
+                setup_failed(watcher, error, response->credential_serial);
+                return;
+        }
+        kube_resource_done(&watcher->resource);
+        watcher->resource = *resource;
+        watcher->discovered = true;
+        trouble_clear(watcher, &watcher->trouble);
+        setup_continue(watcher);
+}
+
+void setup_rediscover(struct watcher *watcher)
+{
+        if (!watcher->discovered)
+                return;
+        watcher->discovered = false;
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                watcher->stream[i].state = STREAM_STOPPED;
+        setup_continue(watcher);
+}
+
+/* ---- identity */
+
+static char *uid_of(const char *body, size_t size)
+{
+        struct scan_object object;
+        char *uid = NULL;
+
+        if (scan_object(body, size, &object) < 0 || scan_string(object.uid, &uid) < 0 || uid[0] == '\0') {
+                free(uid);
+                return NULL;
+        }
+        return uid;
+}
+
+static char *server_hash(struct watcher *watcher)
+{
+        const char *server = kube_client_server(watcher->client);
+        char *hash;
+
+        if (asprintf(&hash, "server-%016" PRIx64, XXH3_64bits(server, strlen(server))) < 0)
+                return NULL;
+        return hash;
+}
+
+static bool differs(const char *known, const char *now)
+{
+        return known[0] != '\0' && strcmp(known, now) != 0;
+}
+
+/* The store of another cluster is not a cache of this one. */
+static int adopt_cluster(struct watcher *watcher)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        const struct message_config_watcher *config = watcher->config;
+        int r;
+
+        if (differs(config->known_cluster, watcher->cluster)) {
+                watcher->deletions_suspended = true;
+                log_write(LOG_ERR, MESSAGE_ID_DELETIONS_SUSPENDED,
+                          LOG_FIELDS({"RECONCILED_WATCH", config->watch}),
+                          "watch %s: %s is another cluster (%s) than the one its ledger belongs to (%s); "
+                          "what is "
+                          "missing here is not taken for deleted. Point the operator back, or give it a "
+                          "state folder "
+                          "of its own",
+                          config->watch, kube_client_server(watcher->client), watcher->cluster,
+                          config->known_cluster);
+        }
+        if (!differs(watcher->meta.cluster, watcher->cluster))
+                return 0;
+        r = store_rebuild(watcher->store, &error);
+        if (r < 0)
+                return store_failed(watcher, r);
+        store_meta_done(&watcher->meta);
+        r = store_meta_get(watcher->store, &watcher->meta);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+static void identity_known(struct watcher *watcher)
+{
+        if (!watcher->cluster) {
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL, "no memory");
+                return;
+        }
+        if (adopt_cluster(watcher) < 0)
+                return;
+        watcher->identified = true;
+        trouble_clear(watcher, &watcher->trouble);
+        setup_continue(watcher);
+}
+
+static void on_identity(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                        void *userdata)
+{
+        struct watcher *watcher = userdata;
+        int status = response->http_status;
+
+        watcher->identity = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE)
+                watcher->cluster = uid_of(response->body, response->body_size);
+        else if (status == 403 || status == 404)
+                watcher->cluster = server_hash(watcher);
+        else {
+                setup_failed(watcher, &response->error, response->credential_serial);
+                return;
+        }
+        if (!watcher->cluster)
+                watcher->cluster = server_hash(watcher);
+        identity_known(watcher);
+}
+
+static int ask_identity(struct watcher *watcher)
+{
+        struct kube_request request = {
+                .method = "GET",
+                .path = "/api/v1/namespaces/kube-system",
+                .timeout_usec = IDENTITY_TIMEOUT_USEC,
+                .on_done = on_identity,
+                .userdata = watcher,
+        };
+
+        return kube_client_start(watcher->client, &request, &watcher->identity);
+}
+
+/* ---- the order of it */
+
+void setup_continue(struct watcher *watcher)
+{
+        int r = 0;
+
+        if (!kube_client_has_credential(watcher->client) || watcher->discovery || watcher->identity)
+                return;
+        if (!watcher->discovered)
+                r = kube_discovery_start(watcher->client, watcher->config->api_version,
+                                         watcher->config->kind, on_discovered, watcher, &watcher->discovery);
+        else if (!watcher->identified)
+                r = ask_identity(watcher);
+        else
+                streams_start(watcher);
+        if (r < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "a request cannot be started: %s", strerror(-r));
+}
+
+bool absence_is_deletion(const struct watcher *watcher)
+{
+        const struct message_config_watcher *config = watcher->config;
+
+        return config->label_selector[0] == '\0' && config->field_selector[0] == '\0' &&
+               !differs(watcher->meta.scope, watcher->scope) &&
+               !differs(config->known_scope, watcher->scope);
+}

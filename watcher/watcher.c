@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watcher's side of the channel: configuration, credentials, credit, the end. */
+#include "watcher/watcher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ipc/message-id.h"
+
+/* What the watch selects, as a hash: when it changes, a missing object may still exist. */
+static char *scope_hash(const struct message_config_watcher *config)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        char *scope;
+
+        text_append(&text, config->api_version, strlen(config->api_version) + 1);
+        text_append(&text, config->kind, strlen(config->kind) + 1);
+        text_append(&text, config->label_selector, strlen(config->label_selector) + 1);
+        text_append(&text, config->field_selector, strlen(config->field_selector) + 1);
+        for (size_t i = 0; i < config->namespace_count; i++)
+                text_append(&text, config->namespace[i].value, strlen(config->namespace[i].value) + 1);
+        if (text.failed || asprintf(&scope, "%016" PRIx64, XXH3_64bits(text.data, text.size)) < 0)
+                return NULL;
+        return scope;
+}
+
+int store_failed(struct watcher *watcher, int status)
+{
+        struct error error = ERROR_NONE;
+        int r;
+
+        if (status == -EBADMSG) {
+                /* Wrong data is never given to anyone; the cluster has the truth. */
+                log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
+                          LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}),
+                          "the object store of watch %s is damaged (a checksum is wrong); it is being "
+                          "rebuilt from "
+                          "the API server",
+                          watcher->config->watch);
+                r = store_rebuild(watcher->store, &error);
+                error_done(&error);
+                if (r >= 0)
+                        return child_fatal(
+                                watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                "the object store was damaged and has been thrown away; the next start "
+                                "fills it anew");
+                status = r;
+        }
+        return child_fatal(watcher->child, EXIT_CODE_IO, watcher->config->watch, NULL,
+                           "the object store in %s cannot be written: %s", watcher->config->store_folder,
+                           strerror(-status));
+}
+
+static int open_store(struct watcher *watcher)
+{
+        const struct message_config_watcher *config = watcher->config;
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool rebuilt = false;
+        int r = store_writer_new(config->store_folder, &rebuilt, &watcher->store, &error);
+
+        if (r < 0)
+                return child_fatal(watcher->child, EXIT_CODE_IO, config->watch, NULL,
+                                   "the object store cannot be opened: %s", error_message(&error));
+        if (rebuilt)
+                log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
+                          LOG_FIELDS({"RECONCILED_WATCH", config->watch}),
+                          "the object store of watch %s is not to be trusted (%s); it is rebuilt from the "
+                          "API server",
+                          config->watch, error_message(&error));
+        r = store_meta_get(watcher->store, &watcher->meta);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+static int on_config(struct child *child, struct message **config)
+{
+        struct watcher *watcher = child->userdata;
+        char user_agent[128];
+        int r;
+
+        if ((*config)->type != MESSAGE_CONFIG_WATCHER || watcher->config)
+                return -EPROTO;
+        watcher->config_message = TAKE_PTR(*config);
+        watcher->config = &watcher->config_message->config_watcher;
+        watcher->scope = scope_hash(watcher->config);
+        snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (watcher; %.60s)",
+                 watcher->config->operator_name);
+        r = watcher->scope ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
+        if (r >= 0)
+                r = verification_new(watcher, &watcher->verification);
+        if (r >= 0)
+                r = streams_new(watcher);
+        if (r < 0)
+                return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                   "cannot start: %s", strerror(-r));
+        r = open_store(watcher);
+        return r < 0 ? r : 1;
+}
+
+static int on_credential(struct watcher *watcher, const struct message_credential *credential)
+{
+        int r = kube_client_set_credential(watcher->client, credential);
+
+        if (r < 0)
+                return r;
+        setup_continue(watcher);
+        return 0;
+}
+
+/* The deletion is handled and recorded: only now may the last known object be forgotten. */
+static int on_handled(struct watcher *watcher, const struct message_handled *handled)
+{
+        for (size_t i = 0; i < handled->handled_count; i++) {
+                int r = store_tombstone_remove(watcher->store, handled->handled[i].key,
+                                               handled->handled[i].uid);
+
+                if (r < 0 && r != -ENAMETOOLONG)
+                        return store_failed(watcher, r);
+        }
+        announce_soon(watcher);
+        return 0;
+}
+
+static int on_message(struct child *child, struct message **message)
+{
+        struct watcher *watcher = child->userdata;
+
+        switch ((*message)->type) {
+        case MESSAGE_CREDENTIAL:
+                return on_credential(watcher, &(*message)->credential);
+        case MESSAGE_THROTTLE:
+                kube_client_throttle(watcher->client, (*message)->throttle.until_boottime);
+                return 0;
+        case MESSAGE_CREDIT:
+                watcher->credit += (*message)->credit.amount;
+                announce_soon(watcher);
+                return 0;
+        case MESSAGE_OWED:
+                return owed_take(watcher, &(*message)->owed);
+        case MESSAGE_HANDLED:
+                return on_handled(watcher, &(*message)->handled);
+        default:
+                return -EPROTO;
+        }
+}
+
+static void on_stop(struct child *child, uint64_t grace_usec _unused_)
+{
+        struct watcher *watcher = child->userdata;
+
+        if (watcher->store && store_commit(watcher->store) < 0)
+                log_warning("the object store of watch %s could not be written at the end; it is rebuilt at "
+                            "the next "
+                            "start",
+                            watcher->config->watch);
+        child_exit(child, EXIT_CODE_OK);
+}
+
+static size_t count(struct child *child, struct record_counter *counter, size_t max)
+{
+        struct watcher *watcher = child->userdata;
+        const struct record_counter own[] = {
+                {"watch_events", watcher->count.events},      {"lists", watcher->count.lists},
+                {"reconnects", watcher->count.reconnects},    {"bookmarks", watcher->count.bookmarks},
+                {"undecodable", watcher->count.undecodable},  {"objects", store_count(watcher->store)},
+                {"dirty", store_dirty_count(watcher->store)}, {"log_dropped", log_dropped()},
+        };
+        size_t n = ELEMENTS(own);
+
+        if (max < n)
+                return 0;
+        memcpy(counter, own, sizeof(own));
+        /* Counting began a transaction: not one to leave open. */
+        announce_soon(watcher);
+        return n + kube_client_count(watcher->client, counter + n, max - n);
+}
+
+const struct child_operations watcher_operations = {
+        .role = ROLE_WATCHER,
+        .log_role = "watcher",
+        .parent_death_signal = SIGKILL,
+        .on_config = on_config,
+        .on_message = on_message,
+        .on_stop = on_stop,
+        .count = count,
+};
+
+void watcher_done(struct watcher *watcher)
+{
+        kube_discovery_cancel(watcher->discovery);
+        kube_transfer_cancel(watcher->identity);
+        streams_free(watcher);
+        verification_free(watcher->verification);
+        kube_client_free(watcher->client);
+        kube_resource_done(&watcher->resource);
+        store_meta_done(&watcher->meta);
+        store_free(watcher->store);
+        sd_event_source_disable_unref(watcher->setup_timer);
+        sd_event_source_disable_unref(watcher->settle_source);
+        free(watcher->scope);
+        free(watcher->cluster);
+        message_free(watcher->config_message);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The watcher: follows one resource of the API server and keeps its store. One LIST+WATCH stream a namespace
+ * (one for all namespaces when none is named). It never stops reading: what the supervisor gives no credit
+ * for waits in the store's dirty index.
+ *
+ * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> cluster identity -> streams: LIST,
+ * WATCH.
+ */
+#include "ipc/child.h"
+#include "kube/resource.h"
+#include "store/fingerprint.h"
+#include "store/store.h"
+#include "watcher/frame.h"
+#include "watcher/reaction.h"
+
+struct watcher;
+
+/* A series of failures without a success between them. */
+struct trouble {
+        unsigned failures;
+        uint64_t since_boottime, since_realtime;
+        uint64_t delay_usec; /* base of the next delay, before jitter */
+};
+
+struct stream {
+        struct watcher *watcher;
+        const char *namespace_name; /* "" = all */
+        enum stream_state state;
+        char *resource_version; /* to watch from; "" = LIST first */
+        struct kube_transfer *transfer;
+        sd_event_source *timer; /* backoff, or the stall of a watch */
+        struct trouble trouble;
+        bool synced;
+
+        /* LIST */
+        struct scan_list *list;
+        char *continue_token;
+        uint64_t mark;        /* of the running or last LIST */
+        bool list_unpaged;    /* after an expired continue token */
+        bool list_incomplete; /* an item could not be read: nothing may be called deleted */
+        bool list_gone_before;
+
+        /* WATCH */
+        struct frame frame;
+        struct kube_error stream_error; /* an ERROR event */
+        uint64_t watch_started, watch_events;
+        uint64_t watch_timeout_sec;
+        bool bookmarked, bad_line;
+};
+
+struct verification; /* objects whose absence a GET must explain: verify.c */
+
+struct watcher {
+        struct child *child;
+        struct message *config_message;
+        const struct message_config_watcher *config;
+        struct kube_client *client;
+        struct kube_discovery *discovery;
+        struct kube_transfer *identity;
+        struct kube_resource resource;
+        struct store *store;
+        struct store_meta meta;
+        char *scope, *cluster;
+        struct stream *stream;
+        size_t stream_count;
+        struct trouble trouble; /* of discovery and identity */
+        sd_event_source *setup_timer;
+        sd_event_source *settle_source; /* commit and announce when the loop has nothing else to do */
+        struct verification *verification;
+        uint64_t credit, first_mark;
+        uint64_t refresh_serial; /* a REFRESH was sent for this credential */
+        bool discovered, identified, first_synced, deletions_suspended, degraded, owed_complete, checked;
+        struct {
+                uint64_t events, lists, reconnects, bookmarks, undecodable;
+        } count;
+};
+
+extern const struct child_operations watcher_operations;
+void watcher_done(struct watcher *watcher);
+
+/* setup.c: discovery and identity; ends in streams_start. */
+void setup_continue(struct watcher *watcher);
+void setup_rediscover(struct watcher *watcher); /* the resource is not served (any more) */
+bool absence_is_deletion(const struct watcher *watcher);
+
+/* stream.c: transitions. */
+int streams_new(struct watcher *watcher);
+void streams_start(struct watcher *watcher);
+void streams_free(struct watcher *watcher);
+void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
+void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_usec);
+void stream_succeeded(struct stream *stream);
+int stream_set_resource_version(struct stream *stream, const char *version);
+
+/* list.c, watch.c */
+void list_start(struct stream *stream);
+void watch_start(struct stream *stream);
+
+/* trouble.c. Returns the delay before the next attempt; ends the process past the deadline (then negative).
+ */
+int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
+                     uint64_t serial);
+void trouble_clear(struct watcher *watcher, struct trouble *trouble);
+
+/* apply.c: what came from the server goes to the store. Negative: the store failed (fatal was said). */
+int apply_object(struct stream *stream, const char *json, size_t size, bool listed);
+int apply_deleted(struct stream *stream, const char *json, size_t size);
+int apply_absent(struct stream *stream); /* a complete LIST did not have these */
+int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* certain: deleted */
+int apply_unselected(struct watcher *watcher, const char *key, const char *uid);
+int apply_out_of_scope(struct watcher *watcher);
+int store_failed(struct watcher *watcher, int status);
+bool resource_version_less(const char *a, const char *b);
+
+/* announce.c */
+void announce_soon(struct watcher *watcher);
+int announce_now(struct watcher *watcher);
+void announce_synced(struct watcher *watcher);
+
+/* verify.c */
+int verification_new(struct watcher *watcher, struct verification **ret);
+void verification_free(struct verification *verification);
+int verification_add(struct watcher *watcher, const char *key, const char *uid, bool owed);
+bool verification_idle(const struct watcher *watcher);
+void verification_continue(struct watcher *watcher);
+
+/* owed.c */
+int owed_take(struct watcher *watcher, const struct message_owed *owed);
+void owed_finish_maybe(struct watcher *watcher);
