@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service account of the pod: the environment names the server, a folder holds token and CA. */
+#include <errno.h>
+#include <string.h>
+
+#include "credential/kubeconfig.h"
+
+#define FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
+
+static void trim(char *text)
+{
+        size_t length = strlen(text);
+
+        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
+                text[--length] = '\0';
+}
+
+static int read_from(const char *folder, const char *name, char **ret, struct error *error)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        return credential_read_file(path, ret, error);
+}
+
+static char *server_url(const char *host, const char *port)
+{
+        bool is_ipv6 = strchr(host, ':') && host[0] != '[';
+        char *url;
+
+        if (asprintf(&url, "https://%s%s%s:%s", is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port) < 0)
+                return NULL;
+        return url;
+}
+
+int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
+{
+        const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+        const char *folder = getenv("RECONCILED_SERVICE_ACCOUNT_FOLDER");
+        struct kubeconfig config = {0};
+        int r;
+
+        if (!host || !host[0])
+                return -ENOENT;
+        if (!port || !port[0])
+                return error_set(error, -EINVAL,
+                                 "KUBERNETES_SERVICE_HOST is set, KUBERNETES_SERVICE_PORT is not");
+        if (!folder)
+                folder = FOLDER;
+        r = read_from(folder, "token", &config.token, error);
+        if (r >= 0)
+                r = read_from(folder, "ca.crt", &config.certificate_authority, error);
+        if (r >= 0 && read_from(folder, "namespace", &config.default_namespace, NULL) < 0)
+                config.default_namespace = strdup("default");
+        config.server = server_url(host, port);
+        config.identity = strdup("the pod's service account");
+        config.tls_server_name = strdup("");
+        config.client_certificate = strdup("");
+        config.client_key = strdup("");
+        config.username = strdup("");
+        config.password = strdup("");
+        config.proxy_url = strdup("");
+        if (r >= 0 && (!config.server || !config.identity || !config.tls_server_name ||
+                       !config.client_certificate || !config.client_key || !config.username ||
+                       !config.password || !config.proxy_url || !config.default_namespace))
+                r = error_set(error, -ENOMEM, "no memory");
+        if (r < 0) {
+                kubeconfig_done(&config);
+                return r;
+        }
+        trim(config.token);
+        trim(config.default_namespace);
+        *ret = config;
+        return 0;
+}

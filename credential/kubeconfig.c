@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kubeconfig: see kubeconfig.h. Paths inside a file are relative to that file. */
+#include "credential/kubeconfig.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "credential/yaml.h"
+
+#define FILES_MAX 32
+
+struct loader {
+        struct yaml_file file[FILES_MAX];
+        size_t count;
+        struct kubeconfig config;
+        struct error *error;
+};
+
+/* What a later version brings is refused by name, so that nobody is somebody else by accident. */
+static const struct refused {
+        const char *key, *text;
+} refused[] = {
+        {"exec",
+         "exec plugins are not supported by this version; use a token, a tokenFile or a client certificate"},
+        {"auth-provider",
+         "auth-provider was removed from Kubernetes; its successor is exec, which this version does not "
+         "support yet"},
+        {"as", "impersonation is not supported by this version"},
+        {"as-uid", "impersonation is not supported by this version"},
+        {"as-groups", "impersonation is not supported by this version"},
+        {"as-user-extra", "impersonation is not supported by this version"},
+};
+
+/* ---- values */
+
+static int set_text(struct loader *loader, char **place, const char *value)
+{
+        free(*place);
+        *place = strdup(value ? value : "");
+        return *place ? 0 : error_set(loader->error, -ENOMEM, "no memory");
+}
+
+static char *path_beside(const char *file, const char *path)
+{
+        const char *slash = strrchr(file, '/');
+        char *joined;
+
+        if (path[0] == '/' || !slash)
+                return strdup(path);
+        if (asprintf(&joined, "%.*s/%s", (int)(slash - file), file, path) < 0)
+                return NULL;
+        return joined;
+}
+
+static int decode_base64(const char *input, char **ret)
+{
+        static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        size_t length = strlen(input), used = 0;
+        char *output = malloc(length / 4 * 3 + 4);
+        unsigned bits = 0, have = 0;
+
+        if (!output)
+                return -ENOMEM;
+        for (; *input && *input != '='; input++) {
+                const char *found = strchr(alphabet, *input);
+
+                if (strchr(" \n\r\t", *input))
+                        continue;
+                if (!found) {
+                        free(output);
+                        return -EINVAL;
+                }
+                bits = (bits << 6 | (unsigned)(found - alphabet)) & 0xffff;
+                have += 6;
+                if (have >= 8) {
+                        have -= 8;
+                        output[used++] = (char)(bits >> have & 0xff);
+                }
+        }
+        output[used] = '\0';
+        *ret = output;
+        return strlen(output) == used ? 0 : -EINVAL;
+}
+
+/* <key>-data wins over <key>, which is a path. */
+static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *node, const char *key,
+                   char **place)
+{
+        _cleanup_free_ char *data_key = NULL, *path = NULL;
+        const char *data, *relative;
+        int r;
+
+        if (asprintf(&data_key, "%s-data", key) < 0) {
+                data_key = NULL;
+                return error_set(loader->error, -ENOMEM, "no memory");
+        }
+        data = yaml_member_text(file, node, data_key);
+        relative = yaml_member_text(file, node, key);
+        credential_wipe_string(place);
+        if (data) {
+                r = decode_base64(data, place);
+                return r < 0 ? yaml_error(loader->error, file, yaml_member(file, node, data_key), data_key,
+                                          "is not base64")
+                             : 0;
+        }
+        if (!relative)
+                return set_text(loader, place, "");
+        path = path_beside(file->path, relative);
+        if (!path)
+                return error_set(loader->error, -ENOMEM, "no memory");
+        r = credential_read_file(path, place, loader->error);
+        if (r < 0)
+                error_prefix(loader->error, "%s:%zu: %s", file->path,
+                             yaml_member(file, node, key)->start_mark.line + 1, key);
+        return r;
+}
+
+static bool is_true(const char *text)
+{
+        return text && strcmp(text, "true") == 0;
+}
+
+/* ---- cluster */
+
+static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+{
+        struct kubeconfig *config = &loader->config;
+        const char *server = yaml_member_text(file, node, "server");
+        int r;
+
+        if (!server)
+                return yaml_error(loader->error, file, node, "cluster.server", "is missing");
+        if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
+                return yaml_error(loader->error, file, yaml_member(file, node, "server"), "cluster.server",
+                                  "\"%s\" is neither an https:// nor an http:// URL", server);
+        config->insecure = is_true(yaml_member_text(file, node, "insecure-skip-tls-verify"));
+        r = set_text(loader, &config->server, server);
+        if (r >= 0)
+                r = set_text(loader, &config->tls_server_name,
+                             yaml_member_text(file, node, "tls-server-name"));
+        if (r >= 0)
+                r = set_text(loader, &config->proxy_url, yaml_member_text(file, node, "proxy-url"));
+        if (r >= 0)
+                r = set_pem(loader, file, node, "certificate-authority", &config->certificate_authority);
+        if (r >= 0 && config->insecure && config->certificate_authority[0])
+                r = yaml_error(loader->error, file, node, "cluster.insecure-skip-tls-verify",
+                               "contradicts certificate-authority: the server is either checked or not");
+        return r;
+}
+
+/* ---- user */
+
+static void trim(char *text)
+{
+        size_t length = strlen(text);
+
+        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
+                text[--length] = '\0';
+}
+
+static int take_token(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+{
+        const char *token = yaml_member_text(file, node, "token"),
+                   *relative = yaml_member_text(file, node, "tokenFile");
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (!relative)
+                return set_text(loader, &loader->config.token, token);
+        path = path_beside(file->path, relative);
+        if (!path)
+                return error_set(loader->error, -ENOMEM, "no memory");
+        r = credential_read_file(path, &loader->config.token, loader->error);
+        if (r < 0)
+                return error_prefix(loader->error, "%s:%zu: user.tokenFile", file->path,
+                                    yaml_member(file, node, "tokenFile")->start_mark.line + 1);
+        trim(loader->config.token);
+        return 0;
+}
+
+static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+{
+        const struct kubeconfig *config = &loader->config;
+
+        if (config->token[0] && config->username[0])
+                return yaml_error(loader->error, file, node, "user", "has both a token and a username");
+        if (config->username[0] && !config->password[0])
+                return yaml_error(loader->error, file, node, "user.password", "is missing beside username");
+        if (config->client_certificate[0] && !config->client_key[0])
+                return yaml_error(loader->error, file, node, "user.client-key",
+                                  "is missing beside client-certificate");
+        if (config->client_key[0] && !config->client_certificate[0])
+                return yaml_error(loader->error, file, node, "user.client-certificate",
+                                  "is missing beside client-key");
+        return 0;
+}
+
+static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+{
+        struct kubeconfig *config = &loader->config;
+        int r;
+
+        for (size_t i = 0; i < ELEMENTS(refused); i++) {
+                yaml_node_t *member = yaml_member(file, node, refused[i].key);
+
+                if (member)
+                        return yaml_error(loader->error, file, member, refused[i].key, "%s",
+                                          refused[i].text);
+        }
+        r = take_token(loader, file, node);
+        if (r >= 0)
+                r = set_text(loader, &config->username, yaml_member_text(file, node, "username"));
+        if (r >= 0)
+                r = set_text(loader, &config->password, yaml_member_text(file, node, "password"));
+        if (r >= 0)
+                r = set_pem(loader, file, node, "client-certificate", &config->client_certificate);
+        if (r >= 0)
+                r = set_pem(loader, file, node, "client-key", &config->client_key);
+        return r < 0 ? r : check_user(loader, file, node);
+}
+
+/* ---- files */
+
+static yaml_node_t *find_named(struct loader *loader, const char *list, const char *field, const char *name,
+                               struct yaml_file **ret_file)
+{
+        for (size_t i = 0; i < loader->count; i++) {
+                yaml_node_t *node = yaml_named(&loader->file[i], list, name, field);
+
+                if (node) {
+                        *ret_file = &loader->file[i];
+                        return node;
+                }
+        }
+        return NULL;
+}
+
+static const char *first_scalar(struct loader *loader, const char *key)
+{
+        for (size_t i = 0; i < loader->count; i++) {
+                const char *text = yaml_member_text(&loader->file[i], yaml_root(&loader->file[i]), key);
+
+                if (text)
+                        return text;
+        }
+        return NULL;
+}
+
+static int describe(struct loader *loader, const struct yaml_file *file, const char *context,
+                    const char *user)
+{
+        const struct kubeconfig *config = &loader->config;
+        const char *how = config->token[0]                ? "token"
+                          : config->client_certificate[0] ? "client certificate"
+                          : config->username[0]           ? "password"
+                                                          : "no credential";
+
+        if (asprintf(&loader->config.identity, "user %s (%s), context %s of %s", user, how, context,
+                     file->path) < 0) {
+                loader->config.identity = NULL;
+                return error_set(loader->error, -ENOMEM, "no memory");
+        }
+        return 0;
+}
+
+static int take_context(struct loader *loader, const char *name)
+{
+        struct yaml_file *file = &loader->file[0], *cluster_file, *user_file;
+        yaml_node_t *context, *cluster, *user;
+        const char *cluster_name, *user_name;
+        int r;
+
+        if (!name)
+                return error_set(loader->error, -EINVAL,
+                                 "%s:1: current-context: is missing, and no context is "
+                                 "configured (cluster.context)",
+                                 file->path);
+        context = find_named(loader, "contexts", "context", name, &file);
+        if (!context)
+                return error_set(loader->error, -EINVAL, "%s:1: contexts: has no context \"%s\"", file->path,
+                                 name);
+        cluster_name = yaml_member_text(file, context, "cluster");
+        user_name = yaml_member_text(file, context, "user");
+        if (!cluster_name)
+                return yaml_error(loader->error, file, context, "context.cluster", "is missing");
+        cluster = find_named(loader, "clusters", "cluster", cluster_name, &cluster_file);
+        if (!cluster)
+                return yaml_error(loader->error, file, context, "context.cluster",
+                                  "there is no cluster \"%s\"", cluster_name);
+        r = take_cluster(loader, cluster_file, cluster);
+        if (r < 0)
+                return r;
+        user = user_name ? find_named(loader, "users", "user", user_name, &user_file) : NULL;
+        if (user_name && !user)
+                return yaml_error(loader->error, file, context, "context.user", "there is no user \"%s\"",
+                                  user_name);
+        r = take_user(loader, user ? user_file : file, user);
+        if (r >= 0)
+                r = set_text(loader, &loader->config.default_namespace,
+                             yaml_member_text(file, context, "namespace"));
+        return r < 0 ? r : describe(loader, file, name, user_name ? user_name : "(none)");
+}
+
+static int add_file(struct loader *loader, const char *path, bool must_exist)
+{
+        struct error error = ERROR_NONE;
+        int r;
+
+        if (loader->count == FILES_MAX)
+                return error_set(loader->error, -EINVAL, "KUBECONFIG names more than %d files", FILES_MAX);
+        r = yaml_file_load(path, &loader->file[loader->count], &error);
+        if (r == -ENOENT && !must_exist) {
+                error_done(&error);
+                return 0;
+        }
+        if (r < 0) {
+                error_set(loader->error, r, "%s", error_message(&error));
+                error_done(&error);
+                return r;
+        }
+        if (yaml_root(&loader->file[loader->count]))
+                loader->count++;
+        else
+                yaml_file_done(&loader->file[loader->count]);
+        return 0;
+}
+
+static int add_list(struct loader *loader, const char *list)
+{
+        while (*list) {
+                size_t length = strcspn(list, ":");
+                _cleanup_free_ char *path = strndup(list, length);
+                int r;
+
+                if (!path)
+                        return error_set(loader->error, -ENOMEM, "no memory");
+                r = path[0] ? add_file(loader, path, false) : 0;
+                if (r < 0)
+                        return r;
+                list += length + (list[length] == ':');
+        }
+        return 0;
+}
+
+static int find_files(struct loader *loader, const char *path)
+{
+        const char *list = getenv("KUBECONFIG"), *home = getenv("HOME");
+        _cleanup_free_ char *standard = NULL;
+
+        if (path && path[0])
+                return add_file(loader, path, true);
+        if (list && list[0])
+                return add_list(loader, list);
+        if (!home || asprintf(&standard, "%s/.kube/config", home) < 0) {
+                standard = NULL;
+                return 0;
+        }
+        return add_file(loader, standard, false);
+}
+
+int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig *ret, struct error *error)
+{
+        struct loader loader = {.error = error};
+        const char *context = options->context && options->context[0] ? options->context : NULL;
+        int r = find_files(&loader, options->path);
+
+        if (r >= 0 && loader.count > 0) {
+                r = take_context(&loader, context ? context : first_scalar(&loader, "current-context"));
+        } else if (r >= 0) {
+                r = kubeconfig_in_cluster(&loader.config, error);
+                if (r == -ENOENT)
+                        error_set(
+                                error, -ENOENT,
+                                "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, "
+                                "~/.kube/config), and this is no pod (KUBERNETES_SERVICE_HOST is not set)");
+        }
+        for (size_t i = 0; i < loader.count; i++)
+                yaml_file_done(&loader.file[i]);
+        if (r < 0) {
+                kubeconfig_done(&loader.config);
+                return r;
+        }
+        *ret = loader.config;
+        return 0;
+}
+
+bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b)
+{
+        return a->insecure == b->insecure && strcmp(a->server, b->server) == 0 &&
+               strcmp(a->tls_server_name, b->tls_server_name) == 0 &&
+               strcmp(a->certificate_authority, b->certificate_authority) == 0 &&
+               strcmp(a->client_certificate, b->client_certificate) == 0 &&
+               strcmp(a->client_key, b->client_key) == 0 && strcmp(a->token, b->token) == 0 &&
+               strcmp(a->username, b->username) == 0 && strcmp(a->password, b->password) == 0 &&
+               strcmp(a->proxy_url, b->proxy_url) == 0;
+}
+
+void kubeconfig_done(struct kubeconfig *config)
+{
+        char **string[] = {&config->server,
+                           &config->tls_server_name,
+                           &config->certificate_authority,
+                           &config->client_certificate,
+                           &config->client_key,
+                           &config->token,
+                           &config->username,
+                           &config->password,
+                           &config->proxy_url,
+                           &config->default_namespace,
+                           &config->identity};
+
+        for (size_t i = 0; i < ELEMENTS(string); i++)
+                credential_wipe_string(string[i]);
+}
