@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "credential/yaml.h"
+#include "credential/yaml-file.h"
 
 #define FILES_MAX 32
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "credential/yaml.h"
+#include "credential/yaml-file.h"
 
 #include <errno.h>
 #include <stdarg.h>
