@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What no single key can tell: defaults, names, programs that must exist, values that contradict each other.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/duration.h"
+#include "supervisor/config-internal.h"
+
+#define NAME_MAX_LENGTH 63
+
+void watch_defaults(struct config_watch *watch)
+{
+        *watch = (struct config_watch){
+                .trigger = TRIGGER_ESSENCE,
+                .handler = {.timeout_usec = 2 * USEC_PER_MINUTE, .grace_usec = 5 * USEC_PER_SEC},
+                .resync_usec = 10 * USEC_PER_HOUR,
+                .retry_first_usec = USEC_PER_SEC,
+                .retry_max_usec = 10 * USEC_PER_MINUTE,
+                .deadline_usec = 5 * USEC_PER_MINUTE,
+                .reconnect_first_usec = 800 * USEC_PER_MSEC,
+                .reconnect_max_usec = 30 * USEC_PER_SEC,
+        };
+}
+
+void watch_done(struct config_watch *watch)
+{
+        for (size_t i = 0; i < watch->handler.exec_count; i++)
+                free(watch->handler.exec[i]);
+        for (size_t i = 0; i < watch->namespace_count; i++)
+                free(watch->namespace[i]);
+        free(watch->handler.exec);
+        free(watch->namespace);
+        free(watch->name);
+        free(watch->api_version);
+        free(watch->kind);
+        free(watch->label_selector);
+        free(watch->field_selector);
+        free(watch->file);
+}
+
+static void sub(char *out, size_t size, const char *path, const char *name)
+{
+        snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
+}
+
+/* ---- names */
+
+static bool is_name(const char *text, const char *extra)
+{
+        size_t length = strlen(text);
+
+        if (length == 0 || length > NAME_MAX_LENGTH || !isalnum((unsigned char)text[0]))
+                return false;
+        for (; *text; text++)
+                if (!isalnum((unsigned char)*text) && !strchr(extra, *text))
+                        return false;
+        return true;
+}
+
+static bool is_subdomain(const char *text)
+{
+        if (strlen(text) > 253 || !isalnum((unsigned char)text[0]))
+                return false;
+        for (; *text; text++)
+                if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) && *text != '-' &&
+                    *text != '.')
+                        return false;
+        return true;
+}
+
+static void check_name(struct reader *reader, yaml_node_t *node, const char *path,
+                       const struct config_watch *watch)
+{
+        const struct config *config = reader->config;
+        char key[256];
+
+        sub(key, sizeof(key), path, "name");
+        if (!watch->name)
+                return;
+        if (!is_name(watch->name, "-._"))
+                problem_add(reader, mapping_find(reader, node, "name"), false, key,
+                            "\"%s\" must be at most 63 letters, digits, '-', '.' or '_', and begin with a "
+                            "letter or digit: it "
+                            "names folders",
+                            watch->name);
+        for (size_t i = 0; i + 1 < config->watch_count; i++)
+                if (config->watch[i].name && strcmp(config->watch[i].name, watch->name) == 0)
+                        problem_add(reader, mapping_find(reader, node, "name"), false, key,
+                                    "\"%s\" is taken by the watch at %s:%u", watch->name,
+                                    config->watch[i].file, config->watch[i].line);
+}
+
+static void check_namespaces(struct reader *reader, yaml_node_t *node, const char *path,
+                             const struct config_watch *watch)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, "namespaces");
+        for (size_t i = 0; i < watch->namespace_count; i++) {
+                const char *name = watch->namespace[i];
+
+                if (name[0] && strpbrk(name, "*!?"))
+                        problem_add(
+                                reader, mapping_find(reader, node, "namespaces"), false, key,
+                                "\"%s\": patterns are not supported by this version; name each namespace",
+                                name);
+                else if (!is_name(name, "-"))
+                        problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
+                                    "\"%s\" is no name of a namespace", name);
+                for (size_t j = 0; j < i; j++)
+                        if (strcmp(watch->namespace[j], name) == 0)
+                                problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
+                                            "\"%s\" stands here twice", name);
+        }
+}
+
+static void check_selector(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
+                           const char *value)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, name);
+        if (value && strstr(value, "${"))
+                problem_add(reader, mapping_find(reader, node, name), false, key,
+                            "${...} is not supported by this version");
+        if (value && strpbrk(value, "\n\t"))
+                problem_add(reader, mapping_find(reader, node, name), false, key, "must stand on one line");
+}
+
+/* ---- the program */
+
+static void check_handler(struct reader *reader, yaml_node_t *node, const char *path,
+                          const struct config_watch *watch)
+{
+        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), "exec");
+        const char *program = watch->handler.exec_count > 0 ? watch->handler.exec[0] : NULL;
+        struct stat st;
+        char key[256];
+
+        sub(key, sizeof(key), path, "handler.exec");
+        if (!program)
+                return;
+        if (program[0] != '/')
+                problem_add(reader, place, false, key, "\"%s\" is no absolute path", program);
+        else if (stat(program, &st) < 0)
+                problem_add(reader, place, false, key, "%s: %s", program, strerror(errno));
+        else if (!S_ISREG(st.st_mode) || access(program, X_OK) < 0)
+                problem_add(reader, place, false, key, "%s is no executable file", program);
+}
+
+static void check_order(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
+                        uint64_t first, uint64_t max)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, name);
+        if (first > max)
+                problem_add(reader, mapping_find(reader, node, name), false, key,
+                            "first is larger than max");
+}
+
+static void default_text(struct reader *reader, char **place, const char *text)
+{
+        if (!*place && !(*place = strdup(text)))
+                reader->out_of_memory = true;
+}
+
+void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch)
+{
+        const char *slash = watch->api_version ? strchr(watch->api_version, '/') : NULL;
+        char key[256];
+
+        sub(key, sizeof(key), path, "apiVersion");
+        if (watch->api_version &&
+            (slash == watch->api_version || (slash && (!slash[1] || strchr(slash + 1, '/')))))
+                problem_add(reader, mapping_find(reader, node, "apiVersion"), false, key,
+                            "\"%s\" is neither a version (v1) nor group/version (example.com/v1)",
+                            watch->api_version);
+        check_name(reader, node, path, watch);
+        check_namespaces(reader, node, path, watch);
+        check_selector(reader, node, path, "labelSelector", watch->label_selector);
+        check_selector(reader, node, path, "fieldSelector", watch->field_selector);
+        check_handler(reader, node, path, watch);
+        check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
+        check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);
+        default_text(reader, &watch->label_selector, "");
+        default_text(reader, &watch->field_selector, "");
+}
+
+void check_config(struct reader *reader)
+{
+        struct config *config = reader->config;
+
+        default_text(reader, &config->kubeconfig, "");
+        default_text(reader, &config->context, "");
+        if (!config->operator_name)
+                problem_add(reader, NULL, false, "operator",
+                            "is missing; give the operator a name like widgets.example.com");
+        else if (!is_subdomain(config->operator_name) || !strchr(config->operator_name, '.'))
+                problem_add(reader, NULL, false, "operator",
+                            "\"%s\" is no DNS name with a dot, like widgets.example.com (it prefixes "
+                            "finalizers and is the "
+                            "field manager)",
+                            config->operator_name);
+        if (config->watch_count == 0)
+                problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
+        if (config->heartbeat_deadline_usec < 3 * config->heartbeat_interval_usec)
+                problem_add(reader, NULL, false, "heartbeat.deadline",
+                            "must be at least three times heartbeat.interval");
+}

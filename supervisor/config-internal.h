@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How the configuration is read: tables of keys (config-table.c) applied to YAML mappings by a generic
+ * reader (config-reader.c); files are found and merged in config.c. Private to config*.c.
+ */
+#include <yaml.h>
+
+#include "supervisor/config.h"
+
+struct reader {
+        struct config *config;
+        struct config_problems *problems;
+        const char *file;
+        yaml_document_t *document;
+        bool out_of_memory;
+};
+
+enum key_kind {
+        KEY_TEXT,
+        KEY_DURATION, /* min and max in usec */
+        KEY_UNSIGNED, /* min and max */
+        KEY_TEXTS,    /* list of strings: char ** and a size_t behind it */
+        KEY_TRIGGER,
+        KEY_MAPPING, /* keys */
+        KEY_WATCHES,
+        KEY_FALSE, /* only `false` is supported by this version */
+        KEY_LATER, /* known, and refused: a later version brings it */
+};
+
+struct key_table;
+
+struct key {
+        const char *name;
+        enum key_kind kind;
+        size_t offset; /* in the struct of the table */
+        uint64_t min, max;
+        const struct key_table *keys;
+        bool required;
+};
+
+struct key_table {
+        const struct key *key;
+        size_t count;
+};
+
+extern const struct key_table config_table, watch_table;
+
+/* Adds a problem at a node (NULL: the file). */
+void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
+                 const char *format, ...) _printf_(5, 6);
+
+/* Reads a mapping into `target`; path is the key of the mapping ("" = the document). */
+void read_mapping(struct reader *reader, yaml_node_t *node, const char *path, const struct key_table *table,
+                  void *target);
+yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const char *name);
+
+/* config-check.c: what no single key can tell. */
+void check_config(struct reader *reader);
+void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
+void watch_defaults(struct config_watch *watch);
+void watch_done(struct config_watch *watch);

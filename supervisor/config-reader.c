@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Applies the tables to YAML: every mistake becomes a problem with its place, and reading goes on. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "supervisor/config-internal.h"
+
+#define PATH_MAX_LENGTH     256
+#define PROBLEMS_MAX        200
+#define SUGGESTION_DISTANCE 3
+
+void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
+                 const char *format, ...)
+{
+        struct config_problems *problems = reader->problems;
+        struct config_problem *grown, *problem;
+        va_list arguments;
+
+        if (problems->count == PROBLEMS_MAX)
+                return;
+        grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        if (!grown) {
+                reader->out_of_memory = true;
+                return;
+        }
+        problems->problem = grown;
+        problem = &grown[problems->count++];
+        *problem = (struct config_problem){
+                .file = strdup(reader->file),
+                .line = node ? (unsigned)node->start_mark.line + 1 : 0,
+                .key = strdup(key),
+                .warning = warning,
+        };
+        va_start(arguments, format);
+        if (vasprintf(&problem->text, format, arguments) < 0)
+                problem->text = NULL;
+        va_end(arguments);
+        if (!problem->file || !problem->key || !problem->text)
+                reader->out_of_memory = true;
+}
+
+/* ---- nearest key: Levenshtein, small words */
+
+static size_t distance(const char *a, const char *b)
+{
+        size_t row[64], length = strlen(b);
+
+        if (length >= ELEMENTS(row))
+                return SIZE_MAX;
+        for (size_t j = 0; j <= length; j++)
+                row[j] = j;
+        for (size_t i = 1; *a; a++, i++) {
+                size_t diagonal = row[0];
+
+                row[0] = i;
+                for (size_t j = 1; j <= length; j++) {
+                        size_t replace = diagonal + (*a != b[j - 1]);
+                        size_t best = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
+
+                        diagonal = row[j];
+                        row[j] = replace < best ? replace : best;
+                }
+        }
+        return row[length];
+}
+
+static const char *nearest(const struct key_table *table, const char *name)
+{
+        const char *best = NULL;
+        size_t best_distance = SUGGESTION_DISTANCE + 1;
+
+        for (size_t i = 0; i < table->count; i++) {
+                size_t d = distance(name, table->key[i].name);
+
+                if (d < best_distance) {
+                        best_distance = d;
+                        best = table->key[i].name;
+                }
+        }
+        return best;
+}
+
+static const struct key *find_key(const struct key_table *table, const char *name)
+{
+        for (size_t i = 0; i < table->count; i++)
+                if (strcmp(table->key[i].name, name) == 0)
+                        return &table->key[i];
+        return NULL;
+}
+
+/* ---- values */
+
+static const char *scalar_text(const yaml_node_t *node)
+{
+        return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
+}
+
+static void set_string(struct reader *reader, char **place, const char *text)
+{
+        free(*place);
+        *place = strdup(text);
+        if (!*place)
+                reader->out_of_memory = true;
+}
+
+static void read_text(struct reader *reader, const yaml_node_t *node, const char *path, char **place)
+{
+        const char *text = scalar_text(node);
+
+        if (!text || !text[0])
+                problem_add(reader, node, false, path, "a text is expected");
+        else
+                set_string(reader, place, text);
+}
+
+static void read_duration(struct reader *reader, const yaml_node_t *node, const char *path,
+                          const struct key *key, uint64_t *place)
+{
+        const char *text = scalar_text(node);
+        uint64_t usec;
+        char min[64], max[64];
+
+        if (!text || duration_parse(text, &usec) < 0)
+                problem_add(reader, node, false, path,
+                            "\"%s\" is no duration; write for example 500ms, 30s, 2m, 1h30m",
+                            text ? text : "");
+        else if (usec < key->min || usec > key->max)
+                problem_add(reader, node, false, path, "%s is out of range (%s to %s)", text,
+                            duration_format(key->min, min, sizeof(min)),
+                            duration_format(key->max, max, sizeof(max)));
+        else
+                *place = usec;
+}
+
+static void read_unsigned(struct reader *reader, const yaml_node_t *node, const char *path,
+                          const struct key *key, unsigned *place)
+{
+        const char *text = scalar_text(node);
+        char *end = NULL;
+        unsigned long value = text ? strtoul(text, &end, 10) : 0;
+
+        if (!text || text[0] < '0' || text[0] > '9' || *end != '\0' || value < key->min || value > key->max)
+                problem_add(reader, node, false, path, "\"%s\" is no number from %llu to %llu",
+                            text ? text : "", (unsigned long long)key->min, (unsigned long long)key->max);
+        else
+                *place = (unsigned)value;
+}
+
+static void read_texts(struct reader *reader, const yaml_node_t *node, const char *path, char ***place)
+{
+        size_t *count = (size_t *)(void *)(place + 1), wanted;
+
+        if (node->type != YAML_SEQUENCE_NODE ||
+            node->data.sequence.items.top == node->data.sequence.items.start) {
+                problem_add(reader, node, false, path, "a list of texts is expected, for example [a, b]");
+                return;
+        }
+        wanted = (size_t)(node->data.sequence.items.top - node->data.sequence.items.start);
+        *place = calloc(wanted + 1, sizeof(char *));
+        if (!*place) {
+                reader->out_of_memory = true;
+                return;
+        }
+        for (size_t i = 0; i < wanted; i++) {
+                const yaml_node_t *item =
+                        yaml_document_get_node(reader->document, node->data.sequence.items.start[i]);
+                const char *text = scalar_text(item);
+
+                if (text)
+                        set_string(reader, &(*place)[(*count)++], text);
+                else
+                        problem_add(reader, item, false, path, "element %zu is no text", i);
+        }
+}
+
+static void read_trigger(struct reader *reader, const yaml_node_t *node, const char *path,
+                         enum trigger *place)
+{
+        const char *text = scalar_text(node);
+
+        for (int i = 0; i < TRIGGER_COUNT; i++)
+                if (text && strcmp(text, trigger_name((enum trigger)i)) == 0) {
+                        *place = (enum trigger)i;
+                        return;
+                }
+        problem_add(reader, node, false, path, "\"%s\" is neither essence nor any", text ? text : "");
+}
+
+static void read_watches(struct reader *reader, yaml_node_t *node, const char *path)
+{
+        struct config *config = reader->config;
+
+        if (node->type != YAML_SEQUENCE_NODE) {
+                problem_add(reader, node, false, path, "a list of watches is expected");
+                return;
+        }
+        for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
+             item++) {
+                yaml_node_t *entry = yaml_document_get_node(reader->document, *item);
+                struct config_watch *grown = reallocarray(config->watch, config->watch_count + 1,
+                                                          sizeof(*grown)),
+                                    *watch;
+                char inner[PATH_MAX_LENGTH];
+
+                if (!grown) {
+                        reader->out_of_memory = true;
+                        return;
+                }
+                config->watch = grown;
+                watch = &grown[config->watch_count++];
+                watch_defaults(watch);
+                watch->line = (unsigned)entry->start_mark.line + 1;
+                set_string(reader, &watch->file, reader->file);
+                snprintf(inner, sizeof(inner), "%s[%td]", path, item - node->data.sequence.items.start);
+                read_mapping(reader, entry, inner, &watch_table, watch);
+                check_watch(reader, entry, inner, watch);
+        }
+}
+
+static void read_value(struct reader *reader, yaml_node_t *node, const char *path, const struct key *key,
+                       void *target)
+{
+        void *place = (char *)target + key->offset;
+        const char *text = scalar_text(node);
+
+        switch (key->kind) {
+        case KEY_TEXT:
+                read_text(reader, node, path, place);
+                return;
+        case KEY_DURATION:
+                read_duration(reader, node, path, key, place);
+                return;
+        case KEY_UNSIGNED:
+                read_unsigned(reader, node, path, key, place);
+                return;
+        case KEY_TEXTS:
+                read_texts(reader, node, path, place);
+                return;
+        case KEY_TRIGGER:
+                read_trigger(reader, node, path, place);
+                return;
+        case KEY_MAPPING:
+                read_mapping(reader, node, path, key->keys, target);
+                return;
+        case KEY_WATCHES:
+                read_watches(reader, node, path);
+                return;
+        case KEY_FALSE:
+                if (!text || strcmp(text, "false") != 0)
+                        problem_add(reader, node, false, path, "this version supports only `false` here");
+                return;
+        case KEY_LATER:
+                problem_add(reader, node, false, path, "is not supported by this version");
+                return;
+        }
+}
+
+/* ---- mappings */
+
+yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const char *name)
+{
+        if (!mapping || mapping->type != YAML_MAPPING_NODE)
+                return NULL;
+        for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+             pair < mapping->data.mapping.pairs.top; pair++) {
+                const char *text = scalar_text(yaml_document_get_node(reader->document, pair->key));
+
+                if (text && strcmp(text, name) == 0)
+                        return yaml_document_get_node(reader->document, pair->value);
+        }
+        return NULL;
+}
+
+static void join_path(char *out, size_t size, const char *path, const char *name)
+{
+        snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
+}
+
+static bool is_duplicate(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *here,
+                         const char *name)
+{
+        for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < here; pair++) {
+                const char *text = scalar_text(yaml_document_get_node(reader->document, pair->key));
+
+                if (text && strcmp(text, name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void read_pair(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
+                      const char *path, const struct key_table *table, void *target)
+{
+        yaml_node_t *key_node = yaml_document_get_node(reader->document, pair->key);
+        yaml_node_t *value = yaml_document_get_node(reader->document, pair->value);
+        const char *name = scalar_text(key_node);
+        const struct key *key = name ? find_key(table, name) : NULL;
+        char inner[PATH_MAX_LENGTH];
+
+        join_path(inner, sizeof(inner), path, name ? name : "?");
+        if (!key) {
+                const char *suggestion = name ? nearest(table, name) : NULL;
+
+                problem_add(reader, key_node, false, inner,
+                            suggestion ? "is unknown; did you mean \"%s\"?" : "is unknown%s",
+                            suggestion ? suggestion : "");
+        } else if (is_duplicate(reader, mapping, pair, name)) {
+                problem_add(reader, key_node, false, inner, "stands here twice");
+        } else {
+                read_value(reader, value, inner, key, target);
+        }
+}
+
+void read_mapping(struct reader *reader, yaml_node_t *node, const char *path, const struct key_table *table,
+                  void *target)
+{
+        if (node->type != YAML_MAPPING_NODE) {
+                problem_add(reader, node, false, path, "a mapping (key: value) is expected");
+                return;
+        }
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
+             pair++)
+                read_pair(reader, node, pair, path, table, target);
+        for (size_t i = 0; i < table->count; i++) {
+                char inner[PATH_MAX_LENGTH];
+
+                if (!table->key[i].required || mapping_find(reader, node, table->key[i].name))
+                        continue;
+                join_path(inner, sizeof(inner), path, table->key[i].name);
+                problem_add(reader, node, false, inner, "is missing");
+        }
+}

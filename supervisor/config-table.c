@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every key of the configuration. man/reconciled.yaml.5 repeats it for people. */
+#include "base/duration.h"
+#include "supervisor/config-internal.h"
+
+#define TABLE(name, ...)                                                                                    \
+        static const struct key name##_key[] = {__VA_ARGS__};                                               \
+        static const struct key_table name = {name##_key, ELEMENTS(name##_key)}
+
+#define DURATION(name, offset, min, max)                                                                    \
+        {                                                                                                   \
+                name, KEY_DURATION, offset, min, max, NULL, false                                           \
+        }
+#define LATER(name)                                                                                         \
+        {                                                                                                   \
+                name, KEY_LATER, 0, 0, 0, NULL, false                                                       \
+        }
+#define IN_WATCH(field)  offsetof(struct config_watch, field)
+#define IN_CONFIG(field) offsetof(struct config, field)
+
+TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, true},
+      DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
+      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("serve"), LATER("plugin"),
+      LATER("user"), LATER("recycle"), LATER("limits"));
+
+TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
+      DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR), LATER("attempts"));
+
+TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("max", IN_WATCH(reconnect_max_usec), USEC_PER_MSEC, USEC_PER_HOUR));
+
+static const struct key watch_key[] = {
+        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true},
+        {"apiVersion", KEY_TEXT, IN_WATCH(api_version), 0, 0, NULL, true},
+        {"kind", KEY_TEXT, IN_WATCH(kind), 0, 0, NULL, true},
+        {"namespaces", KEY_TEXTS, IN_WATCH(namespace), 0, 0, NULL, false},
+        {"labelSelector", KEY_TEXT, IN_WATCH(label_selector), 0, 0, NULL, false},
+        {"fieldSelector", KEY_TEXT, IN_WATCH(field_selector), 0, 0, NULL, false},
+        {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, NULL, false},
+        {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false},
+        {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true},
+        {"finalizer", KEY_FALSE, 0, 0, 0, NULL, false},
+        DURATION("resync", IN_WATCH(resync_usec), 0, 3650 * 24 * USEC_PER_HOUR),
+        {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false},
+        DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),
+        {"reconnect", KEY_MAPPING, 0, 0, 0, &reconnect_table, false},
+        LATER("metadataOnly"),
+        LATER("owns"),
+        LATER("related"),
+        LATER("onDeadline"),
+        LATER("onStart"),
+        LATER("onFailure"),
+        LATER("onUnrecoverable"),
+        LATER("allowFatal"),
+        LATER("required"),
+        LATER("filter"),
+};
+const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
+
+TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false},
+      {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false});
+
+TABLE(heartbeat_table,
+      DURATION("interval", IN_CONFIG(heartbeat_interval_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("deadline", IN_CONFIG(heartbeat_deadline_usec), 50 * USEC_PER_MSEC, USEC_PER_HOUR));
+
+TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
+
+static const struct key config_key[] = {
+        {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false},
+        {"cluster", KEY_MAPPING, 0, 0, 0, &cluster_table, false},
+        {"workers", KEY_UNSIGNED, IN_CONFIG(workers), 1, 64, NULL, false},
+        {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false},
+        {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false},
+        {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false},
+        {"watches", KEY_WATCHES, 0, 0, 0, NULL, false},
+        LATER("gateway"),
+        LATER("leaderElection"),
+};
+const struct key_table config_table = {config_key, ELEMENTS(config_key)};
