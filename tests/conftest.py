@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import Devserver, Handler, Operator, Sandbox, WIDGET_CRD  # noqa: E402
+from harness.cluster import Cluster, assets  # noqa: E402
 from harness.sandbox import stage_programs  # noqa: E402
 from harness.setup import SANITIZED  # noqa: E402
 
@@ -90,3 +92,16 @@ def make_handler(sandbox):
 @pytest.fixture
 def handler(make_handler):
     return make_handler()
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A real etcd and kube-apiserver, shared by the tests of a session, with the Widget resource."""
+    if assets() is None:
+        pytest.skip("there is no kube-apiserver; tools/kube-assets builds one")
+    with tempfile.TemporaryDirectory(prefix="reconciled-test-cluster-") as folder:
+        cluster = Cluster(Path(folder))
+        try:
+            yield cluster.start()
+        finally:
+            cluster.close()

@@ -176,7 +176,7 @@ class Operator:
         self._wait(all_synced, f"the watches {sorted(expected)} to be synced", deadline)
         return self
 
-    def signal(self, number):
+    def send_signal(self, number):
         os.kill(self.popen.pid, number)
 
     def wait_exit(self, expect=None, deadline=30.0):
@@ -196,7 +196,7 @@ class Operator:
 
     def stop(self, expect=0, number=signal.SIGTERM, deadline=45.0):
         """Asks it to end and waits; returns the exit code."""
-        self.signal(number)
+        self.send_signal(number)
         return self.wait_exit(expect, deadline)
 
     def _ended(self):
@@ -251,7 +251,7 @@ class Operator:
             try:
                 if ended is None:
                     # A test may have left it stopped.
-                    self.signal(signal.SIGCONT)
+                    self.send_signal(signal.SIGCONT)
                     self.stop()
                 else:
                     trouble.append(f"it had ended with {ended}, which the test did not expect:\n{self.output.text()}")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real etcd and a real kube-apiserver on loopback, without controllers: what is written stays as it is written."""
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import yaml
+
+from . import process
+from .api import Api
+from .setup import SOURCE
+from .wait import wait_until
+
+ADMIN_TOKEN = "admin-token"
+NOBODY_TOKEN = "nobody-token"
+
+
+def assets():
+    """The folder with etcd and kube-apiserver, or None where it was never built (./check builds it)."""
+    result = subprocess.run([SOURCE / "tools" / "kube-assets", "--cached"], capture_output=True, text=True, check=False)
+    return result.stdout.strip() or None
+
+
+def _free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _openssl(folder, *arguments):
+    result = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"openssl {arguments}: {result.stderr}"
+
+
+def _make_certificates(folder):
+    _openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "30",
+             "-subj", "/CN=test-ca")
+    _openssl(folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.csr",
+             "-subj", "/CN=kube-apiserver")
+    (folder / "server.ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n", encoding="utf-8")
+    _openssl(folder, "x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
+             "-out", "server.crt", "-days", "30", "-extfile", "server.ext")
+    _openssl(folder, "genrsa", "-out", "service-account.key", "2048")
+
+
+class Cluster:
+    """Cluster(folder).start(): kubeconfig, api; stop_server(), start_server(), kill... for tests that need them.
+    `folder` is a pathlib.Path that exists. extra: more flags of kube-apiserver."""
+
+    def __init__(self, folder, extra=()):
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.assets = assets()
+        assert self.assets, "there is no kube-apiserver; tools/kube-assets builds one"
+        self.extra = list(extra)
+        self.etcd = self.server = None
+        self.api = None
+
+    def start(self):
+        client, peer, self.port = _free_ports(3)
+        self.etcd_url = f"http://127.0.0.1:{client}"
+        _make_certificates(self.folder)
+        self.write_kubeconfig(self.kubeconfig, ADMIN_TOKEN)
+        (self.folder / "tokens").write_text(f'{ADMIN_TOKEN},admin,1,"system:masters"\n{NOBODY_TOKEN},nobody,2\n',
+                                            encoding="utf-8")
+        self.etcd = self._run("etcd", [
+            "--data-dir", self.folder / "etcd", "--unsafe-no-fsync", "--log-level", "warn",
+            "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
+            "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+            "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+            "--initial-cluster", f"default=http://127.0.0.1:{peer}"])
+        self.start_server()
+        return self
+
+    def start_server(self):
+        key = self.folder / "service-account.key"
+        self.server = self._run("kube-apiserver", [
+            f"--etcd-servers={self.etcd_url}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
+            f"--tls-cert-file={self.folder}/server.crt", f"--tls-private-key-file={self.folder}/server.key",
+            f"--cert-dir={self.folder}", "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://test", f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}", "--authorization-mode=RBAC",
+            f"--token-auth-file={self.folder}/tokens", "--disable-admission-plugins=ServiceAccount",
+            "--endpoint-reconciler-type=none", "--etcd-compaction-interval=0", *self.extra])
+        self.api = Api(self.kubeconfig)
+        wait_until(self._ready, lambda: f"kube-apiserver to be ready; its log:\n{self.log('kube-apiserver')[-5000:]}",
+                   deadline=90, interval=0.1)
+
+    def _ready(self):
+        for name, popen in (("etcd", self.etcd), ("kube-apiserver", self.server)):
+            if popen.poll() is not None:
+                raise RuntimeError(f"{name} ended with {popen.returncode}:\n{self.log(name)[-5000:]}")
+        return (self.api.raw("GET", "/readyz").code == 200
+                and self.api.raw("GET", "/api/v1/namespaces/default").code == 200
+                and self.api.raw("GET", "/api/v1/namespaces/kube-system").code == 200)
+
+    def _run(self, name, arguments):
+        with open(self.folder / f"{name}.log", "ab") as log:
+            return process.start(process.Root(), [os.path.join(self.assets, name), *arguments], stdout=log, stderr=log,
+                                 cwd=self.folder)
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+
+    def write_kubeconfig(self, path, token):
+        """A kubeconfig for the user with this token."""
+        with open(self.folder / "ca.crt", encoding="utf-8") as authority:
+            encoded = base64.b64encode(authority.read().encode()).decode()
+        path.write_text(yaml.safe_dump({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": f"https://127.0.0.1:{self.port}",
+                                                      "certificate-authority-data": encoded}}],
+            "users": [{"name": "test", "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}]}), encoding="utf-8")
+        path.chmod(0o600)
+
+    def stop_server(self, number=signal.SIGTERM):
+        server, self.server = self.server, None
+        _end(server, number)
+
+    def compact(self):
+        """Compacts etcd up to now: older resourceVersions answer 410 where the watch cache does not serve them."""
+        etcdctl = shutil.which("etcdctl")
+        assert etcdctl, "etcdctl is not there"
+        environment = {**os.environ, "ETCDCTL_API": "3"}
+        status = subprocess.run([etcdctl, "--endpoints", self.etcd_url, "endpoint", "status", "-w", "json"], env=environment,
+                                capture_output=True, text=True, check=True).stdout
+        revision = yaml.safe_load(status)[0]["Status"]["header"]["revision"]
+        subprocess.run([etcdctl, "--endpoints", self.etcd_url, "compact", str(revision)], env=environment,
+                       capture_output=True, check=True)
+
+    def close(self):
+        for popen in (self.server, self.etcd):
+            if popen is not None:
+                _end(popen, signal.SIGKILL)
+        self.server = self.etcd = None
+
+    def __repr__(self):
+        return f"cluster in {self.folder}"
+
+
+def _end(popen, number):
+    popen.send_signal(signal.SIGCONT)
+    popen.send_signal(number)
+    try:
+        popen.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        popen.kill()
+        popen.wait()
