@@ -66,7 +66,8 @@ def watch(name, handler=None, api_version="example.com/v1", kind="Widget", **mor
     """An entry for `watches:`, with delays small enough for tests. `handler` is a Handler or a command list; other
     keys as the configuration spells them; handler options go into handler_options={"timeout": "1s"}."""
     options = dict(more.pop("handler_options", {}))
-    entry = {"name": name, "apiVersion": api_version, "kind": kind, "retry": {"first": "50ms", "max": "1s"}}
+    entry = {"name": name, "apiVersion": api_version, "kind": kind, "retry": {"first": "50ms", "max": "1s"},
+             "reconnect": {"first": "50ms", "max": "1s"}}
     if handler is not None:
         entry["handler"] = {"exec": list(getattr(handler, "command", handler)), **options}
     entry.update(more)

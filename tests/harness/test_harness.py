@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The harness finds what it promises to find: programs of a few lines of shell stand in for the operator."""
+import json
+
+import pytest
+
+from harness import Handler, Operator, Sandbox, Timeout, wait_until
+
+READY = """/usr/bin/python3 -c '
+import os, socket
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1\\nSTATUS=fine", os.environ["NOTIFY_SOCKET"])'
+"""
+
+
+@pytest.fixture
+def fake():
+    """fake(shell) makes an Operator whose program is this shell script."""
+    sandbox = Sandbox({}, "harness")
+
+    def make(shell):
+        program = sandbox.folder / "reconciled"
+        program.write_text(f"#!/bin/sh\n{shell}\n", encoding="utf-8")
+        program.chmod(0o755)
+        sandbox.programs["reconciled"] = program
+        return Operator(sandbox)
+
+    make.sandbox = sandbox
+    return make
+
+
+def test_it_runs_as_a_user_of_its_own_and_is_heard(fake):
+    operator = fake(READY + """echo '{"message":"user '$(id -u)'","role":"supervisor"}'; trap 'exit 0' TERM
+                    while :; do sleep 0.05; done""")
+    operator.start_ready()
+    assert operator.status_text == "fine"
+    assert operator.wait_for_log("user", role="supervisor")["message"] == f"user {operator.user.uid}"
+    assert operator.processes()
+    fake.sandbox.close()
+    assert not operator.processes()
+    assert not fake.sandbox.folder.exists()
+
+
+def test_a_survivor_is_found_killed_and_told(fake):
+    operator = fake("setsid env -i sleep 1000 >/dev/null 2>&1 & exit 7")
+    operator.start()
+    assert operator.wait_exit() == 7
+    with pytest.raises(AssertionError, match="still alive after the test"):
+        fake.sandbox.close()
+    wait_until(lambda: not operator.processes(), "the survivor's end")
+
+
+def test_an_end_that_nobody_looked_at_fails(fake):
+    operator = fake("echo oh dear; exit 70")
+    operator.start()
+    wait_until(lambda: operator.popen.poll() is not None, "its end")
+    with pytest.raises(AssertionError, match="had ended with 70"):
+        fake.sandbox.close()
+
+
+def test_one_that_does_not_stop_in_order_fails(fake):
+    operator = fake(READY + "trap 'exit 3' TERM; while :; do sleep 0.05; done")
+    operator.start_ready()
+    with pytest.raises(AssertionError, match="exit code 3, expected 0"):
+        fake.sandbox.close()
+
+
+def test_a_sanitizer_report_fails(fake):
+    operator = fake("echo '==1==ERROR: AddressSanitizer: heap-use-after-free'; exit 99")
+    operator.start()
+    with pytest.raises(AssertionError, match="AddressSanitizer"):
+        operator.wait_exit()
+    fake.sandbox.close()
+
+
+def test_the_handler_records_and_obeys(fake):
+    handler = Handler(fake.sandbox)
+    operator = fake(f"""for size in 1 2; do
+        echo '{{"action":"reconcile","object":{{"metadata":{{"name":"w"}}}}}}' | RECONCILED_NAME=w {handler.command[0]}
+        echo "status $?"
+        done""")
+    handler.answer({"status": {"ok": True}}, exit_code=75)
+    operator.start()
+    operator.wait_exit(expect=0)
+    assert operator.output.lines().count("status 75") == 2
+    assert json.loads(operator.output.lines()[0]) == {"status": {"ok": True}}
+    requests = handler.requests(name="w", action="reconcile")
+    assert [request.exit_code for request in requests] == [75, 75]
+    assert requests[0].environment["RECONCILED_NAME"] == "w"
+    assert handler.count() == 2
+    fake.sandbox.close()
+
+
+def test_waiting_tells_what_it_saw():
+    with pytest.raises(Timeout, match="waited 0.1 s for a miracle; last seen: IndexError"):
+        wait_until(lambda: [][0], "a miracle", deadline=0.1)
