@@ -105,6 +105,23 @@ class Operator:
         self.config_file.write_text(text, encoding="utf-8")
         return self.user.give(self.config_file, 0o600)
 
+    def replace_child(self, role, script):
+        """From the next start on, the children of this role ("watcher", "worker", "credential") are this script (its
+        first line says the interpreter; fd 3 is the channel); $REAL names the real program."""
+        folder = self.folder / "libexec"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+        for each in ("credential", "watcher", "worker"):
+            path = folder / f"reconciled-{each}"
+            if not path.exists():
+                path.symlink_to(self.sandbox.program(f"reconciled-{each}"))
+        path = folder / f"reconciled-{role}"
+        path.unlink()
+        path.write_text(script, encoding="utf-8")
+        path.chmod(0o755)
+        self.environment["RECONCILED_LIBEXECDIR"] = folder
+        self.environment["REAL"] = self.sandbox.program(f"reconciled-{role}")
+
     # Life
 
     def start(self):
