@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of an event through the real operator on a real etcd and kube-apiserver."""
 import itertools
+import signal
 
 import pytest
 
 from harness import WIDGET_CRD, wait_until, watch
+from harness.cluster import Cluster
 
 _number = itertools.count(1)
 # Writes status from the request, as a user's first handler would.
@@ -118,25 +120,55 @@ def test_killed_it_catches_up(configured, handler, widgets):
     handler.wait_finished(action="deleted", where=lambda request: request.metadata["uid"] == uid)
 
 
-def test_the_api_server_goes_and_comes_back(sandbox, operator, handler):
-    """A cluster of its own, whose server is ended under the operator's watch."""
-    from harness.cluster import Cluster
-
+@pytest.fixture
+def own_cluster(sandbox):
+    """A cluster for one test, which may end its server."""
     cluster = sandbox.register(Cluster(sandbox.subfolder("cluster"))).start()
     cluster.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions").create(body=WIDGET_CRD)
-    widgets = cluster.api.resource("example.com/v1", "widgets", "default")
-    wait_until(lambda: cluster.api.raw("GET", widgets.path).code == 200, "the Widget resource to be served")
-    operator.configure(cluster, [watch("widgets", handler)])
+    wait_until(lambda: cluster.api.raw("GET", "/apis/example.com/v1/widgets").code == 200, "the Widget resource")
+    return cluster
+
+
+def restart(cluster, widgets):
+    cluster.stop_server()
+    cluster.start_server()
+    widgets.api = cluster.api
+    wait_until(lambda: cluster.api.raw("GET", widgets.path).code == 200, "the Widget resource to be served again")
+
+
+def test_the_api_server_goes_and_comes_back(own_cluster, operator, handler):
+    widgets = own_cluster.api.resource("example.com/v1", "widgets", "default")
+    operator.configure(own_cluster, [watch("widgets", handler)])
     operator.start_ready().wait_synced()
     widgets.create("before", spec={})
     handler.wait_finished(name="before")
 
-    cluster.stop_server()
-    operator.wait_for_log(role="watcher", where=lambda record: record.get("level") in ("warning", "error"))
-    cluster.start_server()
-    widgets.api = cluster.api
-    wait_until(lambda: cluster.api.raw("GET", widgets.path).code == 200, "the Widget resource to be served")
+    restart(own_cluster, widgets)
     widgets.create("after", spec={})
     handler.wait_finished(name="after", deadline=60)
     operator.stop()
     assert len(handler.requests(name="before")) == 1
+
+
+def test_what_it_missed_is_found_by_a_list(own_cluster, operator, handler):
+    """The watcher sleeps while the server is started anew and things change: the version that it asks for afterwards is
+    too old (410), so it must list again and find the deletion by itself."""
+    widgets = own_cluster.api.resource("example.com/v1", "widgets", "default")
+    operator.configure(own_cluster, [watch("widgets", handler)], heartbeat={"interval": "1s", "deadline": "5m"})
+    operator.start_ready().wait_synced()
+    for name in ("goes", "stays"):
+        widgets.create(name, spec={"size": 1})
+        handler.wait_finished(name=name)
+    uid = widgets.get("goes")["metadata"]["uid"]
+
+    watcher = operator.child("watcher")
+    watcher.kill(signal.SIGSTOP)
+    widgets.delete("goes")
+    widgets.create("missed", spec={})
+    restart(own_cluster, widgets)
+    watcher.kill(signal.SIGCONT)
+
+    handler.wait_finished(name="missed", deadline=60)
+    handler.wait_finished(action="deleted", where=lambda request: request.metadata["uid"] == uid, deadline=60)
+    operator.stop()
+    assert len(handler.requests(name="stays")) == 1

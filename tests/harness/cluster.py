@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real etcd and a real kube-apiserver on loopback, without controllers: what is written stays as it is written."""
 import base64
+import http.client
+import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -128,14 +129,19 @@ class Cluster:
 
     def compact(self):
         """Compacts etcd up to now: older resourceVersions answer 410 where the watch cache does not serve them."""
-        etcdctl = shutil.which("etcdctl")
-        assert etcdctl, "etcdctl is not there"
-        environment = {**os.environ, "ETCDCTL_API": "3"}
-        status = subprocess.run([etcdctl, "--endpoints", self.etcd_url, "endpoint", "status", "-w", "json"], env=environment,
-                                capture_output=True, text=True, check=True).stdout
-        revision = yaml.safe_load(status)[0]["Status"]["header"]["revision"]
-        subprocess.run([etcdctl, "--endpoints", self.etcd_url, "compact", str(revision)], env=environment,
-                       capture_output=True, check=True)
+        revision = self._etcd("/v3/maintenance/status")["header"]["revision"]
+        self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def _etcd(self, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", int(self.etcd_url.rsplit(":", 1)[1]), timeout=30)
+        try:
+            connection.request("POST", path, json.dumps(body or {}))
+            response = connection.getresponse()
+            text = response.read().decode()
+            assert response.status == 200, f"etcd {path}: {response.status} {text}"
+            return json.loads(text)
+        finally:
+            connection.close()
 
     def close(self):
         for popen in (self.server, self.etcd):
