@@ -23,6 +23,13 @@ int store_reader_new(const char *folder, struct store **ret)
 
 static int reader_follow(struct store *store, uint64_t generation)
 {
+        /* Before the first SYNCED the asker does not know it; CURRENT does. */
+        if (generation == 0) {
+                int r = current_read(store->folder, &generation);
+
+                if (r < 0 || generation == 0)
+                        return r < 0 ? r : -ENOENT;
+        }
         if (store->environment && store->generation == generation)
                 return 0;
         environment_close(store);

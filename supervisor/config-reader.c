@@ -213,7 +213,7 @@ static void read_watches(struct reader *reader, yaml_node_t *node, const char *p
                 watch_defaults(watch);
                 watch->line = (unsigned)entry->start_mark.line + 1;
                 set_string(reader, &watch->file, reader->file);
-                snprintf(inner, sizeof(inner), "%s[%td]", path, item - node->data.sequence.items.start);
+                snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
                 read_mapping(reader, entry, inner, &watch_table, watch);
                 check_watch(reader, entry, inner, watch);
         }

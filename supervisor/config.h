@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The operator's configuration: /etc/reconciled/reconciled.yaml and conf.d/*.yaml beside it, or the file
- * that
+ * The operator's configuration: /etc/reconciled/reconciled.yaml and the *.yaml files of conf.d beside it, or
+ * the file that
  * --config names. Read whole, checked whole: config_load() collects every problem with file, line and key
  * before it gives up, and changes nothing outside `ret`.
  *

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The children: slots, what they say, how they end. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/syscall.h"
+#include "supervisor/child-state.h"
+#include "supervisor/supervisor.h"
+
+#define EOF_GRACE_USEC (2 * USEC_PER_SEC)
+
+static struct watch *watch_of(const struct child_slot *child)
+{
+        return child->kind == KIND_WATCHER ? &child->supervisor->watch[child->index] : NULL;
+}
+
+void child_describe(const struct child_slot *child, char *buffer, size_t size)
+{
+        const char *name = role_name(child_role(child->kind));
+
+        if (child->kind == KIND_WATCHER)
+                snprintf(buffer, size, "%s of watch %s (pid %d)", name, watch_of(child)->config->name,
+                         child->pid);
+        else if (child->kind == KIND_WORKER)
+                snprintf(buffer, size, "%s %zu (pid %d)", name, child->index, child->pid);
+        else
+                snprintf(buffer, size, "%s (pid %d)", name, child->pid);
+}
+
+static void child_set_state(struct child_slot *child, enum child_state state)
+{
+        child->state = state;
+        if (child->channel)
+                channel_set_state(child->channel, state);
+}
+
+/* ---- how it ended */
+
+static const char *busy_with(const struct child_slot *child)
+{
+        const struct worker *worker;
+
+        if (child->kind != KIND_WORKER)
+                return NULL;
+        worker = &child->supervisor->worker[child->index];
+        return worker->busy ? worker->run.key : NULL;
+}
+
+static void describe_exit(int status, char *buffer, size_t size)
+{
+        if (WIFSIGNALED(status))
+                snprintf(buffer, size, "was killed by signal %s%s", sigabbrev_np(WTERMSIG(status)),
+                         WCOREDUMP(status) ? " (core dumped)" : "");
+        else if (WEXITSTATUS(status) == 127)
+                snprintf(buffer, size, "could not be executed (exit code 127)");
+        else
+                snprintf(buffer, size, "exited by itself with code %d", WEXITSTATUS(status));
+}
+
+static void child_exited(struct child_slot *child, int status)
+{
+        enum child_action action = child_reaction(child->state, EVENT_EXIT);
+        char how[128], who[128];
+
+        child_describe(child, who, sizeof(who));
+        describe_exit(status, how, sizeof(how));
+        if (action == ACT_DIE)
+                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, busy_with(child), "the %s %s",
+                                 who, how);
+        child_set_state(child, CHILD_GONE);
+        child->eof_timer = sd_event_source_disable_unref(child->eof_timer);
+        teardown_continue(child->supervisor);
+}
+
+/* SIGCHLD coalesces, and as PID 1 or subreaper we also get processes that are not ours: drain. */
+void children_reap(struct supervisor *supervisor)
+{
+        int status;
+        pid_t pid;
+
+        while ((pid = sys_reap(-1, &status)) > 0)
+                for (size_t i = 0; i < supervisor->child_count; i++)
+                        if (supervisor->child[i].pid == pid && supervisor->child[i].state != CHILD_GONE)
+                                child_exited(&supervisor->child[i], status);
+        teardown_continue(supervisor);
+}
+
+/* ---- what it says */
+
+static int deliver_watcher(struct watch *watch, struct message *message)
+{
+        switch (message->type) {
+        case MESSAGE_KEYS:
+                return dispatch_keys(watch, &message->keys);
+        case MESSAGE_SYNCED:
+                return dispatch_synced(watch, &message->synced);
+        case MESSAGE_CHECKED:
+                return dispatch_checked(watch, &message->checked);
+        case MESSAGE_DEGRADED:
+        case MESSAGE_RECOVERED:
+                return dispatch_health(watch, message);
+        default:
+                return -EPROTO;
+        }
+}
+
+static int deliver(struct child_slot *child, struct message **message)
+{
+        struct supervisor *supervisor = child->supervisor;
+
+        switch ((*message)->type) {
+        case MESSAGE_HEARTBEAT:
+                heartbeat_note(child, &(*message)->heartbeat);
+                return 0;
+        case MESSAGE_CREDENTIAL:
+                return feed_credential(supervisor, message);
+        case MESSAGE_THROTTLE:
+                feed_throttle(child, &(*message)->throttle);
+                return 0;
+        case MESSAGE_REFRESH:
+                feed_refresh(supervisor, &(*message)->refresh);
+                return 0;
+        case MESSAGE_DONE:
+                return outcome_done(&supervisor->worker[child->index], &(*message)->done);
+        default:
+                return child->kind == KIND_WATCHER ? deliver_watcher(watch_of(child), *message) : -EPROTO;
+        }
+}
+
+static int child_configure(struct child_slot *child, const struct message_hello *hello)
+{
+        int r;
+
+        if (hello->version != PROTOCOL_VERSION ||
+            strcmp(hello->role, role_name(child_role(child->kind))) != 0)
+                return -EPROTO;
+        r = feed_config(child);
+        if (r >= 0)
+                child_set_state(child, CHILD_CONFIGURED);
+        return r;
+}
+
+static void child_ready(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+
+        child_set_state(child, CHILD_RUNNING);
+        feed_ready(child);
+        if (supervisor->phase != PHASE_STARTING)
+                return;
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].state != CHILD_RUNNING)
+                        return;
+        supervisor->phase = PHASE_RUNNING;
+        notify_ready(supervisor);
+}
+
+static void child_said_fatal(struct child_slot *child, const struct message_fatal *fatal)
+{
+        int code = fatal->exit_code <= 255 && exit_code_name((int)fatal->exit_code) &&
+                                   fatal->exit_code != EXIT_CODE_OK
+                           ? (int)fatal->exit_code
+                           : EXIT_CODE_SOFTWARE;
+        char who[128];
+
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal(child->supervisor, code, child, fatal->key, "the %s gives up: %s", who,
+                         fatal->reason);
+}
+
+static enum child_event event_of(enum message_type type)
+{
+        switch (type) {
+        case MESSAGE_HELLO:
+                return EVENT_HELLO;
+        case MESSAGE_READY:
+                return EVENT_READY;
+        case MESSAGE_FATAL:
+                return EVENT_FATAL;
+        default:
+                return EVENT_MESSAGE;
+        }
+}
+
+static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+{
+        struct child_slot *child = userdata;
+
+        child->last_heartbeat = clock_monotonic_usec();
+        switch (child_reaction(child->state, event_of((*message)->type))) {
+        case ACT_CONFIGURE:
+                return child_configure(child, &(*message)->hello);
+        case ACT_START:
+                child_ready(child);
+                return 0;
+        case ACT_DELIVER:
+                return child->supervisor->phase == PHASE_TEARDOWN ? 0 : deliver(child, message);
+        case ACT_DIE:
+                if ((*message)->type != MESSAGE_FATAL)
+                        return -EPROTO;
+                child_said_fatal(child, &(*message)->fatal);
+                return 0;
+        case ACT_IGNORE:
+                return 0;
+        default:
+                return -EPROTO;
+        }
+}
+
+/* ---- the channel's end */
+
+static int on_eof_too_long(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct child_slot *child = userdata;
+        char who[128];
+
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL,
+                         "the %s closed its channel but did not end", who);
+        return 0;
+}
+
+static void await_exit(struct child_slot *child)
+{
+        if (sd_event_add_time_relative(child->supervisor->event, &child->eof_timer, CLOCK_MONOTONIC,
+                                       EOF_GRACE_USEC, 0, on_eof_too_long, child) < 0)
+                on_eof_too_long(NULL, 0, child);
+}
+
+static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+{
+        struct child_slot *child = userdata;
+        enum child_event event = status == -ECONNRESET ? EVENT_EOF : EVENT_VIOLATION;
+        char who[128];
+
+        switch (child_reaction(child->state, event)) {
+        case ACT_AWAIT:
+                await_exit(child);
+                return;
+        case ACT_DIE:
+                child_describe(child, who, sizeof(who));
+                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL,
+                                 "the %s broke the protocol: %s", who, reason);
+                return;
+        default:
+                return;
+        }
+}
+
+static void on_drained(struct channel *channel _unused_, void *userdata)
+{
+        struct child_slot *child = userdata;
+
+        if (child->kind == KIND_WATCHER)
+                owed_continue(watch_of(child));
+}
+
+static const struct channel_callbacks callbacks = {
+        .on_message = on_message,
+        .on_error = on_error,
+        .on_drained = on_drained,
+};
+
+/* ---- slots */
+
+int children_new(struct supervisor *supervisor)
+{
+        size_t count = 1 + supervisor->watch_count + supervisor->config->workers, next = 1;
+
+        supervisor->child = calloc(count, sizeof(struct child_slot));
+        supervisor->worker = calloc(supervisor->config->workers, sizeof(struct worker));
+        if (!supervisor->child || !supervisor->worker)
+                return -ENOMEM;
+        supervisor->worker_count = supervisor->config->workers;
+        supervisor->child[0] = (struct child_slot){.kind = KIND_CREDENTIAL};
+        for (size_t i = 0; i < supervisor->watch_count; i++) {
+                supervisor->child[next] = (struct child_slot){.kind = KIND_WATCHER, .index = i};
+                supervisor->watch[i].child = &supervisor->child[next++];
+        }
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                supervisor->child[next] = (struct child_slot){.kind = KIND_WORKER, .index = i};
+                supervisor->worker[i].child = &supervisor->child[next++];
+        }
+        for (size_t i = 0; i < count; i++) {
+                supervisor->child[i].supervisor = supervisor;
+                supervisor->child[i].state = CHILD_GONE;
+        }
+        supervisor->child_count = count;
+        return 0;
+}
+
+int children_start(struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                struct child_slot *child = &supervisor->child[i];
+                int fd, r = spawn_child(child, &fd);
+
+                if (r < 0)
+                        return r;
+                child->state = CHILD_STARTING;
+                child->last_heartbeat = clock_monotonic_usec();
+                r = channel_new(supervisor->event, fd, ROLE_SUPERVISOR, child_role(child->kind), &callbacks,
+                                child, &child->channel);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool children_all(const struct supervisor *supervisor, enum child_kind kind, enum child_state state)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].kind == kind && supervisor->child[i].state != state)
+                        return false;
+        return true;
+}
+
+bool children_gone(const struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].state != CHILD_GONE)
+                        return false;
+        return true;
+}
+
+void child_signal(struct child_slot *child, int signal)
+{
+        if (child->state == CHILD_GONE || child->pid <= 0)
+                return;
+        child_set_state(child, CHILD_STOPPING);
+        (void)sys_kill(child->pid, signal); /* not reaped yet, so the pid is its own */
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control socket: reconciledctl asks, the supervisor answers. Only root and the operator's own user are
+ * heard; a peer that misbehaves loses its connection, never the operator.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "supervisor/supervisor.h"
+
+#define PEERS_MAX     16
+#define PAGE_SIZE_MAX ((size_t)128 * 1024)
+
+struct control_peer {
+        struct control_peer *next;
+        struct supervisor *supervisor;
+        struct channel *channel;
+};
+
+static void peer_free(struct control_peer *peer)
+{
+        struct control_peer **place = &peer->supervisor->control_peer;
+
+        while (*place && *place != peer)
+                place = &(*place)->next;
+        if (*place)
+                *place = peer->next;
+        peer->supervisor->control_count--;
+        channel_free(peer->channel);
+        free(peer);
+}
+
+/* ---- queries */
+
+static int send_document(struct control_peer *peer, const struct text *document)
+{
+        size_t offset = 0;
+        int r;
+
+        do {
+                size_t left = document->size - offset;
+                struct message_reply reply = {
+                        .body = document->data + offset,
+                        .body_size = left < PAGE_SIZE_MAX ? left : PAGE_SIZE_MAX,
+                        .last = left <= PAGE_SIZE_MAX,
+                };
+
+                r = channel_send(peer->channel, MESSAGE_REPLY, &reply);
+                offset += reply.body_size;
+        } while (r >= 0 && offset < document->size);
+        return r;
+}
+
+static int answer_status(struct control_peer *peer)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+
+        return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : send_document(peer, &json);
+}
+
+static int refuse_query(struct control_peer *peer, const char *error)
+{
+        struct message_reply reply = {.error = error, .body = "", .last = true};
+
+        return channel_send(peer->channel, MESSAGE_REPLY, &reply);
+}
+
+static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+{
+        struct control_peer *peer = userdata;
+        const struct message_query *query = &(*message)->query;
+
+        if ((*message)->type != MESSAGE_QUERY)
+                return -EPROTO;
+        if (query->version != PROTOCOL_VERSION)
+                return refuse_query(peer, "reconciledctl and reconciled are of different versions");
+        if (strcmp(query->command, "status") == 0)
+                return answer_status(peer);
+        return refuse_query(peer, "this version of reconciled does not know the command");
+}
+
+static void on_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,
+                     void *userdata)
+{
+        peer_free(userdata);
+}
+
+static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+
+/* ---- connections */
+
+static bool peer_is_trusted(int fd)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+               (peer.uid == 0 || peer.uid == getuid());
+}
+
+static void add_peer(struct supervisor *supervisor, int fd)
+{
+        struct control_peer *peer = calloc(1, sizeof(*peer));
+
+        if (!peer) {
+                close(fd);
+                return;
+        }
+        peer->supervisor = supervisor;
+        peer->next = supervisor->control_peer;
+        supervisor->control_peer = peer;
+        supervisor->control_count++;
+        if (channel_new(supervisor->event, fd, ROLE_SUPERVISOR, ROLE_CONTROL, &callbacks, peer,
+                        &peer->channel) < 0)
+                peer_free(peer);
+        else
+                channel_set_state(peer->channel, CHILD_RUNNING);
+}
+
+static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (peer < 0)
+                return 0;
+        if (supervisor->control_count < PEERS_MAX && peer_is_trusted(peer))
+                add_peer(supervisor, peer);
+        else
+                close(peer);
+        return 0;
+}
+
+int control_start(struct supervisor *supervisor, struct error *error)
+{
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        int length = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock",
+                              supervisor->options->runtime_directory);
+        int r;
+
+        if (length < 0 || (size_t)length >= sizeof(address.sun_path))
+                return error_set(error, -ENAMETOOLONG, "%s: the path is too long for a socket",
+                                 supervisor->options->runtime_directory);
+        supervisor->control_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (supervisor->control_fd < 0)
+                return error_set(error, -errno, "%s", strerror(errno));
+        (void)unlink(address.sun_path); /* of a former life: the state folder's lock says that it is over */
+        if (bind(supervisor->control_fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+            chmod(address.sun_path, 0600) < 0 || listen(supervisor->control_fd, PEERS_MAX) < 0)
+                return error_set(error, -errno, "%s: %s", address.sun_path, strerror(errno));
+        r = sd_event_add_io(supervisor->event, &supervisor->control_source, supervisor->control_fd, EPOLLIN,
+                            on_connect, supervisor);
+        return r < 0 ? error_set(error, r, "%s", strerror(-r)) : 0;
+}
+
+void control_done(struct supervisor *supervisor)
+{
+        while (supervisor->control_peer)
+                peer_free(supervisor->control_peer);
+        sd_event_source_disable_unref(supervisor->control_source);
+        if (supervisor->control_fd >= 0)
+                close(supervisor->control_fd);
+}

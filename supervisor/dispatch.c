@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From "key changed" to RUN. A change is held against the ledger: what was handled is at rest, what failed
+ * waits for its time, the rest is queued. RUN leaves only after the ledger knows that the object was handed
+ * out, HANDLED only after it knows that the deletion is done.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+#define SETTLE_PRIORITY 10 /* after all messages that are there */
+
+struct watch *watch_find(struct supervisor *supervisor, const char *name)
+{
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                if (strcmp(supervisor->watch[i].config->name, name) == 0)
+                        return &supervisor->watch[i];
+        return NULL;
+}
+
+void ledger_failed(struct supervisor *supervisor, int status)
+{
+        supervisor_fatal(supervisor, status == -EBADMSG ? EXIT_CODE_SOFTWARE : EXIT_CODE_IO, NULL, NULL,
+                         "the ledger in %s cannot be %s: %s", supervisor->options->state_directory,
+                         status == -EBADMSG ? "read" : "written", strerror(-status));
+}
+
+static unsigned watch_number(const struct watch *watch)
+{
+        return (unsigned)(watch - watch->child->supervisor->watch);
+}
+
+/* ---- changes */
+
+static int push(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                const char *reason, uint64_t delay_usec)
+{
+        uint64_t now = clock_boottime_usec();
+        struct queue_item item = {
+                .key = change->key,
+                .uid = change->uid,
+                .kind = kind,
+                .priority = change->first && kind == CHANGE_UPDATED ? QUEUE_LOW : QUEUE_NORMAL,
+                .fingerprint = change->fingerprint,
+                .sequence = change->sequence,
+                .not_before = delay_usec > 0 ? now + delay_usec : 0,
+                .reason = reason,
+        };
+        int r = queue_push(watch->child->supervisor->queue, watch_number(watch), &item, now);
+
+        return r < 0 ? r : 0;
+}
+
+/* A failure that has not had its backoff yet. Long ones stay in the ledger, and come back from there. */
+static int push_backing_off(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                            const struct ledger_row *row)
+{
+        uint64_t now = clock_realtime_usec();
+        uint64_t delay = row->next_realtime > now ? row->next_realtime - now : 0;
+
+        return delay > DELAY_IN_QUEUE_USEC ? 0 : push(watch, change, kind, "retry", delay);
+}
+
+static int change_updated(struct watch *watch, const struct record_change *change,
+                          const struct ledger_row *row)
+{
+        bool failed_before = row && row->failed_fingerprint == change->fingerprint;
+
+        if (!row || row->fingerprint == 0) {
+                if (!failed_before)
+                        return push(watch, change, CHANGE_UPDATED, "added", 0);
+        }
+        if (failed_before && row->permanent)
+                return 0;
+        if (failed_before && row->attempts > 0)
+                return push_backing_off(watch, change, CHANGE_UPDATED, row);
+        if (row->fingerprint == change->fingerprint && row->attempts == 0 && !row->permanent)
+                return 0;
+        return push(watch, change, CHANGE_UPDATED, "changed", 0);
+}
+
+static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r;
+
+        /* Never handed to a handler: nothing is owed. */
+        if (!row)
+                return handled_add(watch, change->key, change->uid, change->sequence);
+        if (row->deleting && row->attempts > 0)
+                return push_backing_off(watch, change, CHANGE_DELETED, row);
+        row->deleting = true;
+        row->attempts = 0;
+        row->next_realtime = 0;
+        r = ledger_put(supervisor->ledger, watch->config->name, row);
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        return push(watch, change, CHANGE_DELETED, "deleted", 0);
+}
+
+static int change_unselected(struct watch *watch, const struct record_change *change,
+                             const struct ledger_row *row)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r;
+
+        queue_forget(supervisor->queue, watch_number(watch), change->key, change->uid);
+        if (!row)
+                return 0;
+        log_write(LOG_INFO, NULL,
+                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
+                             {"RECONCILED_UID", change->uid}),
+                  "%s is no longer selected by watch %s; it exists and is forgotten, nothing runs for it",
+                  change->key, watch->config->name);
+        r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
+        if (r < 0)
+                ledger_failed(supervisor, r);
+        return 0;
+}
+
+static int take_change(struct watch *watch, const struct record_change *change)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        struct ledger_row row = {0};
+        int r = ledger_get(supervisor->ledger, watch->config->name, change->key, change->uid, &row);
+        bool known = r >= 0;
+
+        if (r < 0 && r != -ENOENT) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        switch (change->kind) {
+        case CHANGE_UPDATED:
+                r = change_updated(watch, change, known ? &row : NULL);
+                break;
+        case CHANGE_DELETED:
+                r = change_deleted(watch, change, known ? &row : NULL);
+                break;
+        case CHANGE_UNSELECTED:
+                r = change_unselected(watch, change, known ? &row : NULL);
+                break;
+        default:
+                r = -EPROTO;
+        }
+        ledger_row_done(&row);
+        return r;
+}
+
+int dispatch_keys(struct watch *watch, const struct message_keys *keys)
+{
+        watch->credit_used += keys->change_count;
+        if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
+                return -EPROTO;
+        for (size_t i = 0; i < keys->change_count; i++) {
+                int r = take_change(watch, &keys->change[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        turn_settle_soon(watch->child->supervisor);
+        return 0;
+}
+
+/* ---- what a watch says of itself */
+
+static int replace(char **place, const char *text)
+{
+        char *copy = strdup(text);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*place);
+        *place = copy;
+        return 0;
+}
+
+int dispatch_synced(struct watch *watch, const struct message_synced *synced)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        bool first = !watch->synced;
+
+        if (replace(&watch->resource_version, synced->resource_version) < 0)
+                return -ENOMEM;
+        watch->synced = true;
+        watch->synced_realtime = clock_realtime_usec();
+        watch->objects = synced->objects;
+        watch->generation = synced->generation;
+        log_write(first ? LOG_INFO : LOG_DEBUG, MESSAGE_ID_WATCH_SYNCED,
+                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                  "watch %s is in sync: %llu objects at resourceVersion %s", watch->config->name,
+                  (unsigned long long)synced->objects, synced->resource_version);
+        if (first) {
+                owed_start(watch);
+                due_arm(supervisor);
+        }
+        turn_settle_soon(supervisor);
+        return 0;
+}
+
+int dispatch_checked(struct watch *watch, const struct message_checked *checked)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r = ledger_scope_set(supervisor->ledger, watch->config->name, checked->scope, checked->cluster);
+
+        watch->checked = true;
+        if (r < 0)
+                ledger_failed(supervisor, r);
+        turn_settle_soon(supervisor);
+        return 0;
+}
+
+int dispatch_health(struct watch *watch, const struct message *message)
+{
+        const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
+
+        watch->degraded = message->type == MESSAGE_DEGRADED;
+        if (watch->degraded) {
+                if (replace(&watch->degraded_reason, message->degraded.reason) < 0)
+                        return -ENOMEM;
+                watch->degraded_realtime = message->degraded.since_realtime;
+                watch->failures = message->degraded.failures;
+                log_write(LOG_WARNING, MESSAGE_ID_WATCH_DEGRADED, fields,
+                          "watch %s does not work for now and is retried: %s", watch->config->name,
+                          message->degraded.reason);
+        } else {
+                log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED, fields, "watch %s works again",
+                          watch->config->name);
+        }
+        turn_settle_soon(watch->child->supervisor);
+        return 0;
+}
+
+/* ---- the end of a turn */
+
+int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence)
+{
+        struct handled *grown = reallocarray(watch->handled, watch->handled_count + 1, sizeof(*grown));
+        struct handled handled = {strdup(key), strdup(uid), sequence};
+
+        if (grown)
+                watch->handled = grown;
+        if (!grown || !handled.key || !handled.uid) {
+                free(handled.key);
+                free(handled.uid);
+                return -ENOMEM;
+        }
+        watch->handled[watch->handled_count++] = handled;
+        return 0;
+}
+
+static struct worker *idle_worker(struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (!supervisor->worker[i].busy && supervisor->worker[i].child->state == CHILD_RUNNING)
+                        return &supervisor->worker[i];
+        return NULL;
+}
+
+static int assign_runs(struct supervisor *supervisor)
+{
+        uint64_t now = clock_boottime_usec();
+        struct worker *worker;
+
+        if (supervisor->phase > PHASE_RUNNING || !supervisor->credential)
+                return 0;
+        while ((worker = idle_worker(supervisor)) && queue_next(supervisor->queue, now, &worker->run)) {
+                const struct watch *watch = &supervisor->watch[worker->run.watch];
+                int r;
+
+                worker->busy = worker->to_send = true;
+                worker->started_boottime = now;
+                r = ledger_owe(supervisor->ledger, watch->config->name, worker->run.key, worker->run.uid);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static void send_run(struct worker *worker)
+{
+        struct supervisor *supervisor = worker->child->supervisor;
+        const struct watch *watch = &supervisor->watch[worker->run.watch];
+        struct ledger_row row = {0};
+        struct message_run run = {
+                .sequence = worker->run.id,
+                .watch = watch->config->name,
+                .key = worker->run.key,
+                .uid = worker->run.uid,
+                .action = worker->run.kind == CHANGE_DELETED ? ACTION_DELETED : ACTION_RECONCILE,
+                .reason = worker->run.reason,
+                .generation = watch->generation,
+        };
+        int r;
+
+        if (ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
+                run.attempt = row.attempts;
+                run.last_error = row.last_error;
+        }
+        run.attempt++;
+        worker->to_send = false;
+        r = channel_send(worker->child->channel, MESSAGE_RUN, &run);
+        ledger_row_done(&row);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, worker->child, worker->run.key,
+                                 "a run cannot be sent: %s", strerror(-r));
+}
+
+#define HANDLED_PAGE 400
+
+static void send_handled(struct watch *watch)
+{
+        struct record_handled record[HANDLED_PAGE];
+        size_t sent = 0;
+
+        while (sent < watch->handled_count && watch->child->state == CHILD_RUNNING) {
+                struct message_handled message = {.watch = watch->config->name, .handled = record};
+
+                while (message.handled_count < HANDLED_PAGE &&
+                       sent + message.handled_count < watch->handled_count) {
+                        const struct handled *handled = &watch->handled[sent + message.handled_count];
+
+                        record[message.handled_count++] =
+                                (struct record_handled){handled->sequence, handled->key, handled->uid};
+                }
+                (void)channel_send(watch->child->channel, MESSAGE_HANDLED, &message);
+                sent += message.handled_count;
+        }
+        for (size_t i = 0; i < watch->handled_count; i++) {
+                free(watch->handled[i].key);
+                free(watch->handled[i].uid);
+        }
+        watch->handled_count = 0;
+}
+
+/* Credit is what may still be announced; with what is queued it never exceeds the limit. Delayed keys hold
+ * none: a crowd that fails must not starve what is new. Given in portions, not one by one. */
+static void give_credit(struct watch *watch)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        uint64_t unused = watch->credit_given - watch->credit_used;
+        uint64_t taken = unused + queue_count(supervisor->queue, watch_number(watch)).queued;
+        uint64_t grant = taken < CREDIT_LIMIT ? CREDIT_LIMIT - taken : 0;
+
+        if (watch->child->state != CHILD_RUNNING || grant < CREDIT_LIMIT / 4)
+                return;
+        watch->credit_given += grant;
+        (void)channel_send(watch->child->channel, MESSAGE_CREDIT,
+                           &(struct message_credit){.watch = watch->config->name, .amount = grant});
+}
+
+static int on_queue_due(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        turn_settle_soon(userdata);
+        return 0;
+}
+
+static void arm_queue(struct supervisor *supervisor)
+{
+        sd_event_source **timer = &supervisor->queue_timer;
+        uint64_t due = queue_next_time(supervisor->queue);
+        int r = 0;
+
+        if (!*timer)
+                r = sd_event_add_time(supervisor->event, timer, CLOCK_BOOTTIME, due, 1, on_queue_due,
+                                      supervisor);
+        else if (due != USEC_INFINITY)
+                r = sd_event_source_set_time(*timer, due);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(*timer,
+                                                due == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "no timer for the queue: %s",
+                                 strerror(-r));
+}
+
+static int turn_settle(sd_event_source *source _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        int r;
+
+        if (supervisor->phase == PHASE_TEARDOWN)
+                return 0;
+        r = assign_runs(supervisor);
+        if (r >= 0)
+                r = ledger_commit(supervisor->ledger);
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        ledger_checkpoint_maybe(supervisor->ledger);
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (supervisor->worker[i].to_send)
+                        send_run(&supervisor->worker[i]);
+        for (size_t i = 0; i < supervisor->watch_count; i++) {
+                send_handled(&supervisor->watch[i]);
+                give_credit(&supervisor->watch[i]);
+        }
+        arm_queue(supervisor);
+        notify_status(supervisor);
+        return 0;
+}
+
+void turn_settle_soon(struct supervisor *supervisor)
+{
+        int r = 0;
+
+        if (!supervisor->settle_source) {
+                r = sd_event_add_defer(supervisor->event, &supervisor->settle_source, turn_settle,
+                                       supervisor);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(supervisor->settle_source, SETTLE_PRIORITY);
+        }
+        if (r >= 0)
+                r = sd_event_source_set_enabled(supervisor->settle_source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "no memory for an event source");
+}

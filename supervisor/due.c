@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ledger says is due: long backoffs, requeueAfter, resync. They cost no memory while they wait. A
+ * row that is handed to the queue gets a later time, not none: should we die before its run, it is due
+ * again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "supervisor/supervisor.h"
+
+#define PAGE          500
+#define AGAIN_USEC    (10 * USEC_PER_MINUTE) /* when a run that was due never came to be */
+#define UNSYNCED_USEC (5 * USEC_PER_SEC)     /* its watch knows no objects yet */
+
+static const char *static_reason(const char *reason)
+{
+        static const char *const known[] = {"retry", "requeueAfter", "resync"};
+
+        for (size_t i = 0; i < ELEMENTS(known); i++)
+                if (strcmp(known[i], reason) == 0)
+                        return known[i];
+        return "retry";
+}
+
+static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        struct watch *watch = watch_find(supervisor, watch_name);
+        uint64_t now = clock_realtime_usec();
+        struct ledger_row later = *row;
+        struct queue_item item = {
+                .key = row->key,
+                .uid = row->uid,
+                .kind = row->deleting ? CHANGE_DELETED : CHANGE_UPDATED,
+                .priority = strcmp(row->next_reason, "resync") == 0 ? QUEUE_LOW : QUEUE_NORMAL,
+                .reason = static_reason(row->next_reason),
+        };
+        int r = 0;
+
+        if (!watch)
+                later.next_realtime = 0; /* a watch that is not configured any more */
+        else if (!watch->synced)
+                later.next_realtime = now + UNSYNCED_USEC;
+        else {
+                later.next_realtime = now + AGAIN_USEC;
+                r = queue_push(supervisor->queue, (unsigned)(watch - supervisor->watch), &item,
+                               clock_boottime_usec());
+        }
+        return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &later);
+}
+
+static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        int r;
+
+        if (supervisor->phase > PHASE_RUNNING)
+                return 0;
+        r = ledger_visit_due(supervisor->ledger, clock_realtime_usec(), PAGE, take_row, supervisor);
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        due_arm(supervisor);
+        turn_settle_soon(supervisor);
+        return 0;
+}
+
+void due_arm(struct supervisor *supervisor)
+{
+        uint64_t due = 0;
+        int r = ledger_next_due(supervisor->ledger, &due);
+
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return;
+        }
+        supervisor->due_timer = sd_event_source_disable_unref(supervisor->due_timer);
+        if (due == 0)
+                return;
+        /* What waits in the queue as well is due there first; a moment later here. */
+        r = sd_event_add_time(supervisor->event, &supervisor->due_timer, CLOCK_REALTIME,
+                              due + USEC_PER_SEC / 4, 0, on_due, supervisor);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "no timer for what is due: %s",
+                                 strerror(-r));
+}

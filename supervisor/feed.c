@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the supervisor tells its children: configuration, credentials, a server's wish to be left alone. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "supervisor/supervisor.h"
+
+static char *finalizer_name(const struct supervisor *supervisor)
+{
+        char *name;
+
+        return asprintf(&name, "%s/finalizer", supervisor->config->operator_name) < 0 ? NULL : name;
+}
+
+static int config_credential(struct child_slot *child)
+{
+        const struct config *config = child->supervisor->config;
+        struct message_config_credential message = {
+                .kubeconfig = config->kubeconfig,
+                .context = config->context,
+                .heartbeat_usec = config->heartbeat_interval_usec,
+        };
+
+        return channel_send(child->channel, MESSAGE_CONFIG_CREDENTIAL, &message);
+}
+
+static struct record_string *to_strings(char *const *text, size_t count)
+{
+        struct record_string *string = calloc(count ? count : 1, sizeof(*string));
+
+        for (size_t i = 0; string && i < count; i++)
+                string[i].value = text[i];
+        return string;
+}
+
+static int config_watcher(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+        struct watch *watch = &supervisor->watch[child->index];
+        const struct config_watch *config = watch->config;
+        _cleanup_free_ char *scope = NULL, *cluster = NULL, *finalizer = finalizer_name(supervisor);
+        _cleanup_free_ struct record_string *namespace =
+                to_strings(config->namespace, config->namespace_count);
+        struct message_config_watcher message = {
+                .operator_name = supervisor->config->operator_name,
+                .watch = config->name,
+                .api_version = config->api_version,
+                .kind = config->kind,
+                .namespace = namespace,
+                .namespace_count = config->namespace_count,
+                .label_selector = config->label_selector,
+                .field_selector = config->field_selector,
+                .trigger = (uint64_t)config->trigger,
+                .store_folder = watch->store_folder,
+                .finalizer = finalizer,
+                .deadline_usec = config->deadline_usec,
+                .reconnect_first_usec = config->reconnect_first_usec,
+                .reconnect_max_usec = config->reconnect_max_usec,
+                .page_limit = supervisor->config->page_limit,
+                .heartbeat_usec = supervisor->config->heartbeat_interval_usec,
+        };
+        int r = ledger_scope_get(supervisor->ledger, config->name, &scope, &cluster);
+
+        if (r >= 0 && (!namespace || !finalizer))
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        message.known_scope = scope;
+        message.known_cluster = cluster;
+        return channel_send(child->channel, MESSAGE_CONFIG_WATCHER, &message);
+}
+
+static void worker_watch(const struct watch *watch, struct record_watch *ret, struct record_string *exec)
+{
+        const struct config_watch *config = watch->config;
+
+        *ret = (struct record_watch){
+                .name = config->name,
+                .api_version = config->api_version,
+                .kind = config->kind,
+                .trigger = (uint64_t)config->trigger,
+                .store_folder = watch->store_folder,
+                .handler_exec = exec,
+                .handler_exec_count = config->handler.exec_count,
+                .handler_timeout_usec = config->handler.timeout_usec,
+                .handler_grace_usec = config->handler.grace_usec,
+        };
+}
+
+static int config_worker(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+        _cleanup_free_ struct record_watch *watch = calloc(supervisor->watch_count, sizeof(*watch));
+        _cleanup_free_ char *finalizer = finalizer_name(supervisor);
+        struct message_config_worker message = {
+                .operator_name = supervisor->config->operator_name,
+                .finalizer = finalizer,
+                .watch = watch,
+                .watch_count = supervisor->watch_count,
+                .heartbeat_usec = supervisor->config->heartbeat_interval_usec,
+        };
+        int r = watch && finalizer ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < supervisor->watch_count && r >= 0; i++) {
+                const struct config_handler *handler = &supervisor->watch[i].config->handler;
+                struct record_string *exec = to_strings(handler->exec, handler->exec_count);
+
+                if (exec)
+                        worker_watch(&supervisor->watch[i], &watch[i], exec);
+                else
+                        r = -ENOMEM;
+        }
+        if (r >= 0)
+                r = channel_send(child->channel, MESSAGE_CONFIG_WORKER, &message);
+        for (size_t i = 0; watch && i < supervisor->watch_count; i++)
+                free((void *)(uintptr_t)watch[i].handler_exec);
+        return r;
+}
+
+int feed_config(struct child_slot *child)
+{
+        switch (child->kind) {
+        case KIND_CREDENTIAL:
+                return config_credential(child);
+        case KIND_WATCHER:
+                return config_watcher(child);
+        case KIND_WORKER:
+                return config_worker(child);
+        case KIND_COUNT:
+                break;
+        }
+        return -EINVAL;
+}
+
+static void send_credential(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+
+        if (supervisor->credential && child->kind != KIND_CREDENTIAL && child->state == CHILD_RUNNING)
+                (void)channel_send(child->channel, MESSAGE_CREDENTIAL, &supervisor->credential->credential);
+}
+
+void feed_ready(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+        struct watch *watch;
+
+        send_credential(child);
+        if (child->kind == KIND_WATCHER) {
+                watch = &supervisor->watch[child->index];
+                watch->credit_given = CREDIT_LIMIT;
+                (void)channel_send(
+                        child->channel, MESSAGE_CREDIT,
+                        &(struct message_credit){.watch = watch->config->name, .amount = CREDIT_LIMIT});
+        }
+        turn_settle_soon(supervisor);
+}
+
+int feed_credential(struct supervisor *supervisor, struct message **message)
+{
+        message_free(supervisor->credential);
+        supervisor->credential = TAKE_PTR(*message);
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                send_credential(&supervisor->child[i]);
+        return 0;
+}
+
+void feed_throttle(struct child_slot *from, const struct message_throttle *throttle)
+{
+        struct supervisor *supervisor = from->supervisor;
+
+        if (throttle->until_boottime <= supervisor->throttle_until)
+                return;
+        supervisor->throttle_until = throttle->until_boottime;
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                struct child_slot *child = &supervisor->child[i];
+
+                if (child != from && child->kind != KIND_CREDENTIAL && child->state == CHILD_RUNNING)
+                        (void)channel_send(child->channel, MESSAGE_THROTTLE, throttle);
+        }
+}
+
+void feed_refresh(struct supervisor *supervisor, const struct message_refresh *refresh)
+{
+        struct child_slot *credential = &supervisor->child[0];
+
+        if (credential->state == CHILD_RUNNING)
+                (void)channel_send(credential->channel, MESSAGE_REFRESH, refresh);
+}

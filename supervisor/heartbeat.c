@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heartbeats: every child must be heard within the deadline; only then is systemd's watchdog fed. The check
+ * runs after all messages that are there (priority), so that a supervisor that was itself stopped for a
+ * while does not take its children for dead.
+ */
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "supervisor/child-state.h"
+#include "supervisor/supervisor.h"
+
+#define CHECK_PRIORITY 20
+
+uint64_t clock_monotonic_usec(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / 1000;
+}
+
+void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat)
+{
+        child->last_heartbeat = clock_monotonic_usec();
+        for (size_t i = 0; i < heartbeat->counter_count; i++) {
+                if (strcmp(heartbeat->counter[i].name, "log_dropped") == 0)
+                        child->log_dropped = heartbeat->counter[i].value;
+                if (child->kind == KIND_WATCHER && strcmp(heartbeat->counter[i].name, "objects") == 0)
+                        child->supervisor->watch[child->index].objects = heartbeat->counter[i].value;
+        }
+}
+
+static bool check_child(struct child_slot *child, uint64_t now)
+{
+        struct supervisor *supervisor = child->supervisor;
+        uint64_t silence = now - child->last_heartbeat;
+        char who[128], text[64];
+
+        if (silence <= supervisor->config->heartbeat_deadline_usec ||
+            child_reaction(child->state, EVENT_SILENCE) != ACT_DIE)
+                return true;
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, child, NULL, "the %s hangs: no heartbeat for %s",
+                         who, duration_format(silence / 100000 * 100000, text, sizeof(text)));
+        return false;
+}
+
+static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        uint64_t now = clock_monotonic_usec();
+        bool healthy = supervisor->phase <= PHASE_STOPPING_REST;
+        int r;
+
+        for (size_t i = 0; i < supervisor->child_count && healthy; i++)
+                healthy = check_child(&supervisor->child[i], now);
+        if (healthy)
+                sd_notify(0, "WATCHDOG=1");
+        r = sd_event_source_set_time_relative(source, supervisor->config->heartbeat_interval_usec);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int heartbeat_start(struct supervisor *supervisor)
+{
+        uint64_t watchdog = 0, interval = supervisor->config->heartbeat_interval_usec;
+        int r = sd_watchdog_enabled(0, &watchdog);
+
+        if (r > 0 && interval > watchdog / 2) {
+                log_warning(
+                        "heartbeat.interval is more than half of systemd's WatchdogSec; it is shortened");
+                supervisor->config->heartbeat_interval_usec = watchdog / 3;
+        }
+        r = sd_event_add_time_relative(supervisor->event, &supervisor->heartbeat_timer, CLOCK_MONOTONIC,
+                                       supervisor->config->heartbeat_interval_usec, 0, on_check, supervisor);
+        return r < 0 ? r : sd_event_source_set_priority(supervisor->heartbeat_timer, CHECK_PRIORITY);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+static const struct option option[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"log", required_argument, NULL, 'l'},
+        {"state-directory", required_argument, NULL, 's'},
+        {"runtime-directory", required_argument, NULL, 'r'},
+        {"check", no_argument, NULL, 'C'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {0},
+};
+
+static void help(void)
+{
+        puts("Usage: reconciled [--config FILE] [OPTION...]\n"
+             "Run a Kubernetes operator whose handlers are programs of any language.\n\n"
+             "  --config FILE            the configuration (default: " RECONCILED_SYSCONFDIR
+             "/reconciled.yaml\n"
+             "                           and the *.yaml files of conf.d beside it)\n"
+             "  --check                  check the configuration, say every mistake, and end\n"
+             "  --log TARGET             auto, journal, json or text (default: auto)\n"
+             "  --state-directory DIR    store and ledger (default: $STATE_DIRECTORY or " RECONCILED_STATEDIR
+             ")\n"
+             "  --runtime-directory DIR  control socket (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
+             ")\n"
+             "  --help, --version\n\n"
+             "Exit codes: 0 stopped, 64 usage, 69 API server unreachable, 70 a child failed, 74 disk,\n"
+             "77 the API server refuses us, 78 configuration. See reconciled(1).");
+}
+
+/* systemd lists several folders with colons; the first is ours. */
+static char *folder_from(const char *given, const char *variable, const char *fallback)
+{
+        const char *value = given ? given : getenv(variable);
+
+        if (!value || !value[0])
+                value = fallback;
+        return given ? strdup(value) : strndup(value, strcspn(value, ":"));
+}
+
+static int usage(const char *text, const char *argument)
+{
+        fprintf(stderr, "reconciled: %s%s%s\nTry 'reconciled --help'.\n", text, argument ? ": " : "",
+                argument ? argument : "");
+        return -EINVAL;
+}
+
+static int finish(struct options *options, const char *state, const char *runtime)
+{
+        options->state_directory = folder_from(state, "STATE_DIRECTORY", RECONCILED_STATEDIR);
+        options->runtime_directory = folder_from(runtime, "RUNTIME_DIRECTORY", RECONCILED_RUNDIR);
+        if (!options->state_directory || !options->runtime_directory)
+                return usage("no memory", NULL);
+        if (options->state_directory[0] != '/')
+                return usage("--state-directory must be absolute", options->state_directory);
+        if (options->runtime_directory[0] != '/')
+                return usage("--runtime-directory must be absolute", options->runtime_directory);
+        return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+        struct options options = {.log_target = LOG_TARGET_AUTO};
+        const char *state = NULL, *runtime = NULL;
+        int c, r;
+
+        while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
+                switch (c) {
+                case 'c':
+                        options.config_path = optarg;
+                        break;
+                case 'l':
+                        if (log_target_parse(optarg, &options.log_target) < 0)
+                                return usage("--log takes auto, journal, json or text", optarg);
+                        break;
+                case 's':
+                        state = optarg;
+                        break;
+                case 'r':
+                        runtime = optarg;
+                        break;
+                case 'C':
+                        options.check = true;
+                        break;
+                case 'h':
+                        help();
+                        return 1;
+                case 'V':
+                        puts("reconciled " RECONCILED_VERSION);
+                        return 1;
+                default:
+                        return -EINVAL;
+                }
+        if (optind < argc)
+                return usage("an argument that is no option", argv[optind]);
+        r = finish(&options, state, runtime);
+        if (r < 0)
+                options_done(&options);
+        else
+                *ret = options;
+        return r;
+}
+
+void options_done(struct options *options)
+{
+        free(options->state_directory);
+        free(options->runtime_directory);
+}

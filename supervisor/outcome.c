@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a finished run means for its object: the ledger's row, the queue, the log. One failure is counted for
+ * one elapsed backoff, whatever events arrive meanwhile; only a success ends the count.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/duration.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+struct ending {
+        struct watch *watch;
+        const struct message_done *done;
+        enum change_kind kind;
+        struct ledger_row row;
+        bool remove_row;
+        struct queue_outcome outcome;
+};
+
+static uint64_t random_below(uint64_t limit)
+{
+        uint64_t random = 0;
+
+        if (limit == 0)
+                return 0;
+        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+                random = clock_boottime_usec();
+        return random % limit;
+}
+
+/* first, x2 a failure, capped; up to a tenth more, so that what failed together does not come back together.
+ */
+uint64_t retry_delay(const struct config_watch *config, uint64_t attempts)
+{
+        uint64_t delay = config->retry_first_usec;
+
+        for (uint64_t i = 1; i < attempts && delay < config->retry_max_usec; i++)
+                delay = delay > config->retry_max_usec / 2 ? config->retry_max_usec : delay * 2;
+        return delay + random_below(delay / 10 + 1);
+}
+
+static int set_text(char **place, const char *text)
+{
+        char *copy = strdup(text);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*place);
+        *place = copy;
+        return 0;
+}
+
+/* ---- log */
+
+static void log_failure(const struct ending *ending, int priority, const char *id, const char *next)
+{
+        const struct message_done *done = ending->done;
+        char attempt[24];
+
+        snprintf(attempt, sizeof(attempt), "%" PRIu64, ending->row.attempts);
+        log_write(priority, id,
+                  LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                             {"RECONCILED_UID", done->uid}, {"RECONCILED_ATTEMPT", attempt},
+                             {"RECONCILED_ACTION",
+                              run_action_name(ending->kind == CHANGE_DELETED ? ACTION_DELETED
+                                                                             : ACTION_RECONCILE)}),
+                  "%s %s of watch %s failed (attempt %s): %s; %s",
+                  ending->kind == CHANGE_DELETED ? "deletion of" : "reconcile of", done->key, done->watch,
+                  attempt, done->message[0] ? done->message : run_result_name((enum run_result)done->result),
+                  next);
+}
+
+static void log_retry(const struct ending *ending, uint64_t delay)
+{
+        char text[64], next[96];
+
+        duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
+                        sizeof(text));
+        snprintf(next, sizeof(next), "next attempt in %s", text);
+        log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED, next);
+}
+
+/* ---- results */
+
+static int succeeded(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+        const struct config_watch *config = ending->watch->config;
+        uint64_t now = clock_realtime_usec(), delay = done->requeue_after_usec;
+        const char *reason = delay > 0 ? "requeueAfter" : "resync";
+        struct ledger_row *row = &ending->row;
+
+        ending->watch->successes++;
+        ending->outcome.handled = true;
+        if (ending->kind == CHANGE_DELETED) {
+                ending->remove_row = true;
+                return 0;
+        }
+        if (config->resync_usec > 0 && (delay == 0 || config->resync_usec < delay)) {
+                delay = config->resync_usec + random_below(config->resync_usec / 10 + 1);
+                reason = "resync";
+        }
+        row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
+        row->failed_fingerprint = 0;
+        row->attempts = 0;
+        row->permanent = false;
+        row->handled_realtime = now;
+        row->next_realtime = delay > 0 ? now + delay : 0;
+        if (set_text(&row->next_reason, delay > 0 ? reason : "") < 0 || set_text(&row->last_error, "") < 0 ||
+            set_text(&row->first_error, "") < 0)
+                return -ENOMEM;
+        if (delay > 0 && delay <= DELAY_IN_QUEUE_USEC) {
+                ending->outcome.again = true;
+                ending->outcome.delay_usec = delay;
+                ending->outcome.reason = reason;
+        }
+        return 0;
+}
+
+/* `delay` from now, remembered across restarts; short ones wait in the queue, long ones only in the ledger.
+ */
+static int schedule_retry(struct ending *ending, uint64_t delay)
+{
+        ending->row.next_realtime = clock_realtime_usec() + delay;
+        ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC;
+        ending->outcome.delay_usec = delay;
+        ending->outcome.reason = "retry";
+        return set_text(&ending->row.next_reason, "retry");
+}
+
+static int failed(struct ending *ending, bool forever)
+{
+        const struct message_done *done = ending->done;
+        const struct config_watch *config = ending->watch->config;
+        struct ledger_row *row = &ending->row;
+        bool in_backoff = row->attempts > 0 && row->next_realtime > clock_realtime_usec();
+        uint64_t delay;
+
+        ending->watch->failures_total++;
+        if (!in_backoff || row->attempts == 0)
+                row->attempts++;
+        row->failed_fingerprint = done->fingerprint;
+        if (set_text(&row->last_error, done->message) < 0 ||
+            (!row->first_error[0] && set_text(&row->first_error, done->message) < 0))
+                return -ENOMEM;
+        delay = forever ? config->retry_max_usec : retry_delay(config, row->attempts);
+        log_retry(ending, delay);
+        return schedule_retry(ending, delay);
+}
+
+static int failed_for_good(struct ending *ending)
+{
+        struct ledger_row *row = &ending->row;
+
+        /* A deletion is never given up: there will be no change to wait for. */
+        if (ending->kind == CHANGE_DELETED)
+                return failed(ending, true);
+        ending->watch->failures_total++;
+        row->attempts++;
+        row->permanent = true;
+        row->failed_fingerprint = ending->done->fingerprint;
+        row->next_realtime = 0;
+        ending->outcome.handled = true;
+        log_failure(ending, LOG_ERR, MESSAGE_ID_RUN_PERMANENT, "not tried again until the object changes");
+        if (set_text(&row->next_reason, "") < 0 || set_text(&row->last_error, ending->done->message) < 0)
+                return -ENOMEM;
+        return row->first_error[0] ? 0 : set_text(&row->first_error, ending->done->message);
+}
+
+static int apply_result(struct ending *ending)
+{
+        switch ((enum run_result)ending->done->result) {
+        case RESULT_SUCCESS:
+                return succeeded(ending);
+        case RESULT_RETRY:
+                return failed(ending, false);
+        case RESULT_PERMANENT:
+                return failed_for_good(ending);
+        case RESULT_STALE:
+                /* Gone before a handler saw it: its deletion is announced by the watch; nothing is owed if
+                 * nothing ran. */
+                ending->outcome.handled = true;
+                ending->remove_row =
+                        ending->row.fingerprint == 0 && ending->row.attempts == 0 && !ending->row.deleting;
+                return 0;
+        case RESULT_CONFLICT:
+                /* The newest version is on its way; a conflict is nobody's failure, but must not spin
+                 * either. */
+                ending->outcome.delay_usec = ending->watch->config->retry_first_usec;
+                ending->outcome.reason = "conflict";
+                return 0;
+        case RESULT_CANCELLED:
+                ending->outcome.reason = "cancelled";
+                return 0;
+        case RESULT_COUNT:
+                break;
+        }
+        return -EPROTO;
+}
+
+static int load_row(struct supervisor *supervisor, struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+        int r = ledger_get(supervisor->ledger, done->watch, done->key, done->uid, &ending->row);
+
+        if (r != -ENOENT)
+                return r;
+        /* Unselected while it ran: the row is made anew, and forgotten the same way. */
+        ending->row = (struct ledger_row){
+                .key = strdup(done->key),
+                .uid = strdup(done->uid),
+                .next_reason = strdup(""),
+                .last_error = strdup(""),
+                .first_error = strdup(""),
+        };
+        return ending->row.key && ending->row.uid && ending->row.next_reason && ending->row.last_error &&
+                               ending->row.first_error
+                       ? 0
+                       : -ENOMEM;
+}
+
+static int write_row(struct supervisor *supervisor, struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+
+        if (ending->remove_row)
+                return ledger_remove(supervisor->ledger, done->watch, done->key, done->uid);
+        return ledger_put(supervisor->ledger, done->watch, &ending->row);
+}
+
+static bool answers_run(const struct worker *worker, const struct message_done *done)
+{
+        const struct supervisor *supervisor = worker->child->supervisor;
+
+        return worker->busy && done->sequence == worker->run.id && done->result < RESULT_COUNT &&
+               strcmp(done->watch, supervisor->watch[worker->run.watch].config->name) == 0 &&
+               strcmp(done->key, worker->run.key) == 0 && strcmp(done->uid, worker->run.uid) == 0;
+}
+
+int outcome_done(struct worker *worker, const struct message_done *done)
+{
+        struct supervisor *supervisor = worker->child->supervisor;
+        struct ending ending = {
+                .done = done,
+                .outcome = {.fingerprint = done->fingerprint, .own_fingerprint = done->own_fingerprint},
+        };
+        int r;
+
+        if (!answers_run(worker, done))
+                return -EPROTO;
+        ending.watch = &supervisor->watch[worker->run.watch];
+        ending.kind = worker->run.kind;
+        r = load_row(supervisor, &ending);
+        if (r >= 0)
+                r = apply_result(&ending);
+        if (r >= 0)
+                r = write_row(supervisor, &ending);
+        if (r >= 0 && ending.kind == CHANGE_DELETED && ending.remove_row)
+                r = handled_add(ending.watch, done->key, done->uid, worker->run.sequence);
+        ledger_row_done(&ending.row);
+        if (r < 0 && r != -EPROTO && r != -ENOMEM) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        if (r >= 0)
+                r = queue_done(supervisor->queue, worker->run.id, &ending.outcome, clock_boottime_usec(),
+                               NULL);
+        worker->busy = false;
+        due_arm(supervisor);
+        turn_settle_soon(supervisor);
+        return r;
+}

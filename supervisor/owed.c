@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After the first sync of a watcher's life: the ledger's rows, page by page, so that it can say which of
+ * them are gone. Pages leave only as fast as the watcher reads them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "supervisor/supervisor.h"
+
+#define PAGE       400
+#define QUEUED_MAX ((size_t)256 * 1024)
+
+struct page {
+        struct record_owed owed[PAGE];
+        size_t count;
+};
+
+static int collect(const char *watch _unused_, const struct ledger_row *row, void *userdata)
+{
+        struct page *page = userdata;
+        struct record_owed *owed = &page->owed[page->count];
+
+        owed->key = strdup(row->key);
+        owed->uid = strdup(row->uid);
+        page->count++;
+        return owed->key && owed->uid ? 0 : -ENOMEM;
+}
+
+static void page_free(struct page *page)
+{
+        for (size_t i = 0; i < page->count; i++) {
+                free((void *)(uintptr_t)page->owed[i].key);
+                free((void *)(uintptr_t)page->owed[i].uid);
+        }
+        free(page);
+}
+DEFINE_CLEANUP(struct page *, page_free);
+
+static int advance(struct watch *watch, const struct page *page)
+{
+        const struct record_owed *last;
+        char *key, *uid;
+
+        if (page->count == 0)
+                return 0;
+        last = &page->owed[page->count - 1];
+        key = strdup(last->key);
+        uid = strdup(last->uid);
+        free(watch->owed_key);
+        free(watch->owed_uid);
+        watch->owed_key = key;
+        watch->owed_uid = uid;
+        return key && uid ? 0 : -ENOMEM;
+}
+
+static int send_page(struct watch *watch)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        _cleanup_(page_free_pointer) struct page *page = calloc(1, sizeof(*page));
+        struct message_owed message = {.watch = watch->config->name};
+        int r = page ? ledger_visit(supervisor->ledger, watch->config->name,
+                                    watch->owed_key ? watch->owed_key : "",
+                                    watch->owed_uid ? watch->owed_uid : "", PAGE, collect, page)
+                     : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        message.owed = page->owed;
+        message.owed_count = page->count;
+        message.last = page->count < PAGE;
+        r = advance(watch, page);
+        if (r >= 0)
+                r = channel_send(watch->child->channel, MESSAGE_OWED, &message);
+        watch->owed_streaming = !message.last;
+        return r;
+}
+
+void owed_continue(struct watch *watch)
+{
+        while (watch->owed_streaming && watch->child->state == CHILD_RUNNING &&
+               channel_queued(watch->child->channel) < QUEUED_MAX) {
+                int r = send_page(watch);
+
+                if (r < 0) {
+                        supervisor_fatal(watch->child->supervisor, EXIT_CODE_SOFTWARE, watch->child, NULL,
+                                         "the ledger's rows of watch %s cannot be sent: %s",
+                                         watch->config->name, strerror(-r));
+                        return;
+                }
+        }
+}
+
+void owed_start(struct watch *watch)
+{
+        watch->owed_streaming = true;
+        owed_continue(watch);
+}

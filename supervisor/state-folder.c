@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state folder: one instance at a time (a lock that dies with its process), and a small file that counts
+ * the starts and keeps the last exit code, for `reconciledctl status`.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/vfs.h>
+
+#include "base/syscall.h"
+#include "supervisor/supervisor.h"
+
+/* linux/magic.h names only some of them. */
+#define MAGIC_NFS  0x6969
+#define MAGIC_SMB  0x517b
+#define MAGIC_SMB2 0xfe534d42
+#define MAGIC_CIFS 0xff534d42
+#define MAGIC_FUSE 0x65735546
+#define MAGIC_CEPH 0x00c36400
+#define MAGIC_9P   0x01021997
+
+static bool is_network_file_system(const char *path)
+{
+        static const unsigned long magic[] = {MAGIC_NFS,  MAGIC_SMB,  MAGIC_SMB2, MAGIC_CIFS,
+                                              MAGIC_FUSE, MAGIC_CEPH, MAGIC_9P};
+        struct statfs st;
+
+        if (statfs(path, &st) < 0)
+                return false;
+        for (size_t i = 0; i < ELEMENTS(magic); i++)
+                if ((unsigned long)st.f_type == magic[i])
+                        return true;
+        return false;
+}
+
+static void read_starts(struct supervisor *supervisor)
+{
+        char buffer[64] = "";
+        uint64_t starts = 0;
+
+        if (pread(supervisor->lock_fd, buffer, sizeof(buffer) - 1, 0) > 0)
+                (void)sscanf(buffer, "%*d %" SCNu64, &starts); /* what cannot be read counts as none */
+        supervisor->starts = starts + 1;
+}
+
+static void write_starts(const struct supervisor *supervisor, int last_exit)
+{
+        char buffer[64];
+        int length = snprintf(buffer, sizeof(buffer), "%d %" PRIu64 " %d\n", getpid(), supervisor->starts,
+                              last_exit);
+
+        /* For people only; a full disk is told by what needs the disk. */
+        if (ftruncate(supervisor->lock_fd, 0) == 0 &&
+            pwrite(supervisor->lock_fd, buffer, (size_t)length, 0) < 0)
+                return;
+}
+
+static long holder_pid(int fd)
+{
+        char buffer[64] = "";
+
+        return pread(fd, buffer, sizeof(buffer) - 1, 0) > 0 ? strtol(buffer, NULL, 10) : 0;
+}
+
+int state_folder_take(struct supervisor *supervisor, struct error *error)
+{
+        const char *folder = supervisor->options->state_directory;
+        _cleanup_free_ char *path = NULL;
+
+        if (is_network_file_system(folder))
+                return error_set(
+                        error, -EBUSY,
+                        "%s lies on a network or FUSE file system, whose locks and memory maps cannot be "
+                        "trusted; use a local disk",
+                        folder);
+        if (asprintf(&path, "%s/instance", folder) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        supervisor->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (supervisor->lock_fd < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (flock(supervisor->lock_fd, LOCK_EX | LOCK_NB) < 0)
+                return error_set(
+                        error, -EBUSY,
+                        "another instance (pid %ld) uses %s; give each operator a state folder of its own",
+                        holder_pid(supervisor->lock_fd), folder);
+        read_starts(supervisor);
+        write_starts(supervisor, -1);
+        return 0;
+}
+
+void state_folder_note_exit(struct supervisor *supervisor)
+{
+        if (supervisor->lock_fd >= 0 && supervisor->event)
+                write_starts(supervisor, supervisor->exit_code);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building the supervisor, its loop, its end. */
+#include "supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/syscall.h"
+#include "ipc/message-id.h"
+
+static int refuse(int code, const char *what, const struct error *error)
+{
+        log_error("cannot start: %s: %s", what, error_message(error));
+        return code;
+}
+
+/* ---- signals */
+
+static int on_stop_signal(sd_event_source *source _unused_, const struct signalfd_siginfo *info,
+                          void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        log_info("asked to stop by signal %s", sigabbrev_np((int)info->ssi_signo));
+        stop_gracefully(supervisor);
+        return 0;
+}
+
+static int on_reload_signal(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+                            void *userdata _unused_)
+{
+        log_warning("SIGHUP: this version cannot reload its configuration; restart the operator instead");
+        return 0;
+}
+
+static int on_child_signal(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+                           void *userdata)
+{
+        children_reap(userdata);
+        return 0;
+}
+
+static int add_signals(struct supervisor *supervisor)
+{
+        static const struct {
+                int signal;
+                sd_event_signal_handler_t handler;
+        } table[] = {
+                {SIGTERM, on_stop_signal},
+                {SIGINT, on_stop_signal},
+                {SIGHUP, on_reload_signal},
+                {SIGCHLD, on_child_signal},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(table); i++) {
+                int r = sd_event_add_signal(supervisor->event, NULL, table[i].signal, table[i].handler,
+                                            supervisor);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- init */
+
+static int make_folder(const char *path, struct error *error)
+{
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        return 0;
+}
+
+static int add_watches(struct supervisor *supervisor)
+{
+        struct config *config = supervisor->config;
+
+        supervisor->watch = calloc(config->watch_count, sizeof(struct watch));
+        if (!supervisor->watch)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->watch_count; i++) {
+                struct watch *watch = &supervisor->watch[i];
+
+                supervisor->watch_count = i + 1;
+                watch->config = &config->watch[i];
+                if (asprintf(&watch->store_folder, "%s/store/%s", supervisor->options->state_directory,
+                             watch->config->name) < 0) {
+                        watch->store_folder = NULL;
+                        return -ENOMEM;
+                }
+                if (queue_add_watch(supervisor->queue, watch->config->concurrency) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int open_ledger(struct supervisor *supervisor, struct error *error)
+{
+        _cleanup_free_ char *path = NULL, *aside = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/ledger.sqlite", supervisor->options->state_directory) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        r = ledger_open(path, &supervisor->ledger, &aside, error);
+        if (r < 0)
+                return error_prefix(error, "%s", path);
+        if (aside)
+                log_write(LOG_ERR, MESSAGE_ID_LEDGER_SET_ASIDE, NULL,
+                          "the ledger %s was corrupt and has been set aside as %s; every object is handled "
+                          "anew, and "
+                          "deletions that happened while the operator was down are found only as far as the "
+                          "object "
+                          "store knows them",
+                          path, aside);
+        return 0;
+}
+
+static int init_parts(struct supervisor *supervisor)
+{
+        int r = sd_event_default(&supervisor->event);
+
+        if (r >= 0)
+                r = log_attach(supervisor->event);
+        if (r >= 0)
+                r = queue_new(&supervisor->queue);
+        if (r >= 0)
+                r = add_watches(supervisor);
+        if (r >= 0)
+                r = children_new(supervisor);
+        if (r >= 0)
+                r = add_signals(supervisor);
+        if (r >= 0)
+                r = sys_set_subreaper();
+        return r;
+}
+
+static int init_folders(struct supervisor *supervisor, struct error *error)
+{
+        _cleanup_free_ char *store = NULL;
+        int r = make_folder(supervisor->options->state_directory, error);
+
+        if (r >= 0)
+                r = make_folder(supervisor->options->runtime_directory, error);
+        if (asprintf(&store, "%s/store", supervisor->options->state_directory) < 0) {
+                store = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        return r < 0 ? r : make_folder(store, error);
+}
+
+int supervisor_init(struct supervisor *supervisor, struct options *options, struct config *config)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r;
+
+        *supervisor = (struct supervisor){
+                .options = options,
+                .config = config,
+                .lock_fd = -1,
+                .control_fd = -1,
+                .started_realtime = clock_realtime_usec(),
+        };
+        umask(077);
+        if (init_folders(supervisor, &error) < 0)
+                return refuse(EXIT_CODE_IO, "the folders cannot be made", &error);
+        r = state_folder_take(supervisor, &error);
+        if (r < 0)
+                return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the state folder",
+                              &error);
+        r = open_ledger(supervisor, &error);
+        if (r < 0)
+                return refuse(r == -EPROTONOSUPPORT ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the ledger",
+                              &error);
+        r = init_parts(supervisor);
+        if (r < 0) {
+                error_set(&error, r, "%s", strerror(-r));
+                return refuse(EXIT_CODE_SOFTWARE, "no resources", &error);
+        }
+        if (control_start(supervisor, &error) < 0)
+                return refuse(EXIT_CODE_IO, "the control socket", &error);
+        return EXIT_CODE_OK;
+}
+
+/* ---- loop */
+
+static void warn_same_user(void)
+{
+        log_warning("credentials not separated: handlers run as the operator's own user (uid %u) and could "
+                    "read its "
+                    "files; keep kubeconfig and token readable for the operator only as far as you trust "
+                    "the handlers",
+                    (unsigned)getuid());
+}
+
+int supervisor_run(struct supervisor *supervisor)
+{
+        int r;
+
+        log_write(LOG_INFO, MESSAGE_ID_STARTED, NULL,
+                  "reconciled %s starts operator %s: %zu watches, %zu workers, state in %s",
+                  RECONCILED_VERSION, supervisor->config->operator_name, supervisor->watch_count,
+                  supervisor->worker_count, supervisor->options->state_directory);
+        warn_same_user();
+        r = children_start(supervisor);
+        if (r >= 0)
+                r = heartbeat_start(supervisor);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "the children cannot be started: %s", strerror(-r));
+        due_arm(supervisor);
+        r = sd_event_loop(supervisor->event);
+        if (r < 0) {
+                log_error("the event loop failed: %s", strerror(-r));
+                r = EXIT_CODE_SOFTWARE;
+        }
+        supervisor->exit_code = r;
+        if (r == EXIT_CODE_OK)
+                log_write(LOG_INFO, MESSAGE_ID_STOPPED, NULL, "operator %s has stopped",
+                          supervisor->config->operator_name);
+        return r;
+}
+
+static void watch_done(struct watch *watch)
+{
+        for (size_t i = 0; i < watch->handled_count; i++) {
+                free(watch->handled[i].key);
+                free(watch->handled[i].uid);
+        }
+        free(watch->handled);
+        free(watch->store_folder);
+        free(watch->resource_version);
+        free(watch->degraded_reason);
+        free(watch->owed_key);
+        free(watch->owed_uid);
+}
+
+void supervisor_done(struct supervisor *supervisor)
+{
+        state_folder_note_exit(supervisor);
+        control_done(supervisor);
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                channel_free(supervisor->child[i].channel);
+                sd_event_source_disable_unref(supervisor->child[i].eof_timer);
+        }
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                watch_done(&supervisor->watch[i]);
+        ledger_free(supervisor->ledger);
+        queue_free(supervisor->queue);
+        message_free(supervisor->credential);
+        sd_event_source_disable_unref(supervisor->settle_source);
+        sd_event_source_disable_unref(supervisor->heartbeat_timer);
+        sd_event_source_disable_unref(supervisor->due_timer);
+        sd_event_source_disable_unref(supervisor->queue_timer);
+        sd_event_source_disable_unref(supervisor->kill_timer);
+        free(supervisor->child);
+        free(supervisor->watch);
+        free(supervisor->worker);
+        log_done();
+        sd_event_unref(supervisor->event);
+        if (supervisor->lock_fd >= 0)
+                close(supervisor->lock_fd);
+}

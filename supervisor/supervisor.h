@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The supervisor: one struct, owned by main(), that every part gets a pointer to. It holds configuration,
+ * queue and ledger, starts and watches the children, and ends everything when one of them fails. It never
+ * sees an object.
+ *
+ * One turn of the loop: messages come in (dispatch.c, outcome.c change queue and ledger), then turn_settle()
+ * picks runs, commits the ledger once, and only then lets packets go that depend on what was committed.
+ */
+#include <systemd/sd-event.h>
+
+#include "ipc/channel.h"
+#include "ipc/log.h"
+#include "supervisor/config.h"
+#include "supervisor/ledger.h"
+#include "supervisor/options.h"
+#include "supervisor/queue.h"
+
+struct supervisor;
+struct watch;
+struct worker;
+
+enum child_kind { KIND_CREDENTIAL, KIND_WATCHER, KIND_WORKER, KIND_COUNT };
+
+/* One slot a child, made before the first fork and never moved. */
+struct child_slot {
+        struct supervisor *supervisor;
+        enum child_kind kind;
+        size_t index; /* of the watch or worker */
+        enum child_state state;
+        pid_t pid;
+        struct channel *channel;
+        uint64_t last_heartbeat; /* CLOCK_MONOTONIC: a suspended machine's children are not hung */
+        uint64_t log_dropped;
+        sd_event_source *eof_timer;
+};
+
+struct handled {
+        char *key, *uid;
+        uint64_t sequence;
+};
+
+struct watch {
+        const struct config_watch *config;
+        struct child_slot *child;
+        char *store_folder;
+        bool synced, degraded, checked;
+        uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
+        char *resource_version, *degraded_reason;
+        uint64_t credit_given, credit_used;
+        /* OWED pages: where the next one begins. */
+        bool owed_streaming;
+        char *owed_key, *owed_uid;
+        struct handled *handled; /* to be told after the commit */
+        size_t handled_count;
+        uint64_t successes, failures_total;
+};
+
+struct worker {
+        struct child_slot *child;
+        bool busy, to_send;
+        struct queue_run run; /* its strings belong to the queue's entry until queue_done() */
+        uint64_t started_boottime;
+};
+
+/* Changes of one watch that may wait here, unannounced or queued: what bounds our memory. */
+#define CREDIT_LIMIT 2000
+
+enum supervisor_phase {
+        PHASE_STARTING, /* not every child is ready */
+        PHASE_RUNNING,
+        PHASE_STOPPING_WORKERS, /* asked to stop: what runs may finish */
+        PHASE_STOPPING_REST,
+        PHASE_TEARDOWN, /* something fatal: everything ends */
+};
+
+struct supervisor {
+        struct options *options;
+        struct config *config;
+        sd_event *event;
+        enum supervisor_phase phase;
+        int exit_code;
+        struct queue *queue;
+        struct ledger *ledger;
+        struct child_slot *child;
+        size_t child_count;
+        struct watch *watch;
+        size_t watch_count;
+        struct worker *worker;
+        size_t worker_count;
+        struct message *credential; /* the newest: for children that become ready later */
+        uint64_t throttle_until;
+        uint64_t started_realtime;
+        uint64_t starts; /* of this state folder, this one included */
+        int lock_fd, control_fd;
+        sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
+                *control_source;
+        struct control_peer *control_peer;
+        size_t control_count;
+        char status_text[256]; /* as last told to systemd */
+        char cause[1024];      /* of death: for the termination message */
+};
+
+int supervisor_init(struct supervisor *supervisor, struct options *options, struct config *config);
+int supervisor_run(struct supervisor *supervisor); /* returns the exit code */
+void supervisor_done(struct supervisor *supervisor);
+
+/* state-folder.c: one instance a state folder; the count of starts. */
+int state_folder_take(struct supervisor *supervisor, struct error *error);
+void state_folder_note_exit(struct supervisor *supervisor);
+
+/* spawn.c, children.c */
+int children_new(struct supervisor *supervisor);
+int children_start(struct supervisor *supervisor);
+void children_reap(struct supervisor *supervisor);
+bool children_all(const struct supervisor *supervisor, enum child_kind kind, enum child_state state);
+bool children_gone(const struct supervisor *supervisor);
+void child_describe(const struct child_slot *child, char *buffer,
+                    size_t size); /* "watcher of widgets (pid 12)" */
+const char *child_binary(enum child_kind kind);
+enum role child_role(enum child_kind kind);
+int spawn_child(struct child_slot *child, int *ret_fd);
+void child_signal(struct child_slot *child, int signal);
+
+/* feed.c: configuration, credentials, throttling */
+int feed_config(struct child_slot *child);
+void feed_ready(struct child_slot *child);
+int feed_credential(struct supervisor *supervisor, struct message **message);
+void feed_throttle(struct child_slot *from, const struct message_throttle *throttle);
+void feed_refresh(struct supervisor *supervisor, const struct message_refresh *refresh);
+
+/* dispatch.c */
+int dispatch_keys(struct watch *watch, const struct message_keys *keys);
+int dispatch_synced(struct watch *watch, const struct message_synced *synced);
+int dispatch_checked(struct watch *watch, const struct message_checked *checked);
+int dispatch_health(struct watch *watch, const struct message *message);
+void turn_settle_soon(struct supervisor *supervisor);
+int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence);
+void ledger_failed(struct supervisor *supervisor, int status);
+struct watch *watch_find(struct supervisor *supervisor, const char *name);
+
+/* outcome.c */
+int outcome_done(struct worker *worker, const struct message_done *done);
+uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
+/* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
+#define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))
+
+/* due.c: what the ledger says is due. */
+void due_arm(struct supervisor *supervisor);
+
+/* owed.c */
+void owed_start(struct watch *watch);
+void owed_continue(struct watch *watch);
+
+/* heartbeat.c */
+int heartbeat_start(struct supervisor *supervisor);
+void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat);
+uint64_t clock_monotonic_usec(void);
+
+/* teardown.c */
+void stop_gracefully(struct supervisor *supervisor);
+/* The cause is logged once, first; message_field may be NULL. */
+void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
+                      const char *key, const char *format, ...) _printf_(5, 6);
+void teardown_continue(struct supervisor *supervisor);
+
+/* notify.c */
+void notify_ready(struct supervisor *supervisor);
+void notify_stopping(struct supervisor *supervisor);
+void notify_status(struct supervisor *supervisor);
+
+/* control.c, status.c */
+int control_start(struct supervisor *supervisor, struct error *error);
+void control_done(struct supervisor *supervisor);
+int status_write(const struct supervisor *supervisor, struct text *json);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end, in order or not. Fatal: the cause is logged once, first; every child gets SIGTERM at once,
+ * SIGKILL after a short grace (a stopped one hears nothing else), and what handlers left behind comes to us,
+ * the subreaper, and is ended too. In order: workers first, so that what runs may finish and be recorded;
+ * then the rest. Every wait has a bound.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/syscall.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+#define FATAL_GRACE_USEC (2 * USEC_PER_SEC)
+#define REST_GRACE_USEC  (5 * USEC_PER_SEC)
+#define KILL_WAIT_USEC   (5 * USEC_PER_SEC)
+#define STRAY_ROUNDS     100
+#define TERMINATION_LOG  "/dev/termination-log"
+
+/* ---- strays: descendants of children that died, now ours */
+
+static size_t signal_strays(void)
+{
+        _cleanup_fclose_ FILE *file = NULL;
+        char path[64];
+        size_t count = 0;
+        int pid;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+        file = fopen(path, "re");
+        if (!file)
+                return 0;
+        while (fscanf(file, "%d", &pid) == 1) {
+                (void)sys_kill(pid, SIGKILL);
+                count++;
+        }
+        return count;
+}
+
+static void end_strays(void)
+{
+        int status;
+
+        for (int round = 0; round < STRAY_ROUNDS && signal_strays() > 0; round++) {
+                struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
+
+                while (sys_reap(-1, &status) > 0)
+                        ;
+                /* The loop is over: there is nothing left to wait in. */
+                nanosleep(&moment, NULL);
+        }
+}
+
+/* ---- the end of the end */
+
+static void write_termination_message(const struct supervisor *supervisor)
+{
+        _cleanup_close_ int fd = -1;
+
+        if (supervisor->cause[0] == '\0')
+                return;
+        fd = open(TERMINATION_LOG, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd >= 0 && sys_write(fd, supervisor->cause, strlen(supervisor->cause)) < 0)
+                log_debug("the termination message could not be written");
+}
+
+static void finish(struct supervisor *supervisor)
+{
+        int r = ledger_commit(supervisor->ledger);
+
+        end_strays();
+        if (r < 0 && supervisor->exit_code == EXIT_CODE_OK) {
+                log_error("the ledger could not be written at the end: %s", strerror(-r));
+                supervisor->exit_code = EXIT_CODE_IO;
+        }
+        write_termination_message(supervisor);
+        sd_event_exit(supervisor->event, supervisor->exit_code);
+}
+
+static void signal_all(struct supervisor *supervisor, int signal)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                child_signal(&supervisor->child[i], signal);
+}
+
+static int on_give_up(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        log_error("a child cannot be ended, not even by SIGKILL (it may hang in the kernel); leaving it "
+                  "behind");
+        finish(userdata);
+        return 0;
+}
+
+static int arm(struct supervisor *supervisor, uint64_t usec, sd_event_time_handler_t handler)
+{
+        supervisor->kill_timer = sd_event_source_disable_unref(supervisor->kill_timer);
+        return sd_event_add_time_relative(supervisor->event, &supervisor->kill_timer, CLOCK_MONOTONIC, usec,
+                                          1, handler, supervisor);
+}
+
+static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        signal_all(supervisor, SIGKILL);
+        return arm(supervisor, KILL_WAIT_USEC, on_give_up);
+}
+
+/* ---- fatal */
+
+void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
+                      const char *key, const char *format, ...)
+{
+        char pid[16] = "", code[16];
+        va_list arguments;
+
+        if (supervisor->phase == PHASE_TEARDOWN)
+                return; /* a death that we caused, or a consequence */
+        va_start(arguments, format);
+        vsnprintf(supervisor->cause, sizeof(supervisor->cause), format, arguments);
+        va_end(arguments);
+        if (child)
+                snprintf(pid, sizeof(pid), "%d", child->pid);
+        snprintf(code, sizeof(code), "%d", exit_code);
+        log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL,
+                  LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child_role(child->kind)) : NULL},
+                             {"RECONCILED_WATCH", child && child->kind == KIND_WATCHER
+                                                          ? supervisor->watch[child->index].config->name
+                                                          : NULL},
+                             {"RECONCILED_KEY", key}, {"RECONCILED_PID", pid},
+                             {"RECONCILED_EXIT_CODE", code}),
+                  "%s%s%s; the operator ends with exit code %d (%s)", supervisor->cause,
+                  key && key[0] ? ", busy with " : "", key ? key : "", exit_code, exit_code_name(exit_code));
+        supervisor->phase = PHASE_TEARDOWN;
+        supervisor->exit_code = exit_code;
+        sd_notifyf(0, "STOPPING=1\nSTATUS=%s", supervisor->cause);
+        signal_all(supervisor, SIGTERM);
+        if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
+                signal_all(supervisor, SIGKILL);
+        teardown_continue(supervisor);
+}
+
+/* ---- in order */
+
+static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grace_usec)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                struct child_slot *child = &supervisor->child[i];
+
+                if ((child->kind == KIND_WORKER) != workers || child->state == CHILD_GONE ||
+                    child->state == CHILD_STOPPING)
+                        continue;
+                (void)channel_send(child->channel, MESSAGE_STOP,
+                                   &(struct message_stop){.grace_usec = grace_usec});
+                child->state = CHILD_STOPPING;
+                channel_set_state(child->channel, CHILD_STOPPING);
+        }
+}
+
+static void stop_rest(struct supervisor *supervisor)
+{
+        supervisor->phase = PHASE_STOPPING_REST;
+        stop_kind(supervisor, false, 0);
+        (void)arm(supervisor, REST_GRACE_USEC, on_kill);
+        teardown_continue(supervisor);
+}
+
+void stop_gracefully(struct supervisor *supervisor)
+{
+        uint64_t grace = supervisor->config->stop_grace_usec;
+
+        if (supervisor->phase == PHASE_TEARDOWN)
+                return;
+        if (supervisor->phase > PHASE_RUNNING) {
+                log_info("asked again: ending at once");
+                on_kill(NULL, 0, supervisor);
+                return;
+        }
+        supervisor->phase = PHASE_STOPPING_WORKERS;
+        notify_stopping(supervisor);
+        stop_kind(supervisor, true, grace);
+        /* Workers end their handlers within the grace; a worker that does not is ended itself. */
+        if (arm(supervisor, grace + FATAL_GRACE_USEC, on_kill) < 0)
+                on_kill(NULL, 0, supervisor);
+        teardown_continue(supervisor);
+}
+
+void teardown_continue(struct supervisor *supervisor)
+{
+        switch (supervisor->phase) {
+        case PHASE_STARTING:
+        case PHASE_RUNNING:
+                return;
+        case PHASE_STOPPING_WORKERS:
+                if (children_all(supervisor, KIND_WORKER, CHILD_GONE)) {
+                        turn_settle_soon(supervisor);
+                        stop_rest(supervisor);
+                }
+                return;
+        case PHASE_STOPPING_REST:
+        case PHASE_TEARDOWN:
+                if (children_gone(supervisor))
+                        finish(supervisor);
+                return;
+        }
+}
