@@ -306,7 +306,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         uint64_t ready_since = entry->ready_since;
 
         entry_unplace(queue, entry);
-        if (work == entry->deletion)
+        if (entry->deletion)
                 entry->deletion = work->next;
         else
                 entry->update = NULL;
