@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/lines.h"
+
+#include <string.h>
+
+#include "ipc/message.h"
+#include "worker/process.h"
+
+static void tell(struct lines *lines)
+{
+        char *line;
+
+        if (lines->partial.size == 0)
+                return;
+        for (size_t i = 0; i < lines->partial.size; i++)
+                if (lines->partial.data[i] == '\0')
+                        lines->partial.data[i] = '?';
+        line = strdup(lines->partial.data);
+        text_clear(&lines->partial);
+        if (!line) {
+                lines->dropped++;
+                return;
+        }
+        utf8_clean(line);
+        free(lines->last);
+        lines->last = line;
+        if (lines->told < PROCESS_LINES_MAX) {
+                lines->told++;
+                lines->on_line(line, lines->userdata);
+        } else {
+                lines->dropped++;
+        }
+}
+
+static void append(struct lines *lines, const char *bytes, size_t size)
+{
+        size_t room = PROCESS_LINE_MAX - lines->partial.size;
+
+        if (lines->cutting)
+                return;
+        if (size > room) {
+                size = room;
+                lines->cutting = true;
+        }
+        text_append(&lines->partial, bytes, size);
+}
+
+void lines_feed(struct lines *lines, const char *bytes, size_t size)
+{
+        while (size > 0) {
+                const char *newline = memchr(bytes, '\n', size);
+                size_t length = newline ? (size_t)(newline - bytes) : size;
+
+                append(lines, bytes, length);
+                if (!newline)
+                        return;
+                tell(lines);
+                lines->cutting = false;
+                bytes += length + 1;
+                size -= length + 1;
+        }
+}
+
+void lines_finish(struct lines *lines)
+{
+        char text[96];
+
+        tell(lines);
+        if (lines->dropped == 0)
+                return;
+        snprintf(text, sizeof(text), "(%zu more lines of output were not logged)", lines->dropped);
+        lines->dropped = 0;
+        lines->on_line(text, lines->userdata);
+}
+
+void lines_done(struct lines *lines)
+{
+        text_done(&lines->partial);
+        free(lines->last);
+        lines->last = NULL;
+}

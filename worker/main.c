@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reconciled-worker: runs handlers and writes their outcome to the API server. Started by the supervisor
+ * only. */
+#include <curl/curl.h>
+#include <errno.h>
+
+#include "base/exit-code.h"
+#include "worker/worker.h"
+
+int main(int argc, char **argv)
+{
+        struct worker worker = {0};
+        struct child child;
+        int r;
+
+        r = child_init(&child, &worker_operations, argc, argv);
+        if (r < 0) {
+                child_done(&child);
+                return r == -ECANCELED ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+        }
+        child.userdata = &worker;
+        worker.child = &child;
+        curl_global_init(CURL_GLOBAL_DEFAULT);
+        r = child_run(&child);
+        worker_done(&worker);
+        curl_global_cleanup();
+        child_done(&child);
+        return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One handler process and everything it starts. Its stdin is fed and its outputs are read without waiting;
+ * it has a process group of its own, and since the worker is a subreaper nothing it starts escapes: setsid
+ * and double forks end up as our children. It is over only when no descendant is left.
+ */
+#include <systemd/sd-event.h>
+
+#include "base/text.h"
+
+#define PROCESS_ANSWER_MAX ((size_t)1024 * 1024)
+#define PROCESS_LINE_MAX   ((size_t)2048)
+#define PROCESS_LINES_MAX  1000 /* of output logged for one run; more is counted */
+
+struct process;
+
+enum process_end {
+        PROCESS_EXITED, /* by itself */
+        PROCESS_TIMED_OUT,
+        PROCESS_ENDED, /* by process_end() */
+};
+
+struct process_result {
+        enum process_end end;
+        int wait_status;
+        const struct text *output; /* stdout, at most PROCESS_ANSWER_MAX */
+        bool output_too_large;
+        const char *last_line; /* of stderr; "" */
+        bool left_over;        /* descendants were still there and were ended */
+};
+
+struct process_options {
+        char *const *argument; /* argument[0]: the program */
+        char *const *environment;
+        struct text *input; /* taken over */
+        uint64_t timeout_usec, grace_usec;
+        /* A line of stderr, cleaned. */
+        void (*on_line)(const char *line, void *userdata);
+        /* Once. May free the process. */
+        void (*on_done)(const struct process_result *result, void *userdata);
+        void *userdata;
+};
+
+/* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). */
+int process_start(sd_event *event, const struct process_options *options, struct process **ret);
+/* TERM to the group now, KILL to everything after `grace_usec`. */
+void process_end(struct process *process, uint64_t grace_usec);
+/* Kills what is left at once, without waiting for it. NULL is allowed. */
+void process_free(struct process *process);
+/* SIGKILL to every child of this process and theirs, as far as they are ours; returns how many there were.
+ */
+size_t process_kill_descendants(void);

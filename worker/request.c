@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a handler is given: the request on stdin, the basics in the environment. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/worker.h"
+
+#define REQUEST_VERSION 1
+
+/* Nothing else of ours reaches a handler: no credential, no socket of systemd's. */
+static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC_ALL",
+                                        "TZ",       "TMPDIR",    "USER",     "LOGNAME",
+                                        "HOSTNAME", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"};
+
+/* ---- the object */
+
+static void write_identity_only(const struct run *run, const char *namespace_name, const char *name,
+                                struct text *out)
+{
+        text_append_string(out, "{\"apiVersion\":");
+        text_json_string(out, run->watch->config->api_version);
+        text_append_string(out, ",\"kind\":");
+        text_json_string(out, run->watch->config->kind);
+        text_append_string(out, ",\"metadata\":{\"name\":");
+        text_json_string(out, name);
+        if (namespace_name[0]) {
+                text_append_string(out, ",\"namespace\":");
+                text_json_string(out, namespace_name);
+        }
+        text_append_string(out, ",\"uid\":");
+        text_json_string(out, run->order->uid);
+        text_append_string(out, "}}");
+}
+
+/* Items of a LIST of built-in kinds lack apiVersion and kind. */
+static void write_with_kind(const struct run *run, const struct scan_object *object, struct text *out)
+{
+        const char *rest = object->whole.start + 1;
+
+        text_append_string(out, "{");
+        if (!object->api_version.start) {
+                text_append_string(out, "\"apiVersion\":");
+                text_json_string(out, run->watch->config->api_version);
+                text_append_string(out, ",");
+        }
+        if (!object->kind.start) {
+                text_append_string(out, "\"kind\":");
+                text_json_string(out, run->watch->config->kind);
+                text_append_string(out, ",");
+        }
+        text_append(out, rest, object->whole.size - 1);
+}
+
+int request_complete_object(const struct run *run, char **ret_json)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        struct scan_object object;
+        int r;
+
+        if (run->object.json_size > 0) {
+                r = scan_object(run->object.json, run->object.json_size, &object);
+                if (r < 0)
+                        return r;
+                write_with_kind(run, &object, &out);
+        } else {
+                r = kube_key_split(run->order->key, &namespace_name, &name);
+                if (r < 0)
+                        return r;
+                write_identity_only(run, namespace_name, name, &out);
+        }
+        *ret_json = text_take(&out);
+        return *ret_json ? 0 : -ENOMEM;
+}
+
+int request_build(const struct run *run, struct text *out)
+{
+        const struct message_run *order = run->order;
+
+        text_printf(out, "{\"version\":%d,\"action\":", REQUEST_VERSION);
+        text_json_string(out, run_action_name((enum run_action)order->action));
+        text_append_string(out, ",\"reason\":");
+        text_json_string(out, order->reason);
+        text_printf(out, ",\"attempt\":%" PRIu64 ",\"lastError\":", order->attempt);
+        text_json_string(out, order->last_error);
+        text_append_string(out, ",\"watch\":");
+        text_json_string(out, order->watch);
+        text_append_string(out, ",\"object\":");
+        text_append_string(out, run->json);
+        return text_append_string(out, "}\n");
+}
+
+/* ---- the environment */
+
+static int add(char **environment, size_t *count, const char *name, const char *value)
+{
+        if (asprintf(&environment[*count], "%s=%s", name, value) < 0) {
+                environment[*count] = NULL;
+                return -ENOMEM;
+        }
+        (*count)++;
+        return 0;
+}
+
+char *const *environment_build(const struct run *run)
+{
+        const struct message_run *order = run->order;
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
+        char attempt[24];
+        char **environment = calloc(ELEMENTS(passed_on) + 16, sizeof(char *));
+        size_t count = 0;
+        int r = environment ? kube_key_split(order->key, &namespace_name, &name) : -ENOMEM;
+
+        for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
+                const char *value = getenv(passed_on[i]);
+
+                if (value)
+                        r = add(environment, &count, passed_on[i], value);
+        }
+        if (r < 0) {
+                environment_free(environment);
+                return NULL;
+        }
+        snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
+        if (add(environment, &count, "RECONCILED_ACTION", run_action_name((enum run_action)order->action)) <
+                    0 ||
+            add(environment, &count, "RECONCILED_REASON", order->reason) < 0 ||
+            add(environment, &count, "RECONCILED_WATCH", order->watch) < 0 ||
+            add(environment, &count, "RECONCILED_API_VERSION", run->watch->config->api_version) < 0 ||
+            add(environment, &count, "RECONCILED_KIND", run->watch->config->kind) < 0 ||
+            add(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
+            add(environment, &count, "RECONCILED_NAME", name) < 0 ||
+            add(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
+            add(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0) {
+                environment_free(environment);
+                return NULL;
+        }
+        return environment;
+}
+
+void environment_free(char *const *environment)
+{
+        for (char *const *entry = environment; entry && *entry; entry++)
+                free(*entry);
+        free((void *)(uintptr_t)environment);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run: read, start the handler, judge how it ended, carry its answer out, say DONE. Each step ends in
+ * the next or in run_finish(), exactly once.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ipc/message-id.h"
+#include "store/fingerprint.h"
+#include "worker/worker.h"
+
+#define MESSAGE_MAX   2048
+#define EXIT_DATAERR  65
+#define EXIT_TEMPFAIL 75
+
+void run_free(struct run *run)
+{
+        if (!run)
+                return;
+        process_free(run->process);
+        kube_transfer_cancel(run->transfer);
+        kube_discovery_cancel(run->discovery);
+        answer_done(&run->answer);
+        store_object_done(&run->object);
+        sd_event_source_disable_unref(run->cancel_timer);
+        free(run->json);
+        free(run->current);
+        free(run->current_version);
+        free(run->own_version);
+        message_free(run->message);
+        free(run);
+}
+
+void run_finish(struct run *run, enum run_result result, const char *format, ...)
+{
+        struct worker *worker = run->worker;
+        char text[MESSAGE_MAX];
+        struct message_done done = {
+                .sequence = run->order->sequence,
+                .watch = run->order->watch,
+                .key = run->order->key,
+                .uid = run->order->uid,
+                .result = (uint64_t)(run->cancelled && result != RESULT_SUCCESS ? RESULT_CANCELLED : result),
+                .fingerprint = run->fingerprint,
+                .resource_version = run->object.resource_version,
+                .own_fingerprint = run->own_fingerprint,
+                .own_resource_version = run->own_version,
+                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
+                .message = text,
+                .duration_usec = clock_boottime_usec() - run->started,
+                .wait_status = (uint64_t)(unsigned)run->wait_status,
+        };
+        va_list arguments;
+        int r;
+
+        va_start(arguments, format);
+        vsnprintf(text, sizeof(text), format, arguments);
+        va_end(arguments);
+        utf8_clean(text);
+        r = child_send(worker->child, MESSAGE_DONE, &done);
+        worker->run = NULL;
+        run_free(run);
+        if (r < 0 && !worker->stopping)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                            "the end of a run cannot be told: %s", strerror(-r));
+        else
+                worker_run_ended(worker);
+}
+
+/* ---- reading */
+
+static int read_reconcile(struct run *run)
+{
+        const struct message_run *order = run->order;
+        int r = store_read(run->watch->reader, order->generation, order->key, &run->object);
+
+        if (r < 0)
+                return r;
+        if (strcmp(run->object.uid, order->uid) != 0)
+                return -ENOENT;
+        run->fingerprint = run->object.fingerprint;
+        return 0;
+}
+
+/* Where the last state is lost, the identity is what we have. */
+static int read_deleted(struct run *run)
+{
+        const struct message_run *order = run->order;
+        int r = store_read_tombstone(run->watch->reader, order->generation, order->key, order->uid,
+                                     &run->object);
+
+        if (r == -ENOENT || r == -EBADMSG) {
+                run->object = (struct store_object){.resource_version = strdup("")};
+                r = run->object.resource_version ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+static int read_object(struct run *run)
+{
+        int r = run->order->action == ACTION_DELETED ? read_deleted(run) : read_reconcile(run);
+
+        if (r >= 0)
+                r = request_complete_object(run, &run->json);
+        return r;
+}
+
+/* ---- the handler's end */
+
+static void log_line(const char *line, void *userdata)
+{
+        const struct run *run = userdata;
+        char attempt[24];
+
+        snprintf(attempt, sizeof(attempt), "%llu", (unsigned long long)run->order->attempt);
+        log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
+                  LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
+                             {"RECONCILED_UID", run->order->uid},
+                             {"RECONCILED_ACTION", run_action_name((enum run_action)run->order->action)},
+                             {"RECONCILED_ATTEMPT", attempt}),
+                  "%s", line);
+}
+
+static void judge_failure(struct run *run, const struct process_result *result, int status)
+{
+        const char *separator = result->last_line[0] ? ": " : "";
+        char text[64];
+
+        if (result->end == PROCESS_ENDED)
+                run_finish(run, RESULT_CANCELLED, "the handler was ended because the operator stops");
+        else if (result->end == PROCESS_TIMED_OUT)
+                run_finish(run, RESULT_RETRY,
+                           "the handler did not end within its timeout of %s and was ended%s%s",
+                           duration_format(run->watch->config->handler_timeout_usec, text, sizeof(text)),
+                           separator, result->last_line);
+        else if (WIFSIGNALED(status))
+                run_finish(run, RESULT_RETRY, "the handler was killed by signal %s%s%s",
+                           sigabbrev_np(WTERMSIG(status)), separator, result->last_line);
+        else if (WEXITSTATUS(status) == EXIT_DATAERR)
+                run_finish(run, RESULT_PERMANENT, "the handler exited with 65 (permanent)%s%s", separator,
+                           result->last_line);
+        else
+                run_finish(run, RESULT_RETRY, "the handler exited with %d%s%s%s", WEXITSTATUS(status),
+                           WEXITSTATUS(status) == EXIT_TEMPFAIL ? " (try again)" : "", separator,
+                           result->last_line);
+}
+
+/* Stdout that is no answer is output like stderr. */
+static void log_output(struct run *run, const struct text *output)
+{
+        const char *line = output->data;
+        size_t told = 0;
+
+        while (line && *line && told++ < PROCESS_LINES_MAX) {
+                size_t length = strcspn(line, "\n");
+                _cleanup_free_ char *copy =
+                        strndup(line, length < PROCESS_LINE_MAX ? length : PROCESS_LINE_MAX);
+
+                if (copy && copy[0]) {
+                        utf8_clean(copy);
+                        log_line(copy, run);
+                }
+                line += length + (line[length] == '\n');
+        }
+}
+
+static void judge_answer(struct run *run, const struct process_result *result)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r;
+
+        if (result->output_too_large) {
+                run_finish(run, RESULT_PERMANENT, "the handler's answer is larger than %zu bytes",
+                           PROCESS_ANSWER_MAX);
+                return;
+        }
+        r = answer_parse(result->output->data ? result->output->data : "", result->output->size,
+                         &run->answer, &error);
+        if (r < 0) {
+                run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
+                return;
+        }
+        if (r > 0)
+                log_output(run, result->output);
+        write_start(run);
+}
+
+static void on_handler_done(const struct process_result *result, void *userdata)
+{
+        struct run *run = userdata;
+        int status = result->wait_status;
+
+        run->wait_status = status;
+        if (result->left_over)
+                log_line("(processes that the handler left behind were ended)", run);
+        if (result->end != PROCESS_EXITED || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+                if (result->end == PROCESS_EXITED && result->output->size > 0 &&
+                    result->output->data[0] != '{')
+                        log_output(run, result->output);
+                judge_failure(run, result, status);
+        } else {
+                judge_answer(run, result);
+        }
+}
+
+/* ---- starting */
+
+static char **arguments_build(const struct record_watch *config)
+{
+        char **argument = calloc(config->handler_exec_count + 1, sizeof(char *));
+
+        for (size_t i = 0; argument && i < config->handler_exec_count; i++)
+                argument[i] = (char *)(uintptr_t)config->handler_exec[i].value;
+        return argument;
+}
+
+static int start_handler(struct run *run)
+{
+        const struct record_watch *config = run->watch->config;
+        _cleanup_text_ struct text input = TEXT_EMPTY;
+        _cleanup_free_ char **argument = arguments_build(config);
+        char *const *environment = environment_build(run);
+        struct process_options options = {
+                .argument = argument,
+                .environment = environment,
+                .input = &input,
+                .timeout_usec = config->handler_timeout_usec,
+                .grace_usec = config->handler_grace_usec,
+                .on_line = log_line,
+                .on_done = on_handler_done,
+                .userdata = run,
+        };
+        int r = request_build(run, &input);
+
+        if (r >= 0 && (!argument || !environment))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = process_start(run->worker->child->event, &options, &run->process);
+        environment_free(environment);
+        return r;
+}
+
+static void begin(struct run *run)
+{
+        int r = read_object(run);
+
+        if (r == -ENOENT) {
+                run_finish(run, RESULT_STALE, "the object is gone or was made anew");
+                return;
+        }
+        if (r < 0) {
+                run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s",
+                           r == -EBADMSG ? "its checksum is wrong" : strerror(-r));
+                return;
+        }
+        r = start_handler(run);
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s",
+                           run->watch->config->handler_exec[0].value, strerror(-r));
+}
+
+int run_start(struct worker *worker, struct message **message)
+{
+        struct run *run;
+
+        if (worker->run || (*message)->run.action >= ACTION_COUNT)
+                return -EPROTO;
+        run = calloc(1, sizeof(*run));
+        if (!run)
+                return -ENOMEM;
+        run->worker = worker;
+        run->message = TAKE_PTR(*message);
+        run->order = &run->message->run;
+        run->started = clock_boottime_usec();
+        run->watch = worker_watch_find(worker, run->order->watch);
+        if (!run->watch) {
+                run_free(run);
+                return -EPROTO;
+        }
+        worker->run = run;
+        worker->runs++;
+        begin(run);
+        return 0;
+}
+
+static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        run_finish(userdata, RESULT_CANCELLED, "the run was cut off because the operator stops");
+        return 0;
+}
+
+void run_cancel(struct run *run, uint64_t grace_usec)
+{
+        run->cancelled = true;
+        if (run->process && run->wait_status == 0 && !run->transfer && !run->discovery) {
+                process_end(run->process, grace_usec);
+                return;
+        }
+        /* A write that is under way may still end; it is not begun anew. */
+        if (!run->cancel_timer &&
+            sd_event_add_time_relative(run->worker->child->event, &run->cancel_timer, CLOCK_MONOTONIC,
+                                       grace_usec, 1, on_cancel_overdue, run) < 0)
+                on_cancel_overdue(NULL, 0, run);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's side of the channel. */
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/syscall.h"
+
+#define ORPHAN_GRACE_USEC                                                                                   \
+        (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */
+
+struct worker_watch *worker_watch_find(struct worker *worker, const char *name)
+{
+        for (size_t i = 0; i < worker->watch_count; i++)
+                if (strcmp(worker->watch[i].config->name, name) == 0)
+                        return &worker->watch[i];
+        return NULL;
+}
+
+static int add_watches(struct worker *worker)
+{
+        worker->watch = calloc(worker->config->watch_count ? worker->config->watch_count : 1,
+                               sizeof(*worker->watch));
+        if (!worker->watch)
+                return -ENOMEM;
+        for (size_t i = 0; i < worker->config->watch_count; i++) {
+                struct worker_watch *watch = &worker->watch[i];
+                int r;
+
+                watch->config = &worker->config->watch[i];
+                worker->watch_count = i + 1;
+                if (watch->config->handler_exec_count == 0)
+                        return -EPROTO;
+                r = store_reader_new(watch->config->store_folder, &watch->reader);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int on_config(struct child *child, struct message **config)
+{
+        struct worker *worker = child->userdata;
+        char user_agent[128];
+        int r;
+
+        if ((*config)->type != MESSAGE_CONFIG_WORKER || worker->config)
+                return -EPROTO;
+        worker->config_message = TAKE_PTR(*config);
+        worker->config = &worker->config_message->config_worker;
+        snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (worker; %.60s)",
+                 worker->config->operator_name);
+        r = sys_set_subreaper();
+        if (r >= 0)
+                r = kube_client_new(child->event, user_agent, &worker->client);
+        if (r >= 0)
+                r = add_watches(worker);
+        if (r < 0)
+                return child_fatal(child, EXIT_CODE_SOFTWARE, NULL, NULL, "cannot start: %s", strerror(-r));
+        return 1;
+}
+
+static int on_cancel(struct worker *worker, const struct message_cancel *cancel)
+{
+        struct run *run = worker->run;
+
+        if (run && run->order->sequence == cancel->sequence)
+                run_cancel(run, run->watch->config->handler_grace_usec);
+        return 0;
+}
+
+static int on_message(struct child *child, struct message **message)
+{
+        struct worker *worker = child->userdata;
+
+        switch ((*message)->type) {
+        case MESSAGE_CREDENTIAL:
+                return kube_client_set_credential(worker->client, &(*message)->credential);
+        case MESSAGE_THROTTLE:
+                kube_client_throttle(worker->client, (*message)->throttle.until_boottime);
+                return 0;
+        case MESSAGE_RUN:
+                return run_start(worker, message);
+        case MESSAGE_CANCEL:
+                return on_cancel(worker, &(*message)->cancel);
+        default:
+                return -EPROTO;
+        }
+}
+
+void worker_run_ended(struct worker *worker)
+{
+        if (worker->stopping)
+                child_exit(worker->child, EXIT_CODE_OK);
+}
+
+static int on_grace_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct worker *worker = userdata;
+
+        if (worker->run)
+                run_cancel(worker->run, worker->run->watch->config->handler_grace_usec < USEC_PER_SEC
+                                                ? worker->run->watch->config->handler_grace_usec
+                                                : USEC_PER_SEC);
+        return 0;
+}
+
+/* In order: what runs may finish within the grace. Otherwise its handler is ended now. */
+static void on_stop(struct child *child, uint64_t grace_usec)
+{
+        struct worker *worker = child->userdata;
+
+        worker->stopping = true;
+        if (!worker->run)
+                child_exit(child, EXIT_CODE_OK);
+        else if (grace_usec == 0)
+                run_cancel(worker->run, ORPHAN_GRACE_USEC);
+        else if (sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
+                                            on_grace_over, worker) < 0)
+                run_cancel(worker->run, ORPHAN_GRACE_USEC);
+}
+
+static size_t count(struct child *child, struct record_counter *counter, size_t max)
+{
+        struct worker *worker = child->userdata;
+
+        if (max < 2)
+                return 0;
+        counter[0] = (struct record_counter){"runs", worker->runs};
+        counter[1] = (struct record_counter){"log_dropped", log_dropped()};
+        return 2 + kube_client_count(worker->client, counter + 2, max - 2);
+}
+
+const struct child_operations worker_operations = {
+        .role = ROLE_WORKER,
+        .log_role = "worker",
+        .parent_death_signal = SIGTERM,
+        .on_config = on_config,
+        .on_message = on_message,
+        .on_stop = on_stop,
+        .count = count,
+};
+
+void worker_done(struct worker *worker)
+{
+        run_free(worker->run);
+        for (size_t i = 0; i < worker->watch_count; i++) {
+                store_free(worker->watch[i].reader);
+                kube_resource_done(&worker->watch[i].resource);
+        }
+        free(worker->watch);
+        kube_client_free(worker->client);
+        message_free(worker->config_message);
+}

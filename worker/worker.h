@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The worker: takes a key, reads the newest object from the store, runs the handler, carries its answer out
+ * on the API server, says DONE. One run at a time; nothing blocks the loop, so heartbeats go on while a
+ * handler runs.
+ */
+#include "ipc/child.h"
+#include "kube/resource.h"
+#include "store/scan.h"
+#include "store/store.h"
+#include "worker/answer.h"
+#include "worker/process.h"
+
+struct run;
+
+struct worker_watch {
+        const struct record_watch *config;
+        struct store *reader;
+        struct kube_resource resource;
+        bool discovered;
+};
+
+struct worker {
+        struct child *child;
+        struct message *config_message;
+        const struct message_config_worker *config;
+        struct kube_client *client;
+        struct worker_watch *watch;
+        size_t watch_count;
+        struct run *run; /* NULL: idle */
+        uint64_t refresh_serial;
+        uint64_t runs;
+        bool stopping;
+};
+
+extern const struct child_operations worker_operations;
+void worker_done(struct worker *worker);
+struct worker_watch *worker_watch_find(struct worker *worker, const char *name);
+void worker_run_ended(
+        struct worker *worker); /* run.c: the run is freed; ends the process when it was told to stop */
+
+/* run.c */
+int run_start(struct worker *worker, struct message **message);
+/* Ends what runs: TERM now, KILL after `grace_usec`. The run ends as CANCELLED. */
+void run_cancel(struct run *run, uint64_t grace_usec);
+void run_free(struct run *run);
+
+struct run {
+        struct worker *worker;
+        struct worker_watch *watch;
+        struct message *message;
+        const struct message_run *order;
+        struct store_object object; /* as read; its json is what the handler was given */
+        bool has_object;
+        uint64_t fingerprint;
+        char *json; /* the object with apiVersion and kind */
+        struct process *process;
+        struct answer answer;
+        uint64_t started;
+        bool cancelled;
+        sd_event_source *cancel_timer;
+        /* carrying out: write.c */
+        struct kube_transfer *transfer;
+        struct kube_discovery *discovery;
+        char *current;         /* the object after our last write; NULL: as read */
+        char *current_version; /* its resourceVersion */
+        uint64_t own_fingerprint;
+        char *own_version;
+        bool patch_done;
+        int wait_status;
+};
+
+/* Says DONE and frees the run. */
+void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
+
+/* request.c: the JSON for the handler's stdin; and the object made whole. */
+int request_complete_object(const struct run *run, char **ret_json);
+int request_build(const struct run *run, struct text *out);
+char *const *environment_build(const struct run *run); /* NULL on lack of memory; environment_free */
+void environment_free(char *const *environment);
+
+/* write.c: patch, then status; ends in run_finish. */
+void write_start(struct run *run);
