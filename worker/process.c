@@ -183,7 +183,7 @@ static int on_sweep(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return sd_event_source_set_enabled(process->sweep, SD_EVENT_ONESHOT);
 }
 
-static int on_exit(sd_event_source *source _unused_, const siginfo_t *info, void *userdata)
+static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *info, void *userdata)
 {
         struct process *process = userdata;
         int r;
@@ -279,7 +279,7 @@ static int add_sources(struct process *process)
                 r = sd_event_add_io(process->event, &process->source[i], process->fd[i],
                                     i == STDIN ? EPOLLOUT : EPOLLIN, handler[i], process);
         if (r >= 0)
-                r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED, on_exit,
+                r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED, on_handler_exit,
                                        process);
         if (r >= 0)
                 r = sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
