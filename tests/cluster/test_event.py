@@ -130,7 +130,8 @@ def own_cluster(sandbox):
 
 
 def restart(cluster, widgets):
-    cluster.stop_server()
+    # Asked to end, it would wait a minute for the watches that are open.
+    cluster.stop_server(signal.SIGKILL)
     cluster.start_server()
     widgets.api = cluster.api
     wait_until(lambda: cluster.api.raw("GET", widgets.path).code == 200, "the Widget resource to be served again")
