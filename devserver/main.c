@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reconciled-devserver: options, kubeconfig, loop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "devserver/server.h"
+
+#define LOADS_MAX 64
+
+struct options {
+        const char *listen, *kubeconfig, *request_log, *token, *tls_certificate, *tls_key;
+        const char *load[LOADS_MAX];
+        size_t load_count, history;
+        uint64_t bookmark_usec;
+        bool tls, allow_remote;
+};
+
+enum {
+        OPTION_TLS_CERT = 256,
+        OPTION_TLS_KEY,
+        OPTION_TOKEN_FILE,
+        OPTION_BOOKMARK,
+        OPTION_HISTORY,
+        OPTION_REMOTE
+};
+
+static const struct option option[] = {
+        {"listen", required_argument, NULL, 'l'},
+        {"kubeconfig", required_argument, NULL, 'k'},
+        {"load", required_argument, NULL, 'L'},
+        {"request-log", required_argument, NULL, 'r'},
+        {"tls", no_argument, NULL, 't'},
+        {"tls-cert", required_argument, NULL, OPTION_TLS_CERT},
+        {"tls-key", required_argument, NULL, OPTION_TLS_KEY},
+        {"token", required_argument, NULL, 'T'},
+        {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
+        {"bookmark-interval", required_argument, NULL, OPTION_BOOKMARK},
+        {"history", required_argument, NULL, OPTION_HISTORY},
+        {"allow-remote", no_argument, NULL, OPTION_REMOTE},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {0},
+};
+
+static void help(void)
+{
+        puts("Usage: reconciled-devserver [OPTION...]\n"
+             "An in-memory Kubernetes API server: for a first try, and for tests of handlers.\n\n"
+             "  --listen ADDRESS:PORT     default 127.0.0.1:0 (any free port; the URL is printed)\n"
+             "  --kubeconfig FILE         write a kubeconfig that works; it appears when the server is "
+             "ready\n"
+             "  --load FILE...            load manifests (YAML or JSON)\n"
+             "  --tls                     make a certificate; --tls-cert FILE --tls-key FILE use given "
+             "ones\n"
+             "  --token TOKEN             ask every client for this bearer token (--token-file FILE)\n"
+             "  --request-log FILE        one JSON line a request\n"
+             "  --bookmark-interval TIME  default 60s\n"
+             "  --history N               events that are kept; older resourceVersions are gone (410); "
+             "default 10000\n"
+             "  --allow-remote            listen on other addresses than loopback\n"
+             "  --help, --version\n\n"
+             "Nothing is kept on disk. It ends with 0 on SIGTERM and SIGINT.");
+}
+
+/* ---- options */
+
+static char *read_file(const char *path)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        char buffer[4096];
+        size_t size;
+
+        if (!file) {
+                fprintf(stderr, "reconciled-devserver: %s: %s\n", path, strerror(errno));
+                return NULL;
+        }
+        while ((size = fread(buffer, 1, sizeof(buffer), file)) > 0)
+                text_append(&text, buffer, size);
+        return text_take(&text);
+}
+
+static int usage(const char *text, const char *argument)
+{
+        fprintf(stderr, "reconciled-devserver: %s: %s\nTry 'reconciled-devserver --help'.\n", text,
+                argument);
+        return -EINVAL;
+}
+
+static int take_option(struct options *options, int c)
+{
+        static char *token; /* from a file: lives as long as the process */
+
+        switch (c) {
+        case 'l':
+                options->listen = optarg;
+                return 0;
+        case 'k':
+                options->kubeconfig = optarg;
+                return 0;
+        case 'L':
+                if (options->load_count == LOADS_MAX)
+                        return usage("too many files to load", optarg);
+                options->load[options->load_count++] = optarg;
+                return 0;
+        case 'r':
+                options->request_log = optarg;
+                return 0;
+        case 't':
+                options->tls = true;
+                return 0;
+        case 'T':
+                options->token = optarg;
+                return 0;
+        case OPTION_TLS_CERT:
+                options->tls_certificate = optarg;
+                return 0;
+        case OPTION_TLS_KEY:
+                options->tls_key = optarg;
+                return 0;
+        case OPTION_TOKEN_FILE:
+                free(token);
+                token = read_file(optarg);
+                if (!token)
+                        return -EINVAL;
+                token[strcspn(token, "\r\n")] = '\0';
+                options->token = token;
+                return 0;
+        case OPTION_BOOKMARK:
+                return duration_parse(optarg, &options->bookmark_usec) < 0 ? usage("no duration", optarg)
+                                                                           : 0;
+        case OPTION_HISTORY:
+                options->history = (size_t)strtoull(optarg, NULL, 10);
+                return options->history == 0 ? usage("--history takes a number above 0", optarg) : 0;
+        case OPTION_REMOTE:
+                options->allow_remote = true;
+                return 0;
+        default:
+                return -EINVAL;
+        }
+}
+
+static int parse_options(int argc, char **argv, struct options *options)
+{
+        int c, r = 0;
+
+        while (r >= 0 && (c = getopt_long(argc, argv, "h", option, NULL)) >= 0) {
+                if (c == 'h' || c == 'V') {
+                        if (c == 'h')
+                                help();
+                        else
+                                puts("reconciled-devserver " RECONCILED_VERSION);
+                        return 1;
+                }
+                r = take_option(options, c);
+        }
+        /* --load a.yaml b.yaml: what follows belongs to it. */
+        for (; r >= 0 && optind < argc; optind++) {
+                optarg = argv[optind];
+                r = options->load_count > 0 ? take_option(options, 'L')
+                                            : usage("an argument that is no option", optarg);
+        }
+        return r;
+}
+
+/* ---- kubeconfig */
+
+static void append_base64(struct text *out, const char *input)
+{
+        static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        size_t size = strlen(input);
+
+        for (size_t i = 0; i < size; i += 3) {
+                unsigned bits = (unsigned)(unsigned char)input[i] << 16;
+                char quad[4];
+
+                if (i + 1 < size)
+                        bits |= (unsigned)(unsigned char)input[i + 1] << 8;
+                if (i + 2 < size)
+                        bits |= (unsigned char)input[i + 2];
+                for (int j = 0; j < 4; j++)
+                        quad[j] = alphabet[bits >> (18 - 6 * j) & 63];
+                if (i + 1 >= size)
+                        quad[2] = '=';
+                if (i + 2 >= size)
+                        quad[3] = '=';
+                text_append(out, quad, 4);
+        }
+}
+
+static int write_kubeconfig(const char *path, const char *url, const char *authority, const char *token,
+                            struct error *error)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        _cleanup_free_ char *temporary = NULL;
+        _cleanup_close_ int fd = -1;
+
+        text_printf(&text,
+                    "apiVersion: v1\nkind: Config\ncurrent-context: devserver\nclusters:\n- name: "
+                    "devserver\n  cluster:\n"
+                    "    server: %s\n",
+                    url);
+        if (authority) {
+                text_append_string(&text, "    certificate-authority-data: ");
+                append_base64(&text, authority);
+                text_append_string(&text, "\n");
+        }
+        text_append_string(&text, "contexts:\n- name: devserver\n  context:\n    cluster: devserver\n    "
+                                  "user: devserver\n    namespace: "
+                                  "default\nusers:\n- name: devserver\n  user:");
+        text_printf(&text, token ? "\n    token: %s\n" : " {}%s\n", token ? token : "");
+        if (text.failed || asprintf(&temporary, "%s.new", path) < 0) {
+                temporary = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0 || write(fd, text.data, text.size) != (ssize_t)text.size || rename(temporary, path) < 0)
+                return error_set(error, -EIO, "%s: cannot be written: %s", path, strerror(errno));
+        return 0;
+}
+
+/* ---- start */
+
+static int start_http(struct server *server, const struct options *options, char **ret_url,
+                      struct error *error)
+{
+        const char *listen = options->listen ? options->listen : "127.0.0.1:0";
+        const char *colon = strrchr(listen, ':');
+        _cleanup_free_ char *address = NULL;
+        char *end;
+        unsigned long port;
+
+        if (!colon)
+                return error_set(error, -EINVAL, "--listen takes ADDRESS:PORT, not \"%s\"", listen);
+        port = strtoul(colon + 1, &end, 10);
+        if (end == colon + 1 || *end || port > 65535)
+                return error_set(error, -EINVAL, "\"%s\" is no port", colon + 1);
+        address = strndup(listen, (size_t)(colon - listen));
+        if (!address)
+                return error_set(error, -ENOMEM, "no memory");
+        if (strncmp(address, "127.", 4) != 0 && !options->allow_remote)
+                return error_set(
+                        error, -EINVAL,
+                        "%s is not a loopback address: anyone who reaches it rules this server; say "
+                        "--allow-remote if that is meant",
+                        address);
+        return http_start(server, address, (uint16_t)port, ret_url, error);
+}
+
+static int prepare_tls(struct server *server, const struct options *options, char **ret_authority,
+                       struct error *error)
+{
+        if (options->tls_certificate && options->tls_key) {
+                server->certificate = read_file(options->tls_certificate);
+                server->key = read_file(options->tls_key);
+                *ret_authority = server->certificate ? strdup(server->certificate) : NULL;
+                return server->certificate && server->key
+                               ? 0
+                               : error_set(error, -EINVAL, "the certificate cannot be read");
+        }
+        return options->tls ? tls_make(server, ret_authority, error) : 0;
+}
+
+static int start(struct server *server, const struct options *options, struct error *error)
+{
+        _cleanup_free_ char *url = NULL, *authority = NULL;
+        int r;
+
+        if (options->request_log && !(server->request_log = fopen(options->request_log, "ae")))
+                return error_set(error, -errno, "%s: %s", options->request_log, strerror(errno));
+        r = prepare_tls(server, options, &authority, error);
+        for (size_t i = 0; i < options->load_count && r >= 0; i++)
+                r = load_file(server, options->load[i], error);
+        if (r >= 0)
+                r = start_http(server, options, &url, error);
+        if (r >= 0)
+                r = watches_start(server);
+        if (r >= 0 && options->kubeconfig)
+                r = write_kubeconfig(options->kubeconfig, url, authority, options->token, error);
+        if (r < 0)
+                return r;
+        puts(url);
+        fflush(stdout);
+        return 0;
+}
+
+static int serve(const struct options *options)
+{
+        struct server server = {.bookmark_usec = options->bookmark_usec};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        sigset_t mask;
+        int r;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGTERM);
+        sigaddset(&mask, SIGINT);
+        sigprocmask(SIG_BLOCK, &mask, NULL);
+        signal(SIGPIPE, SIG_IGN);
+        if (storage_init(&server.storage, options->history) < 0 || sd_event_default(&server.event) < 0)
+                return EXIT_CODE_SOFTWARE;
+        server.storage.on_event = watch_on_event;
+        server.storage.userdata = &server;
+        server.token = options->token ? strdup(options->token) : NULL;
+        sd_event_add_signal(server.event, NULL, SIGTERM, NULL, NULL);
+        sd_event_add_signal(server.event, NULL, SIGINT, NULL, NULL);
+        builtin_add(&server);
+        r = start(&server, options, &error);
+        if (r < 0)
+                fprintf(stderr, "reconciled-devserver: %s\n", error_message(&error));
+        else
+                sd_event_loop(server.event);
+        http_stop(&server);
+        snapshots_free(&server);
+        storage_done(&server.storage);
+        free(server.token);
+        free(server.certificate);
+        free(server.key);
+        if (server.request_log)
+                fclose(server.request_log);
+        sd_event_unref(server.event);
+        return r < 0 ? (r == -EINVAL ? EXIT_CODE_USAGE : EXIT_CODE_IO) : EXIT_CODE_OK;
+}
+
+int main(int argc, char **argv)
+{
+        struct options options = {.history = 10000, .bookmark_usec = 60 * USEC_PER_SEC};
+        int r = parse_options(argc, argv, &options);
+
+        if (r != 0)
+                return r > 0 ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+        return serve(&options);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one place that every request passes: who asks, what for, and what was answered. */
+#include <string.h>
+
+#include "devserver/server.h"
+
+static bool is_authorized(const struct request *request)
+{
+        const char *header, *token = request->server->token;
+
+        if (!token)
+                return true;
+        header = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Authorization");
+        return header && strncmp(header, "Bearer ", 7) == 0 && strcmp(header + 7, token) == 0;
+}
+
+static char *take_segment(const char **url)
+{
+        size_t length;
+        char *segment;
+
+        if (**url == '/')
+                (*url)++;
+        length = strcspn(*url, "/");
+        segment = strndup(*url, length);
+        *url += length;
+        return segment;
+}
+
+/* /api/v1/... or /apis/<group>/<version>/..., then [namespaces/<ns>/]<plural>[/<name>[/<subresource>]]. */
+static bool parse_url(struct request *request)
+{
+        const char *rest = request->url;
+        _cleanup_free_ char *root = take_segment(&rest);
+
+        if (strcmp(root, "api") != 0 && strcmp(root, "apis") != 0)
+                return false;
+        request->group = strcmp(root, "apis") == 0 ? take_segment(&rest) : strdup("");
+        request->version = take_segment(&rest);
+        request->plural = take_segment(&rest);
+        if (strcmp(request->plural, "namespaces") == 0 && rest[0] == '/' && strchr(rest + 1, '/') &&
+            strcmp(strrchr(rest, '/'), "/status") != 0 && strcmp(strrchr(rest, '/'), "/finalize") != 0) {
+                free(request->plural);
+                request->namespace_name = take_segment(&rest);
+                request->plural = take_segment(&rest);
+        } else {
+                request->namespace_name = strdup("");
+        }
+        if (rest[0] == '/' && rest[1])
+                request->name = take_segment(&rest);
+        if (rest[0] == '/' && rest[1])
+                request->subresource = take_segment(&rest);
+        return request->plural[0] != '\0' && rest[0] == '\0';
+}
+
+static bool subresource_is_served(const struct request *request)
+{
+        return !request->subresource ||
+               (strcmp(request->subresource, "status") == 0 && request->resource->status_subresource);
+}
+
+static void handle_collection(struct request *request)
+{
+        const char *method = request->method;
+
+        if (strcmp(method, "GET") == 0 && request_flag(request, "watch"))
+                watch_handle(request);
+        else if (strcmp(method, "GET") == 0)
+                list_handle(request);
+        else if (strcmp(method, "POST") == 0)
+                object_create(request);
+        else if (strcmp(method, "DELETE") == 0)
+                object_delete_collection(request);
+        else
+                answer_status(request, 405, "MethodNotAllowed",
+                              "the server does not allow this method on the requested resource");
+}
+
+static void route(struct request *request)
+{
+        if (discovery_handle(request))
+                return;
+        if (parse_url(request))
+                request->resource = resource_find(&request->server->storage, request->group,
+                                                  request->version, request->plural);
+        if (!request->resource || !subresource_is_served(request))
+                answer_status(request, 404, "NotFound", "the server could not find the requested resource");
+        else if (request->name)
+                object_handle(request);
+        else
+                handle_collection(request);
+}
+
+void server_handle(struct request *request)
+{
+        if (is_authorized(request))
+                route(request);
+        else
+                answer_status(request, 401, "Unauthorized", "Unauthorized");
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "devserver/selector.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+enum operation {
+        OPERATION_EQUALS,
+        OPERATION_NOT_EQUALS,
+        OPERATION_IN,
+        OPERATION_NOT_IN,
+        OPERATION_EXISTS,
+        OPERATION_ABSENT
+};
+
+struct requirement {
+        struct requirement *next;
+        enum operation operation;
+        char *key;
+        char **value;
+        size_t count;
+};
+
+struct selector {
+        struct requirement *label, *field;
+};
+
+/* ---- parsing */
+
+static const char *skip(const char *p)
+{
+        while (isspace((unsigned char)*p))
+                p++;
+        return p;
+}
+
+static char *take_word(const char **p, const char *stop)
+{
+        size_t length = strcspn(*p, stop);
+        char *word = strndup(*p, length);
+
+        *p += length;
+        while (word && length > 0 && isspace((unsigned char)word[length - 1]))
+                word[--length] = '\0';
+        return word;
+}
+
+static int add_value(struct requirement *requirement, char *value)
+{
+        char **grown = reallocarray(requirement->value, requirement->count + 1, sizeof(char *));
+
+        if (!grown || !value) {
+                free(value);
+                return -ENOMEM;
+        }
+        requirement->value = grown;
+        requirement->value[requirement->count++] = value;
+        return 0;
+}
+
+static int parse_set(const char **p, struct requirement *requirement)
+{
+        *p = skip(*p);
+        if (**p != '(')
+                return -EINVAL;
+        do {
+                (*p)++;
+                *p = skip(*p);
+                if (add_value(requirement, take_word(p, ",)")) < 0)
+                        return -ENOMEM;
+        } while (**p == ',');
+        if (**p != ')')
+                return -EINVAL;
+        *p = skip(*p + 1);
+        return 0;
+}
+
+static bool take_operator(const char **p, const char *text)
+{
+        size_t length = strlen(text);
+
+        if (strncmp(*p, text, length) != 0)
+                return false;
+        *p = skip(*p + length);
+        return true;
+}
+
+static int parse_operation(const char **p, struct requirement *requirement)
+{
+        if (take_operator(p, "!=")) {
+                requirement->operation = OPERATION_NOT_EQUALS;
+        } else if (take_operator(p, "==") || take_operator(p, "=")) {
+                requirement->operation = OPERATION_EQUALS;
+        } else if (take_operator(p, "notin")) {
+                requirement->operation = OPERATION_NOT_IN;
+                return parse_set(p, requirement);
+        } else if (take_operator(p, "in")) {
+                requirement->operation = OPERATION_IN;
+                return parse_set(p, requirement);
+        } else {
+                return **p == '\0' || **p == ',' ? 0 : -EINVAL;
+        }
+        return add_value(requirement, take_word(p, ","));
+}
+
+static int parse_requirement(const char **p, struct requirement *requirement)
+{
+        *p = skip(*p);
+        requirement->operation = OPERATION_EXISTS;
+        if (**p == '!') {
+                requirement->operation = OPERATION_ABSENT;
+                *p = skip(*p + 1);
+        }
+        requirement->key = take_word(p, "=!, \t(");
+        if (!requirement->key)
+                return -ENOMEM;
+        if (requirement->key[0] == '\0')
+                return -EINVAL;
+        *p = skip(*p);
+        return requirement->operation == OPERATION_ABSENT ? 0 : parse_operation(p, requirement);
+}
+
+static void requirements_free(struct requirement *requirement)
+{
+        while (requirement) {
+                struct requirement *next = requirement->next;
+
+                for (size_t i = 0; i < requirement->count; i++)
+                        free(requirement->value[i]);
+                free(requirement->value);
+                free(requirement->key);
+                free(requirement);
+                requirement = next;
+        }
+}
+
+static int parse_all(const char *text, struct requirement **ret)
+{
+        const char *p = skip(text ? text : "");
+
+        while (*p) {
+                struct requirement *requirement = calloc(1, sizeof(*requirement));
+                int r;
+
+                if (!requirement)
+                        return -ENOMEM;
+                requirement->next = *ret;
+                *ret = requirement;
+                r = parse_requirement(&p, requirement);
+                if (r < 0)
+                        return r;
+                if (*p && *p != ',')
+                        return -EINVAL;
+                p = skip(*p ? p + 1 : p);
+        }
+        return 0;
+}
+
+/* The fields that the real server supports for everything, and those of the built-in kinds that operators
+ * use. */
+static bool field_is_supported(const struct resource *resource, const char *field)
+{
+        static const struct {
+                const char *plural, *field;
+        } table[] = {
+                {NULL, "metadata.name"},
+                {NULL, "metadata.namespace"},
+                {"pods", "spec.nodeName"},
+                {"pods", "status.phase"},
+                {"pods", "spec.restartPolicy"},
+                {"pods", "status.podIP"},
+                {"nodes", "spec.unschedulable"},
+                {"namespaces", "status.phase"},
+                {"secrets", "type"},
+                {"events", "involvedObject.name"},
+                {"events", "involvedObject.kind"},
+                {"events", "involvedObject.namespace"},
+                {"events", "reason"},
+                {"events", "type"},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(table); i++)
+                if (strcmp(field, table[i].field) == 0 &&
+                    (!table[i].plural || strcmp(table[i].plural, resource->plural) == 0))
+                        return true;
+        return false;
+}
+
+int selector_parse(const char *labels, const char *fields, const struct resource *resource,
+                   struct selector **ret, struct error *error)
+{
+        struct selector *selector = calloc(1, sizeof(*selector));
+        int r;
+
+        if (!selector)
+                return -ENOMEM;
+        r = parse_all(labels, &selector->label);
+        if (r < 0)
+                error_set(error, r, "unable to parse requirement: labelSelector \"%s\"", labels);
+        if (r >= 0) {
+                r = parse_all(fields, &selector->field);
+                if (r < 0)
+                        error_set(error, r, "invalid field selector: \"%s\"", fields);
+        }
+        for (struct requirement *field = selector->field; field && r >= 0; field = field->next)
+                if (!field_is_supported(resource, field->key) || field->operation > OPERATION_NOT_EQUALS)
+                        r = error_set(error, -EINVAL, "field label not supported: %s", field->key);
+        if (r < 0) {
+                selector_free(selector);
+                return r;
+        }
+        *ret = selector;
+        return 0;
+}
+
+void selector_free(struct selector *selector)
+{
+        if (!selector)
+                return;
+        requirements_free(selector->label);
+        requirements_free(selector->field);
+        free(selector);
+}
+
+/* ---- matching */
+
+static bool has_value(const struct requirement *requirement, const char *value)
+{
+        for (size_t i = 0; i < requirement->count; i++)
+                if (strcmp(requirement->value[i], value) == 0)
+                        return true;
+        return false;
+}
+
+static bool requirement_matches(const struct requirement *requirement, const char *value)
+{
+        switch (requirement->operation) {
+        case OPERATION_EXISTS:
+                return value != NULL;
+        case OPERATION_ABSENT:
+                return value == NULL;
+        case OPERATION_EQUALS:
+        case OPERATION_IN:
+                return value && has_value(requirement, value);
+        case OPERATION_NOT_EQUALS:
+        case OPERATION_NOT_IN:
+                return !value || !has_value(requirement, value);
+        }
+        return false;
+}
+
+static const char *field_value(const cJSON *object, const char *path)
+{
+        while (*path) {
+                size_t length = strcspn(path, ".");
+                _cleanup_free_ char *name = strndup(path, length);
+
+                object = name ? cJSON_GetObjectItemCaseSensitive(object, name) : NULL;
+                path += length + (path[length] == '.');
+        }
+        return cJSON_IsString(object) ? object->valuestring : cJSON_IsTrue(object) ? "true" : "";
+}
+
+bool selector_is_empty(const struct selector *selector)
+{
+        return !selector->label && !selector->field;
+}
+
+bool selector_matches(const struct selector *selector, const struct version *version)
+{
+        const cJSON *labels;
+        bool matches = true;
+        cJSON *object;
+
+        if (selector_is_empty(selector))
+                return true;
+        object = version_parse(version);
+        labels = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "metadata"),
+                                                  "labels");
+        for (struct requirement *r = selector->label; r && matches; r = r->next)
+                matches = requirement_matches(
+                        r, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, r->key)));
+        for (struct requirement *r = selector->field; r && matches; r = r->next)
+                matches = requirement_matches(r, field_value(object, r->key));
+        cJSON_Delete(object);
+        return matches;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers, and the Status object in the shape that the real server gives it. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "devserver/server.h"
+
+void answer_raw(struct request *request, int status, const char *json)
+{
+        request->status = status;
+        text_clear(&request->answer);
+        text_append_string(&request->answer, json);
+        text_append_string(&request->answer, "\n");
+}
+
+void answer_json(struct request *request, int status, cJSON *body)
+{
+        char *json = cJSON_PrintUnformatted(body);
+
+        answer_raw(request, status, json ? json : "{}");
+        free(json);
+        cJSON_Delete(body);
+}
+
+cJSON *status_object(int code, const char *reason, const char *message)
+{
+        cJSON *status = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(status, "kind", "Status");
+        cJSON_AddStringToObject(status, "apiVersion", "v1");
+        cJSON_AddObjectToObject(status, "metadata");
+        cJSON_AddStringToObject(status, "status", code < 400 ? "Success" : "Failure");
+        if (message[0])
+                cJSON_AddStringToObject(status, "message", message);
+        if (reason[0])
+                cJSON_AddStringToObject(status, "reason", reason);
+        cJSON_AddNumberToObject(status, "code", code);
+        return status;
+}
+
+static cJSON *details(const struct request *request)
+{
+        cJSON *object = cJSON_CreateObject();
+
+        if (request->name && request->name[0])
+                cJSON_AddStringToObject(object, "name", request->name);
+        if (request->group && request->group[0])
+                cJSON_AddStringToObject(object, "group", request->group);
+        if (request->plural)
+                cJSON_AddStringToObject(object, "kind", request->plural);
+        return object;
+}
+
+void answer_status_causes(struct request *request, int code, const char *reason, cJSON *causes,
+                          const char *message)
+{
+        cJSON *status = status_object(code, reason, message), *info = details(request);
+        cJSON *code_item = cJSON_DetachItemFromObjectCaseSensitive(status, "code");
+
+        if (causes)
+                cJSON_AddItemToObject(info, "causes", causes);
+        if (code == 504 || code == 429)
+                cJSON_AddNumberToObject(info, "retryAfterSeconds", 1);
+        cJSON_AddItemToObject(status, "details", info);
+        cJSON_AddItemToObject(status, "code", code_item);
+        answer_json(request, code, status);
+}
+
+void answer_status(struct request *request, int code, const char *reason, const char *format, ...)
+{
+        _cleanup_free_ char *message = NULL;
+        va_list arguments;
+
+        va_start(arguments, format);
+        if (vasprintf(&message, format, arguments) < 0)
+                message = NULL;
+        va_end(arguments);
+        answer_status_causes(request, code, reason, NULL, message ? message : "");
+}
+
+void answer_not_found(struct request *request)
+{
+        answer_status(request, 404, "NotFound", "%s%s%s \"%s\" not found",
+                      request->plural ? request->plural : "", request->group && request->group[0] ? "." : "",
+                      request->group ? request->group : "", request->name ? request->name : "");
+}
