@@ -27,6 +27,14 @@ static char *take_segment(const char **url)
         return segment;
 }
 
+/* "/<name>/<plural>..." behind namespaces, but not the namespace's own subresources. */
+static bool is_inside_namespace(const char *rest)
+{
+        const char *inner = rest[0] == '/' ? strchr(rest + 1, '/') : NULL;
+
+        return inner && strcmp(inner, "/status") != 0 && strcmp(inner, "/finalize") != 0;
+}
+
 /* /api/v1/... or /apis/<group>/<version>/..., then [namespaces/<ns>/]<plural>[/<name>[/<subresource>]]. */
 static bool parse_url(struct request *request)
 {
@@ -38,8 +46,7 @@ static bool parse_url(struct request *request)
         request->group = strcmp(root, "apis") == 0 ? take_segment(&rest) : strdup("");
         request->version = take_segment(&rest);
         request->plural = take_segment(&rest);
-        if (strcmp(request->plural, "namespaces") == 0 && rest[0] == '/' && strchr(rest + 1, '/') &&
-            strcmp(strrchr(rest, '/'), "/status") != 0 && strcmp(strrchr(rest, '/'), "/finalize") != 0) {
+        if (strcmp(request->plural, "namespaces") == 0 && is_inside_namespace(rest)) {
                 free(request->plural);
                 request->namespace_name = take_segment(&rest);
                 request->plural = take_segment(&rest);

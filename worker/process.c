@@ -279,8 +279,8 @@ static int add_sources(struct process *process)
                 r = sd_event_add_io(process->event, &process->source[i], process->fd[i],
                                     i == STDIN ? EPOLLOUT : EPOLLIN, handler[i], process);
         if (r >= 0)
-                r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED, on_handler_exit,
-                                       process);
+                r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED,
+                                       on_handler_exit, process);
         if (r >= 0)
                 r = sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
                                                process->options.timeout_usec, 1, on_timeout, process);

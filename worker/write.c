@@ -46,9 +46,12 @@ static void write_failed(struct run *run, const char *what, const struct kube_re
 
         ask_refresh(run, response);
         pass_throttle(run, error);
+        /* The object, or its kind: the next write asks again which resource it is. */
+        if (error->http_status == 404)
+                run->watch->discovered = false;
         if (error->http_status == 409)
                 run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
-        else if (error->http_status == 404 && run->watch->discovered)
+        else if (error->http_status == 404 && run->watch->resource.plural)
                 run_finish(run, RESULT_STALE, "the object is gone");
         else if (error->http_status > 0)
                 run_finish(run, RESULT_RETRY, "the API server refused the handler's %s (HTTP %d): %s", what,
@@ -249,6 +252,7 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
                 write_failed(run, "answer", response);
                 return;
         }
+        kube_resource_done(&run->watch->resource);
         run->watch->resource = *resource;
         run->watch->discovered = true;
         write_next(run);
