@@ -3,14 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "devserver/server.h"
-
-static const char *text_at(const cJSON *object, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text ? text : "";
-}
+#include "devserver/tree.h"
 
 static void add_condition(cJSON *conditions, const char *type, const char *reason, const char *message)
 {
@@ -48,7 +41,7 @@ void crd_add_status(cJSON *crd)
                 cJSON_GetObjectItemCaseSensitive(
                         spec,
                         "versions")) if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")))
-                cJSON_AddItemToArray(stored, cJSON_CreateString(text_at(version, "name")));
+                cJSON_AddItemToArray(stored, cJSON_CreateString(tree_text(version, "name")));
 }
 
 static void add_version(struct server *server, const cJSON *spec, const cJSON *version)
@@ -56,8 +49,8 @@ static void add_version(struct server *server, const cJSON *spec, const cJSON *v
         const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
         const cJSON *subresources = cJSON_GetObjectItemCaseSensitive(version, "subresources");
         bool status = cJSON_HasObjectItem(subresources, "status");
-        struct resource *resource = resource_find(&server->storage, text_at(spec, "group"),
-                                                  text_at(version, "name"), text_at(names, "plural"));
+        struct resource *resource = resource_find(&server->storage, tree_text(spec, "group"),
+                                                  tree_text(version, "name"), tree_text(names, "plural"));
         const cJSON *short_name =
                 cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(names, "shortNames"), 0);
 
@@ -70,9 +63,9 @@ static void add_version(struct server *server, const cJSON *spec, const cJSON *v
                 resource->status_subresource = status;
                 return;
         }
-        resource = resource_add(&server->storage, text_at(spec, "group"), text_at(version, "name"),
-                                text_at(names, "kind"), text_at(names, "plural"),
-                                strcmp(text_at(spec, "scope"), "Cluster") != 0, status, false);
+        resource = resource_add(&server->storage, tree_text(spec, "group"), tree_text(version, "name"),
+                                tree_text(names, "kind"), tree_text(names, "plural"),
+                                strcmp(tree_text(spec, "scope"), "Cluster") != 0, status, false);
         if (resource && cJSON_IsString(short_name)) {
                 free(resource->short_name);
                 resource->short_name = strdup(short_name->valuestring);
@@ -91,12 +84,12 @@ int crd_changed(struct server *server, const cJSON *crd)
 void crd_deleted(struct server *server, const cJSON *crd)
 {
         const cJSON *spec = cJSON_GetObjectItemCaseSensitive(crd, "spec"), *version;
-        const char *plural = text_at(cJSON_GetObjectItemCaseSensitive(spec, "names"), "plural");
+        const char *plural = tree_text(cJSON_GetObjectItemCaseSensitive(spec, "names"), "plural");
 
         cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions"))
         {
-                struct resource *resource = resource_find(&server->storage, text_at(spec, "group"),
-                                                          text_at(version, "name"), plural);
+                struct resource *resource = resource_find(&server->storage, tree_text(spec, "group"),
+                                                          tree_text(version, "name"), plural);
 
                 if (!resource)
                         continue;

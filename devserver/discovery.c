@@ -184,7 +184,8 @@ bool discovery_handle(struct request *request)
 
         if (answer_fixed(request))
                 return true;
-        /* Protobuf is asked for; no bytes are a valid document without definitions: kubectl skips its validation. */
+        /* Protobuf is asked for; no bytes are a valid document without definitions: kubectl skips its
+         * validation. */
         if (strcmp(request->url, "/openapi/v2") == 0) {
                 request->status = 200;
                 return true;

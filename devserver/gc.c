@@ -5,14 +5,7 @@
  */
 #include <string.h>
 
-#include "devserver/server.h"
-
-static const char *text_at(const cJSON *object, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text ? text : "";
-}
+#include "devserver/tree.h"
 
 static cJSON *owners_of(const cJSON *object)
 {
@@ -22,8 +15,8 @@ static cJSON *owners_of(const cJSON *object)
 
 static bool owner_exists(struct server *server, const cJSON *reference, const char *namespace_name)
 {
-        struct resource *resource = resource_find_kind(&server->storage, text_at(reference, "apiVersion"),
-                                                       text_at(reference, "kind"));
+        struct resource *resource = resource_find_kind(&server->storage, tree_text(reference, "apiVersion"),
+                                                       tree_text(reference, "kind"));
         _cleanup_free_ char *key = NULL;
         const struct version *version;
         bool same = false;
@@ -31,13 +24,13 @@ static bool owner_exists(struct server *server, const cJSON *reference, const ch
 
         if (!resource)
                 return false;
-        key = object_key(resource->namespaced ? namespace_name : "", text_at(reference, "name"));
+        key = object_key(resource->namespaced ? namespace_name : "", tree_text(reference, "name"));
         version = key ? object_find(resource, key) : NULL;
         if (!version)
                 return false;
         owner = version_parse(version);
-        same = strcmp(text_at(cJSON_GetObjectItemCaseSensitive(owner, "metadata"), "uid"),
-                      text_at(reference, "uid")) == 0;
+        same = strcmp(tree_text(cJSON_GetObjectItemCaseSensitive(owner, "metadata"), "uid"),
+                      tree_text(reference, "uid")) == 0;
         cJSON_Delete(owner);
         return same;
 }
@@ -77,7 +70,7 @@ static void orphan(struct server *server, struct resource *resource, const struc
         _cleanup_free_ char *key = strdup(version->key);
 
         for (int i = cJSON_GetArraySize(owners) - 1; i >= 0; i--)
-                if (strcmp(text_at(cJSON_GetArrayItem(owners, i), "uid"), uid) == 0)
+                if (strcmp(tree_text(cJSON_GetArrayItem(owners, i), "uid"), uid) == 0)
                         cJSON_DeleteItemFromArray(owners, i);
         object_put(&server->storage, resource, key, object);
         cJSON_Delete(object);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens to one object: create, read, replace, patch, apply, delete, with everything that the server
+ * What happens to one object: create, read, replace, patch, apply, with everything that the server
  * maintains: UID, creationTimestamp, generation, managedFields, deletionTimestamp, finalizers,
  * preconditions, dryRun.
  */
@@ -11,38 +11,9 @@
 
 #include "devserver/apply.h"
 #include "devserver/patch.h"
-#include "devserver/server.h"
+#include "devserver/tree.h"
 
 /* ---- small helpers */
-
-static cJSON *metadata_of(const cJSON *object)
-{
-        return cJSON_GetObjectItemCaseSensitive(object, "metadata");
-}
-
-static const char *text_at(const cJSON *object, const char *name)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text ? text : "";
-}
-
-static void set_text(cJSON *object, const char *name, const char *text)
-{
-        cJSON_DeleteItemFromObjectCaseSensitive(object, name);
-        cJSON_AddStringToObject(object, name, text);
-}
-
-static void set_time(cJSON *object, const char *name)
-{
-        time_t now = time(NULL);
-        struct tm tm;
-        char text[32];
-
-        gmtime_r(&now, &tm);
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
-        set_text(object, name, text);
-}
 
 static void copy_member(cJSON *to, const cJSON *from, const char *name)
 {
@@ -76,22 +47,9 @@ static char *field_manager(const struct request *request)
         return agent && agent[0] ? strndup(agent, strcspn(agent, "/ ")) : strdup("unknown");
 }
 
-static bool is_dry_run(const struct request *request)
-{
-        const char *value = request_argument(request, "dryRun");
-
-        return value && strcmp(value, "All") == 0;
-}
-
 static bool is_status_request(const struct request *request)
 {
         return request->subresource && strcmp(request->subresource, "status") == 0;
-}
-
-static size_t finalizer_count(const cJSON *object)
-{
-        return (size_t)cJSON_GetArraySize(
-                cJSON_GetObjectItemCaseSensitive(metadata_of(object), "finalizers"));
 }
 
 /* apiVersion and kind first, metadata third, the rest in the order it has. */
@@ -120,21 +78,21 @@ static cJSON *in_order(cJSON *object)
 static void fill_new(struct server *server, struct resource *resource, const char *namespace_name,
                      cJSON *object)
 {
-        cJSON *metadata = metadata_of(object);
+        cJSON *metadata = tree_metadata(object);
         _cleanup_free_ char *api_version = resource_api_version(resource);
         char uid[40];
 
         if (!metadata)
                 metadata = cJSON_AddObjectToObject(object, "metadata");
-        set_text(object, "apiVersion", api_version ? api_version : "");
-        set_text(object, "kind", resource->kind);
+        tree_set_text(object, "apiVersion", api_version ? api_version : "");
+        tree_set_text(object, "kind", resource->kind);
         if (namespace_name[0])
-                set_text(metadata, "namespace", namespace_name);
+                tree_set_text(metadata, "namespace", namespace_name);
         else
                 cJSON_DeleteItemFromObjectCaseSensitive(metadata, "namespace");
         new_uid(uid);
-        set_text(metadata, "uid", uid);
-        set_time(metadata, "creationTimestamp");
+        tree_set_text(metadata, "uid", uid);
+        tree_set_time(metadata, "creationTimestamp");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "selfLink");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "generation");
@@ -170,7 +128,7 @@ struct version *object_insert(struct server *server, struct resource *resource, 
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(copy);
         copy = in_order(copy);
-        key = object_key(namespace_name, text_at(metadata_of(copy), "name"));
+        key = object_key(namespace_name, tree_text(tree_metadata(copy), "name"));
         version = key ? object_put(&server->storage, resource, key, copy) : NULL;
         cJSON_Delete(copy);
         if (version)
@@ -193,18 +151,18 @@ static bool name_is_valid(const char *name)
 static void generate_name(cJSON *metadata)
 {
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-        const char *prefix = text_at(metadata, "generateName");
+        const char *prefix = tree_text(metadata, "generateName");
         unsigned char random[5] = {0};
         char name[260];
 
-        if (text_at(metadata, "name")[0] || !prefix[0])
+        if (tree_text(metadata, "name")[0] || !prefix[0])
                 return;
         if (getrandom(random, sizeof(random), 0) < 0)
                 random[0] = 0;
         snprintf(name, sizeof(name), "%.250s%c%c%c%c%c", prefix, letters[random[0] % 27],
                  letters[random[1] % 27], letters[random[2] % 27], letters[random[3] % 27],
                  letters[random[4] % 27]);
-        set_text(metadata, "name", name);
+        tree_set_text(metadata, "name", name);
 }
 
 /* false: answered. */
@@ -225,7 +183,7 @@ static bool check_namespace(struct request *request)
                 return false;
         }
         object = version_parse(version);
-        ending = cJSON_HasObjectItem(metadata_of(object), "deletionTimestamp");
+        ending = cJSON_HasObjectItem(tree_metadata(object), "deletionTimestamp");
         cJSON_Delete(object);
         if (ending)
                 answer_status(request, 403, "Forbidden",
@@ -246,19 +204,20 @@ static bool check_body(struct request *request, cJSON *object)
                 answer_status(request, 400, "BadRequest", "the body of the request is no JSON object");
                 return false;
         }
-        metadata = metadata_of(object);
+        metadata = tree_metadata(object);
         if (!cJSON_IsObject(metadata)) {
                 cJSON_DeleteItemFromObjectCaseSensitive(object, "metadata");
                 metadata = cJSON_AddObjectToObject(object, "metadata");
         }
-        if ((text_at(object, "kind")[0] && strcmp(text_at(object, "kind"), resource->kind) != 0) ||
-            (text_at(object, "apiVersion")[0] && strcmp(text_at(object, "apiVersion"), api_version) != 0)) {
+        if ((tree_text(object, "kind")[0] && strcmp(tree_text(object, "kind"), resource->kind) != 0) ||
+            (tree_text(object, "apiVersion")[0] &&
+             strcmp(tree_text(object, "apiVersion"), api_version) != 0)) {
                 answer_status(request, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s",
-                              text_at(object, "kind"), text_at(object, "apiVersion"), resource->kind);
+                              tree_text(object, "kind"), tree_text(object, "apiVersion"), resource->kind);
                 return false;
         }
-        if (text_at(metadata, "namespace")[0] &&
-            strcmp(text_at(metadata, "namespace"), request->namespace_name) != 0) {
+        if (tree_text(metadata, "namespace")[0] &&
+            strcmp(tree_text(metadata, "namespace"), request->namespace_name) != 0) {
                 answer_status(request, 400, "BadRequest",
                               "the namespace of the provided object does not match the namespace sent on "
                               "the request");
@@ -292,8 +251,8 @@ static void create(struct request *request, cJSON *object, const char *manager)
         struct version *version;
 
         fill_new(server, resource, request->namespace_name, object);
-        generate_name(metadata_of(object));
-        name = text_at(metadata_of(object), "name");
+        generate_name(tree_metadata(object));
+        name = tree_text(tree_metadata(object), "name");
         if (!name_is_valid(name)) {
                 answer_invalid(request, name, "metadata.name",
                                name[0] ? "Invalid value: a DNS-1123 subdomain is expected"
@@ -315,7 +274,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(object);
         object = in_order(object);
-        if (is_dry_run(request)) {
+        if (request_is_dry_run(request)) {
                 answer_json(request, 201, object);
                 return;
         }
@@ -339,7 +298,7 @@ void object_create(struct request *request)
                 cJSON_Delete(object);
                 return;
         }
-        if (text_at(metadata_of(object), "resourceVersion")[0]) {
+        if (tree_text(tree_metadata(object), "resourceVersion")[0]) {
                 answer_status(request, 400, "BadRequest",
                               "resourceVersion should not be set on objects to be created");
                 cJSON_Delete(object);
@@ -358,12 +317,12 @@ static void keep_system_fields(cJSON *object, const cJSON *live)
                 "name", "namespace"};
 
         for (size_t i = 0; i < ELEMENTS(kept); i++)
-                copy_member(metadata_of(object), metadata_of(live), kept[i]);
+                copy_member(tree_metadata(object), tree_metadata(live), kept[i]);
         copy_member(object, live, "apiVersion");
         copy_member(object, live, "kind");
-        if (!cJSON_HasObjectItem(metadata_of(object), "managedFields"))
-                copy_member(metadata_of(object), metadata_of(live), "managedFields");
-        cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(object), "selfLink");
+        if (!cJSON_HasObjectItem(tree_metadata(object), "managedFields"))
+                copy_member(tree_metadata(object), tree_metadata(live), "managedFields");
+        cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "selfLink");
 }
 
 /* The main resource ignores status; /status ignores everything else. */
@@ -379,7 +338,7 @@ static cJSON *separate_status(const struct request *request, cJSON *object, cons
         }
         result = cJSON_Duplicate(live, true);
         copy_member(result, object, "status");
-        copy_member(metadata_of(result), metadata_of(object), "managedFields");
+        copy_member(tree_metadata(result), tree_metadata(object), "managedFields");
         cJSON_Delete(object);
         return result;
 }
@@ -395,10 +354,10 @@ static bool same_but_for(const cJSON *a, const cJSON *b, bool ignore_metadata)
                 cJSON_DeleteItemFromObjectCaseSensitive(x, "status");
                 cJSON_DeleteItemFromObjectCaseSensitive(y, "status");
         } else {
-                cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(x), "resourceVersion");
-                cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(y), "resourceVersion");
-                cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(x), "managedFields");
-                cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(y), "managedFields");
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(x), "resourceVersion");
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(y), "resourceVersion");
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(x), "managedFields");
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(y), "managedFields");
         }
         same = cJSON_Compare(x, y, true);
         cJSON_Delete(x);
@@ -408,14 +367,14 @@ static bool same_but_for(const cJSON *a, const cJSON *b, bool ignore_metadata)
 
 static bool same_managers(const cJSON *a, const cJSON *b)
 {
-        const cJSON *x = cJSON_GetObjectItemCaseSensitive(metadata_of(a), "managedFields");
-        const cJSON *y = cJSON_GetObjectItemCaseSensitive(metadata_of(b), "managedFields");
+        const cJSON *x = cJSON_GetObjectItemCaseSensitive(tree_metadata(a), "managedFields");
+        const cJSON *y = cJSON_GetObjectItemCaseSensitive(tree_metadata(b), "managedFields");
         const cJSON *p, *q;
 
         if (cJSON_GetArraySize(x) != cJSON_GetArraySize(y))
                 return false;
         for (p = x ? x->child : NULL, q = y ? y->child : NULL; p && q; p = p->next, q = q->next)
-                if (strcmp(text_at(p, "manager"), text_at(q, "manager")) != 0 ||
+                if (strcmp(tree_text(p, "manager"), tree_text(q, "manager")) != 0 ||
                     !cJSON_Compare(cJSON_GetObjectItemCaseSensitive(p, "fieldsV1"),
                                    cJSON_GetObjectItemCaseSensitive(q, "fieldsV1"), true))
                         return false;
@@ -424,9 +383,10 @@ static bool same_managers(const cJSON *a, const cJSON *b)
 
 static bool adds_finalizer(const cJSON *object, const cJSON *live)
 {
-        const cJSON *old = cJSON_GetObjectItemCaseSensitive(metadata_of(live), "finalizers"), *item, *other;
+        const cJSON *old = cJSON_GetObjectItemCaseSensitive(tree_metadata(live), "finalizers"), *item,
+                    *other;
 
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(metadata_of(object), "finalizers"))
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers"))
         {
                 bool known = false;
 
@@ -444,11 +404,12 @@ static void store_update(struct request *request, const char *key, const cJSON *
         struct server *server = request->server;
         struct resource *resource = request->resource;
         _cleanup_free_ char *api_version = resource_api_version(resource);
-        const char *version_given = text_at(metadata_of(object), "resourceVersion");
-        bool deleting = cJSON_HasObjectItem(metadata_of(live), "deletionTimestamp");
+        const char *version_given = tree_text(tree_metadata(object), "resourceVersion");
+        bool deleting = cJSON_HasObjectItem(tree_metadata(live), "deletionTimestamp");
         struct version *version;
 
-        if (version_given[0] && strcmp(version_given, text_at(metadata_of(live), "resourceVersion")) != 0) {
+        if (version_given[0] &&
+            strcmp(version_given, tree_text(tree_metadata(live), "resourceVersion")) != 0) {
                 answer_status(request, 409, "Conflict",
                               "Operation cannot be fulfilled on %s%s%s \"%s\": the object has been "
                               "modified; please apply your changes to the latest version and try again",
@@ -467,7 +428,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
         if (manager)
                 manage_update(live, object, manager, api_version,
                               is_status_request(request) ? "status" : "");
-        copy_member(metadata_of(object), metadata_of(live), "resourceVersion");
+        copy_member(tree_metadata(object), tree_metadata(live), "resourceVersion");
         if (same_but_for(object, live, false) && (manager || same_managers(object, live))) {
                 char *json = cJSON_PrintUnformatted(live);
 
@@ -476,16 +437,17 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 cJSON_Delete(object);
                 return;
         }
-        if (cJSON_HasObjectItem(metadata_of(live), "generation") && !same_but_for(object, live, true))
+        if (cJSON_HasObjectItem(tree_metadata(live), "generation") && !same_but_for(object, live, true))
                 cJSON_SetNumberValue(
-                        cJSON_GetObjectItemCaseSensitive(metadata_of(object), "generation"),
-                        cJSON_GetObjectItemCaseSensitive(metadata_of(live), "generation")->valuedouble + 1);
+                        cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "generation"),
+                        cJSON_GetObjectItemCaseSensitive(tree_metadata(live), "generation")->valuedouble +
+                                1);
         object = in_order(object);
-        if (is_dry_run(request)) {
+        if (request_is_dry_run(request)) {
                 answer_json(request, 200, object);
                 return;
         }
-        if (deleting && finalizer_count(object) == 0) {
+        if (deleting && tree_finalizer_count(object) == 0) {
                 char *json = cJSON_PrintUnformatted(object);
 
                 answer_raw(request, 200, json);
@@ -522,13 +484,14 @@ static void replace(struct request *request, const char *key)
                 return;
         }
         live = version_parse(version);
-        if (text_at(metadata_of(object), "uid")[0] &&
-            strcmp(text_at(metadata_of(object), "uid"), text_at(metadata_of(live), "uid")) != 0) {
+        if (tree_text(tree_metadata(object), "uid")[0] &&
+            strcmp(tree_text(tree_metadata(object), "uid"), tree_text(tree_metadata(live), "uid")) != 0) {
                 answer_status(request, 409, "Conflict",
                               "Precondition failed: UID in precondition: %s, UID in object meta: %s",
-                              text_at(metadata_of(object), "uid"), text_at(metadata_of(live), "uid"));
+                              tree_text(tree_metadata(object), "uid"),
+                              tree_text(tree_metadata(live), "uid"));
                 cJSON_Delete(object);
-        } else if (!request->resource->builtin && !text_at(metadata_of(object), "resourceVersion")[0]) {
+        } else if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
                 answer_invalid(request, request->name, "metadata.resourceVersion",
                                "Invalid value: 0x0: must be specified for an update");
                 cJSON_Delete(object);
@@ -575,7 +538,7 @@ static void patch(struct request *request, const char *key, enum patch_type type
         }
         live = version_parse(version);
         object = cJSON_Duplicate(live, true);
-        cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(object), "resourceVersion");
+        cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "resourceVersion");
         if (type == PATCH_MERGE)
                 object = patch_merge(object, body);
         else if (type == PATCH_STRATEGIC)
@@ -606,13 +569,13 @@ static void answer_conflicts(struct request *request, cJSON *conflicts)
                 cJSON *cause = cJSON_CreateObject();
                 char text[256];
 
-                snprintf(text, sizeof(text), "conflict with \"%s\"", text_at(conflict, "manager"));
+                snprintf(text, sizeof(text), "conflict with \"%s\"", tree_text(conflict, "manager"));
                 cJSON_AddStringToObject(cause, "reason", "FieldManagerConflict");
                 cJSON_AddStringToObject(cause, "message", text);
-                cJSON_AddStringToObject(cause, "field", text_at(conflict, "field"));
+                cJSON_AddStringToObject(cause, "field", tree_text(conflict, "field"));
                 cJSON_AddItemToArray(causes, cause);
                 text_printf(&message, "%s%s: %s", conflict == conflicts->child ? "" : ", ", text,
-                            text_at(conflict, "field"));
+                            tree_text(conflict, "field"));
         }
         answer_status_causes(request, 409, "Conflict", causes, message.data);
         cJSON_Delete(conflicts);
@@ -632,8 +595,9 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                               "is required for apply patch");
                 return;
         }
-        if (cJSON_HasObjectItem(metadata_of(config), "managedFields") &&
-            cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(metadata_of(config), "managedFields")) > 0) {
+        if (cJSON_HasObjectItem(tree_metadata(config), "managedFields") &&
+            cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree_metadata(config), "managedFields")) >
+                    0) {
                 answer_status(request, 400, "BadRequest", "metadata.managedFields must be nil");
                 return;
         }
@@ -645,7 +609,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                 return;
         }
         live = version ? version_parse(version) : NULL;
-        set_text(metadata_of(body), "name", request->name);
+        tree_set_text(tree_metadata(body), "name", request->name);
         object = apply_config(live, body, manager, api_version, subresource, request_flag(request, "force"),
                               &conflicts);
         if (!object) {
@@ -656,8 +620,8 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                 else
                         cJSON_Delete(object);
         } else {
-                if (!cJSON_HasObjectItem(metadata_of(body), "resourceVersion"))
-                        cJSON_DeleteItemFromObjectCaseSensitive(metadata_of(object), "resourceVersion");
+                if (!cJSON_HasObjectItem(tree_metadata(body), "resourceVersion"))
+                        cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "resourceVersion");
                 store_update(request, key, live, object, NULL);
         }
         cJSON_Delete(body);
@@ -689,158 +653,6 @@ static void patch_any(struct request *request, const char *key)
         cJSON_Delete(body);
 }
 
-/* ---- delete */
-
-void object_finish_delete(struct server *server, struct resource *resource, const char *key, cJSON *last)
-{
-        const struct version *version = object_find(resource, key);
-        cJSON *object = version ? version_parse(version) : NULL;
-        _cleanup_free_ char *uid = strdup(text_at(metadata_of(object), "uid"));
-
-        if (!object)
-                return;
-        if (strcmp(resource->plural, "customresourcedefinitions") == 0)
-                crd_deleted(server, object);
-        object_remove(&server->storage, resource, key, last);
-        cJSON_Delete(object);
-        if (uid && uid[0])
-                gc_after_delete(server, uid, false);
-}
-
-static void empty_namespace(struct server *server, const char *name)
-{
-        for (struct resource *resource = server->storage.resource; resource; resource = resource->next) {
-                size_t length = strlen(name);
-
-                if (!resource->namespaced || resource->removed)
-                        continue;
-                for (size_t i = resource->count; i-- > 0;) {
-                        _cleanup_free_ char *key = strdup(resource->object[i]->key);
-
-                        if (key && strncmp(key, name, length) == 0 && key[length] == '/')
-                                object_request_delete(server, resource, key, false);
-                        if (i > resource->count)
-                                i = resource->count;
-                }
-        }
-}
-
-void object_request_delete(struct server *server, struct resource *resource, const char *key, bool orphan)
-{
-        const struct version *version = object_find(resource, key);
-        cJSON *object = version ? version_parse(version) : NULL;
-        _cleanup_free_ char *uid = strdup(text_at(metadata_of(object), "uid"));
-
-        if (!object)
-                return;
-        if (orphan && uid)
-                gc_after_delete(server, uid, true);
-        if (finalizer_count(object) == 0) {
-                if (strcmp(resource->plural, "namespaces") == 0)
-                        empty_namespace(server, key);
-                object_finish_delete(server, resource, key, NULL);
-        } else if (!cJSON_HasObjectItem(metadata_of(object), "deletionTimestamp")) {
-                cJSON *generation = cJSON_GetObjectItemCaseSensitive(metadata_of(object), "generation");
-
-                set_time(metadata_of(object), "deletionTimestamp");
-                cJSON_AddNumberToObject(metadata_of(object), "deletionGracePeriodSeconds", 0);
-                if (generation)
-                        cJSON_SetNumberValue(generation, generation->valuedouble + 1);
-                object_put(&server->storage, resource, key, object);
-        }
-        cJSON_Delete(object);
-}
-
-static bool preconditions_hold(struct request *request, const cJSON *options, const cJSON *live)
-{
-        const cJSON *conditions = cJSON_GetObjectItemCaseSensitive(options, "preconditions");
-        static const char *const name[] = {"uid", "resourceVersion"};
-
-        for (size_t i = 0; i < ELEMENTS(name); i++) {
-                const char *wanted = text_at(conditions, name[i]), *is = text_at(metadata_of(live), name[i]);
-
-                if (wanted[0] && strcmp(wanted, is) != 0) {
-                        answer_status(request, 409, "Conflict",
-                                      "Precondition failed: %s in precondition: %s, %s in object meta: %s",
-                                      i == 0 ? "UID" : "ResourceVersion", wanted,
-                                      i == 0 ? "UID" : "ResourceVersion", is);
-                        return false;
-                }
-        }
-        return true;
-}
-
-static bool wants_orphans(const struct request *request, const cJSON *options)
-{
-        const char *policy = text_at(options, "propagationPolicy"),
-                   *given = request_argument(request, "propagationPolicy");
-
-        return strcmp(policy, "Orphan") == 0 || (given && strcmp(given, "Orphan") == 0) ||
-               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "orphanDependents"));
-}
-
-static void answer_deleted(struct request *request, const cJSON *live)
-{
-        cJSON *status = status_object(200, "", ""), *details = cJSON_CreateObject();
-        const struct version *now;
-        _cleanup_free_ char *key = object_key(request->namespace_name, request->name);
-
-        now = key ? object_find(request->resource, key) : NULL;
-        if (now) {
-                cJSON_Delete(status);
-                cJSON_Delete(details);
-                answer_raw(request, 200, now->json);
-                return;
-        }
-        cJSON_DeleteItemFromObjectCaseSensitive(status, "code");
-        cJSON_AddStringToObject(details, "name", request->name);
-        if (request->group[0])
-                cJSON_AddStringToObject(details, "group", request->group);
-        cJSON_AddStringToObject(details, "kind", request->plural);
-        cJSON_AddStringToObject(details, "uid", text_at(metadata_of(live), "uid"));
-        cJSON_AddItemToObject(status, "details", details);
-        answer_json(request, 200, status);
-}
-
-static void delete_object(struct request *request, const char *key)
-{
-        const struct version *version = object_find(request->resource, key);
-        cJSON *options = cJSON_ParseWithLength(request->body.data ? request->body.data : "",
-                                               request->body.size),
-              *live;
-        const cJSON *dry_run = cJSON_GetObjectItemCaseSensitive(options, "dryRun");
-
-        if (!version) {
-                answer_not_found(request);
-                cJSON_Delete(options);
-                return;
-        }
-        live = version_parse(version);
-        if (preconditions_hold(request, options, live)) {
-                if (!is_dry_run(request) && cJSON_GetArraySize(dry_run) == 0)
-                        object_request_delete(request->server, request->resource, key,
-                                              wants_orphans(request, options));
-                answer_deleted(request, live);
-        }
-        cJSON_Delete(live);
-        cJSON_Delete(options);
-}
-
-void object_delete_collection(struct request *request)
-{
-        struct server *server = request->server;
-        struct resource *resource = request->resource;
-        _cleanup_text_ struct text keys = TEXT_EMPTY;
-
-        list_collect_keys(request, &keys);
-        if (request->status)
-                return;
-        for (size_t offset = 0; offset < keys.size; offset += strlen(keys.data + offset) + 1)
-                if (!is_dry_run(request))
-                        object_request_delete(server, resource, keys.data + offset, false);
-        answer_json(request, 200, status_object(200, "", ""));
-}
-
 /* ---- one object's URL */
 
 void object_handle(struct request *request)
@@ -859,7 +671,7 @@ void object_handle(struct request *request)
         } else if (strcmp(request->method, "PATCH") == 0) {
                 patch_any(request, key);
         } else if (strcmp(request->method, "DELETE") == 0 && !request->subresource) {
-                delete_object(request, key);
+                object_delete(request, key);
         } else {
                 answer_status(request, 405, "MethodNotAllowed",
                               "the server does not allow this method on the requested resource");

@@ -93,6 +93,7 @@ int watches_start(struct server *server);                                 /* boo
 /* objects.c */
 void object_handle(struct request *request);
 void object_create(struct request *request);
+void object_delete(struct request *request, const char *key);
 void object_delete_collection(struct request *request);
 /* Adds what the server gives every new object; used by --load and by the server itself as well. */
 struct version *object_insert(struct server *server, struct resource *resource, const char *namespace_name,

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reconciledctl: options and verbs. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "ctl/ctl.h"
+
+static const struct option option[] = {
+        {"runtime-directory", required_argument, NULL, 'r'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {0},
+};
+
+struct options {
+        const char *runtime_directory;
+        bool json;
+};
+
+static void help(void)
+{
+        puts("Usage: reconciledctl [OPTION...] status|check [FILE]\n\n"
+             "  status              what the running operator does (--json: for programs)\n"
+             "  check [FILE]        check a configuration; says every mistake with its line\n\n"
+             "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
+             ")\n"
+             "  --json, --help, --version\n\n"
+             "Exit codes: 0, 64 usage, 69 no operator is running there, 77 it refuses us, 78 mistakes in "
+             "the\n"
+             "configuration.");
+}
+
+static int status(const struct options *options)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        cJSON *answer = NULL;
+        int r = ctl_query(options->runtime_directory, "status", &answer, &error);
+
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+                return r == -EACCES   ? EXIT_CODE_NO_PERMISSION
+                       : r == -ENOENT ? EXIT_CODE_UNAVAILABLE
+                                      : EXIT_CODE_SOFTWARE;
+        }
+        if (options->json) {
+                _cleanup_free_ char *json = cJSON_Print(answer);
+
+                puts(json ? json : "{}");
+        } else {
+                ctl_print_status(answer);
+        }
+        cJSON_Delete(answer);
+        return EXIT_CODE_OK;
+}
+
+static int usage(const char *text)
+{
+        fprintf(stderr, "reconciledctl: %s\nTry 'reconciledctl --help'.\n", text);
+        return EXIT_CODE_USAGE;
+}
+
+static int run_verb(const struct options *options, int count, char **verb)
+{
+        if (count == 0)
+                return usage("what shall be done? status or check");
+        if (strcmp(verb[0], "status") == 0)
+                return count == 1 ? status(options) : usage("status takes no arguments");
+        if (strcmp(verb[0], "check") == 0)
+                return count <= 2 ? ctl_check(count == 2 ? verb[1] : NULL) : usage("check takes one file");
+        return usage("there are status and check");
+}
+
+int main(int argc, char **argv)
+{
+        const char *runtime = getenv("RUNTIME_DIRECTORY");
+        struct options options = {.runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR};
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
+                switch (c) {
+                case 'r':
+                        options.runtime_directory = optarg;
+                        break;
+                case 'j':
+                        options.json = true;
+                        break;
+                case 'h':
+                        help();
+                        return EXIT_CODE_OK;
+                case 'V':
+                        puts("reconciled " RECONCILED_VERSION);
+                        return EXIT_CODE_OK;
+                default:
+                        return EXIT_CODE_USAGE;
+                }
+        return run_verb(&options, argc - optind, argv + optind);
+}
