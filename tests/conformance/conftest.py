@@ -47,7 +47,18 @@ def define(server, crd):
 
 class Server:
     def __init__(self, name, started):
-        self.name, self.kubeconfig, self.api = name, started.kubeconfig, started.api
+        self.name, self.started, self.kubeconfig = name, started, started.kubeconfig
+        self.define_resources()
+
+    @property
+    def api(self):
+        return self.started.api
+
+    def define_resources(self):
+        crds = self.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
+        for crd in (WIDGET_CRD, GADGET_CRD):
+            if not crds.exists(crd["metadata"]["name"]):
+                define(self, crd)
 
     def namespace(self):
         """The name of a new namespace."""
@@ -65,13 +76,21 @@ def server(request, programs):
     else:
         started = request.getfixturevalue("cluster")
     found = Server(request.param, started)
-    crds = found.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
-    for crd in (WIDGET_CRD, GADGET_CRD):
-        if not crds.exists(crd["metadata"]["name"]):
-            define(found, crd)
     yield found
     if sandbox:
         sandbox.close()
+
+
+@pytest.fixture(autouse=True)
+def server_survives(server):
+    """A devserver that dies fails the test that it died in, not all that follow."""
+    yield
+    if server.name == "devserver" and server.started.popen.poll() is not None:
+        code = server.started.popen.returncode
+        server.started.popen = None
+        server.started.start()
+        server.define_resources()
+        pytest.fail(f"reconciled-devserver ended with {code}:\n{server.started.output()[-8000:]}")
 
 
 @pytest.fixture
