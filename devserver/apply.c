@@ -388,7 +388,9 @@ static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *
         }
 }
 
-/* Removes from `value` what only the manager owned and does not want any more. */
+/* Removes from `value` what only the manager owned and does not want any more. What the server maintains
+ * inside of metadata is in nobody's set, so a member goes whole only when it is a leaf, an element, or has
+ * become empty. */
 static void remove_unwanted(cJSON *value, const cJSON *had, const cJSON *wanted, const cJSON *others)
 {
         const cJSON *path;
@@ -397,14 +399,15 @@ static void remove_unwanted(cJSON *value, const cJSON *had, const cJSON *wanted,
         {
                 const cJSON *still = cJSON_GetObjectItemCaseSensitive(wanted, path->string);
                 const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(others, path->string);
+                bool unwanted = !still && !theirs;
                 cJSON *inner = value_at(value, path->string);
 
                 if (!inner || strcmp(path->string, ".") == 0)
                         continue;
-                if (!still && !theirs)
-                        cJSON_Delete(cJSON_DetachItemViaPointer(value, inner));
-                else if (!is_leaf(path))
+                if (!is_leaf(path) && !(unwanted && path->string[0] == 'k'))
                         remove_unwanted(inner, path, still, theirs);
+                if (unwanted && (is_leaf(path) || path->string[0] == 'k' || !inner->child))
+                        cJSON_Delete(cJSON_DetachItemViaPointer(value, inner));
         }
 }
 
