@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import Handler, Operator, Sandbox, Timeout, wait_until
+from harness import Handler, Operator, Sandbox, Timeout, wait_until, watch
 
 READY = """/usr/bin/python3 -c '
 import os, socket
@@ -93,3 +93,18 @@ def test_the_handler_records_and_obeys(fake):
 def test_waiting_tells_what_it_saw():
     with pytest.raises(Timeout, match="waited 0.1 s for a miracle; last seen: IndexError"):
         wait_until(lambda: [][0], "a miracle", deadline=0.1)
+
+
+def test_the_example_of_the_description(devserver, operator, handler, widgets):
+    operator.configure(devserver, watches=[watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    widgets.create("first", spec={"size": 1})
+    request = handler.wait_for(name="first")
+    assert request.body["action"] == "reconcile"
+    assert operator.ctl.status()["watches"][0]["name"] == "widgets"
+    assert operator.ctl.check(operator.config_file).returncode == 0
+    assert devserver.requests(lambda entry: entry["method"] == "GET")
+    assert {child.program for child in operator.children()} == {"reconciled-credential", "reconciled-watcher",
+                                                                "reconciled-worker"}
+    operator.stop()
+    operator.assert_no_processes()
