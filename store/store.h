@@ -46,7 +46,8 @@ struct store_meta {
 };
 
 /* ---- reader (workers): opens on demand, cheap to keep. A reader never holds a transaction beyond a call.
- * generation: as RUN names it (0: the current one); a mismatch with what is open reopens. -ENOENT: no such object (or no store).
+ * generation: as RUN names it (0: the current one); a mismatch with what is open reopens. -ENOENT: no such
+ * object (or no store).
  */
 int store_reader_new(const char *folder, struct store **ret);
 int store_read(struct store *store, uint64_t generation, const char *key, struct store_object *ret);
