@@ -259,7 +259,9 @@ static const char *field_value(const cJSON *object, const char *path)
                 object = name ? cJSON_GetObjectItemCaseSensitive(object, name) : NULL;
                 path += length + (path[length] == '.');
         }
-        return cJSON_IsString(object) ? object->valuestring : cJSON_IsTrue(object) ? "true" : "";
+        if (cJSON_IsTrue(object))
+                return "true";
+        return cJSON_IsString(object) ? cJSON_GetStringValue(object) : "";
 }
 
 bool selector_is_empty(const struct selector *selector)
