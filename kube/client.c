@@ -21,6 +21,8 @@
 #define USER_TIMEOUT_MS    30000
 #define BUFFER_SIZE        (512L * 1024)
 
+static int on_timer_wanted(CURLM *multi, long timeout_ms, void *userdata);
+
 /* ---- turns */
 
 static void transfer_destroy(struct kube_transfer *transfer)
@@ -56,10 +58,12 @@ static void launch(struct kube_transfer *transfer)
         struct kube_client *client = transfer->client;
 
         transfer->running = true;
-        if (curl_multi_add_handle(client->multi, transfer->easy) != CURLM_OK) {
-                transfer->running = false;
-                transfer->failed_to_start = true;
-        }
+        if (curl_multi_add_handle(client->multi, transfer->easy) == CURLM_OK)
+                return;
+        transfer->running = false;
+        transfer->failed_to_start = true;
+        /* Nobody else would come by to tell its owner. */
+        (void)on_timer_wanted(client->multi, 0, client);
 }
 
 /* Finished transfers, one by one: on_done may do anything, so the list is asked again each time. */
@@ -228,6 +232,9 @@ void kube_client_free(struct kube_client *client)
         if (!client)
                 return;
         client->freed = true;
+        /* libcurl may have more bytes in its hands: their owner is gone by then. */
+        for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next)
+                transfer->cancelled = true;
         turn_begin(client);
         turn_end(client);
 }
@@ -308,8 +315,12 @@ static int set_tls(CURL *easy, const struct credential *credential)
                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
                 curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
         }
-        if (authority.len > 0 && curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &authority) != CURLE_OK)
-                return -ENOMEM;
+        if (authority.len > 0) {
+                /* This authority and no other: libcurl's built-in folder of public ones would stay. */
+                curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+                if (curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &authority) != CURLE_OK)
+                        return -ENOMEM;
+        }
         if (certificate.len > 0 && curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &certificate) != CURLE_OK)
                 return -ENOMEM;
         if (key.len > 0 && curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key) != CURLE_OK)
@@ -330,8 +341,6 @@ static int set_authentication(CURL *easy, const struct credential *credential)
                 if (code == CURLE_OK)
                         code = curl_easy_setopt(easy, CURLOPT_PASSWORD, credential->password);
         }
-        if (code == CURLE_OK && credential->proxy_url[0])
-                code = curl_easy_setopt(easy, CURLOPT_PROXY, credential->proxy_url);
         return code == CURLE_OK ? 0 : -ENOMEM;
 }
 
@@ -346,6 +355,7 @@ static void set_connection(CURL *easy)
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_SEC);
         curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_SIZE);
         curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_open);
+        curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
 
 static int transfer_prepare(struct kube_transfer *transfer, const struct kube_request *request)

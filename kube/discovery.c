@@ -131,8 +131,13 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
         int r = 0;
 
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                kube_error_copy(&response->error, &error);
+        if (response->error.failure == KUBE_FAILURE_HTTP && response->error.http_status == 404) {
+                kube_error_set(&error, KUBE_FAILURE_HTTP, "the server has no %s (is its CRD installed?): %s",
+                               discovery->api_version, response->error.message);
+                error.http_status = 404;
+        } else if (response->error.failure != KUBE_FAILURE_NONE) {
+                r = kube_error_copy(&response->error, &error);
+                error.failure = response->error.failure;
         } else {
                 r = kube_resource_from_list(discovery->api_version, discovery->kind, response->body,
                                             response->body_size, &resource);
@@ -146,8 +151,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                                        discovery->api_version);
                 }
         }
-        discovery->on_done(error.failure == KUBE_FAILURE_NONE ? &resource : NULL, &error, response,
-                           discovery->userdata);
+        discovery->on_done(resource.plural ? &resource : NULL, &error, response, discovery->userdata);
         discovery_free(discovery);
 }
 

@@ -18,8 +18,13 @@ static char *copy_capped(const char *text, size_t size)
 
         size = strnlen(text, size < TEXT_MAX ? size : TEXT_MAX);
         copy = strndup(text, size);
-        if (copy)
-                utf8_clean(copy);
+        if (!copy)
+                return NULL;
+        /* One line: it goes into one of a log. */
+        for (char *c = copy; *c; c++)
+                if (*c == '\n' || *c == '\r')
+                        *c = ' ';
+        utf8_clean(copy);
         return copy;
 }
 
@@ -28,31 +33,48 @@ static const char *string_of(const cJSON *object, const char *name)
         return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
-static int take_status(struct kube_error *error, const cJSON *status)
+static bool contains(const char *text, const char *part)
 {
-        const char *message = string_of(status, "message"), *reason = string_of(status, "reason");
-        const cJSON *details = cJSON_GetObjectItemCaseSensitive(status, "details");
-        const cJSON *code = cJSON_GetObjectItemCaseSensitive(status, "code");
-        const cJSON *retry = cJSON_GetObjectItemCaseSensitive(details, "retryAfterSeconds"), *cause;
+        return text && strstr(text, part);
+}
 
-        if (error->http_status == 0 && cJSON_IsNumber(code))
-                error->http_status = code->valueint;
-        if (cJSON_IsNumber(retry) && retry->valueint > 0)
-                error->retry_after_sec = retry->valueint;
+/* Older servers know no such type of cause: they have it in a cause's message only, or in the message of the
+ * whole ("Timeout: Too large resource version: 10, current: 5", kubernetes#91073). */
+static bool is_too_large(int http_status, const cJSON *details, const char *message)
+{
+        const cJSON *cause;
+
         cJSON_ArrayForEach(cause, cJSON_GetObjectItemCaseSensitive(details, "causes"))
         {
                 const char *type = string_of(cause, "reason");
 
                 if (type && strcmp(type, TOO_LARGE_CAUSE) == 0)
-                        error->resource_version_too_large = true;
+                        return true;
+                if (http_status == 504 && contains(string_of(cause, "message"), TOO_LARGE_TEXT))
+                        return true;
         }
-        /* Servers before 1.17 name no cause (kubernetes#91073). */
-        if (error->http_status == 504 && message &&
-            strncmp(message, TOO_LARGE_TEXT, strlen(TOO_LARGE_TEXT)) == 0)
-                error->resource_version_too_large = true;
-        if (reason && !(error->reason = copy_capped(reason, strlen(reason))))
+        return http_status == 504 && contains(message, TOO_LARGE_TEXT);
+}
+
+static int take_status(struct kube_error *error, const cJSON *status)
+{
+        const char *message = string_of(status, "message"), *reason = string_of(status, "reason");
+        const cJSON *details = cJSON_GetObjectItemCaseSensitive(status, "details");
+        const cJSON *code = cJSON_GetObjectItemCaseSensitive(status, "code");
+        const cJSON *retry = cJSON_GetObjectItemCaseSensitive(details, "retryAfterSeconds");
+
+        if (error->http_status == 0 && cJSON_IsNumber(code) && code->valueint >= 100 &&
+            code->valueint <= 599)
+                error->http_status = code->valueint;
+        if (cJSON_IsNumber(retry) && retry->valueint > 0)
+                error->retry_after_sec =
+                        retry->valueint < KUBE_RETRY_AFTER_MAX ? retry->valueint : KUBE_RETRY_AFTER_MAX;
+        error->resource_version_too_large = is_too_large(error->http_status, details, message);
+        if (reason && reason[0] && !(error->reason = copy_capped(reason, strlen(reason))))
                 return -ENOMEM;
-        if (message && message[0] && !(error->message = copy_capped(message, strlen(message))))
+        if (!message || !message[0])
+                message = error->reason;
+        if (message && !(error->message = copy_capped(message, strlen(message))))
                 return -ENOMEM;
         return 0;
 }
@@ -60,10 +82,17 @@ static int take_status(struct kube_error *error, const cJSON *status)
 /* Not a Status: the first line says most. */
 static int take_plain(struct kube_error *error, const char *body, size_t size)
 {
-        const char *end = size > 0 ? memchr(body, '\n', size) : NULL;
+        const char *end;
 
+        while (size > 0 && strchr(" \t\r\n", *body)) {
+                body++;
+                size--;
+        }
+        end = size > 0 ? memchr(body, '\n', size) : NULL;
         if (end)
                 size = (size_t)(end - body);
+        while (size > 0 && strchr(" \t\r", body[size - 1]))
+                size--;
         if (size == 0)
                 return 0;
         error->message = copy_capped(body, size);
@@ -79,8 +108,10 @@ int kube_error_from_status(struct kube_error *error, int http_status, const char
         error->failure = KUBE_FAILURE_HTTP;
         error->http_status = http_status;
         error->retry_after_sec = retry_after_sec;
-        r = cJSON_IsObject(status) ? take_status(error, status) : take_plain(error, body, size);
+        r = cJSON_IsObject(status) ? take_status(error, status) : 0;
         cJSON_Delete(status);
+        if (r >= 0 && !error->message)
+                r = take_plain(error, body, size);
         if (r < 0)
                 return r;
         if (!error->message &&
@@ -94,13 +125,15 @@ int kube_error_from_status(struct kube_error *error, int http_status, const char
 int kube_error_set(struct kube_error *error, enum kube_failure failure, const char *format, ...)
 {
         va_list arguments;
+        char *message;
 
-        kube_error_done(error);
-        error->failure = failure;
         va_start(arguments, format);
-        if (vasprintf(&error->message, format, arguments) < 0)
-                error->message = NULL;
+        if (vasprintf(&message, format, arguments) < 0)
+                message = NULL;
         va_end(arguments);
+        kube_error_done(error); /* only now: the arguments may be its own */
+        error->failure = failure;
+        error->message = message;
         if (!error->message)
                 return -ENOMEM;
         utf8_clean(error->message);

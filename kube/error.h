@@ -29,8 +29,11 @@ struct kube_error {
         char *reason;                    /* "NotFound", "Expired" ...; NULL when unknown; owned */
         char *message;                   /* for people; never NULL when failure != NONE; owned */
         bool resource_version_too_large; /* 504 with that cause, or with only that message */
-        int retry_after_sec;             /* from header or details; -1 when absent */
+        int retry_after_sec; /* 1 to KUBE_RETRY_AFTER_MAX, of header or details; -1 when absent */
 };
+
+/* Nobody is silenced for longer by one answer, whatever it says. */
+#define KUBE_RETRY_AFTER_MAX 3600
 
 #define KUBE_ERROR_NONE ((struct kube_error){.retry_after_sec = -1})
 

@@ -148,7 +148,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata)
         }
         if (status >= 300)
                 max = ERROR_BODY_MAX;
-        if (transfer->body.size + total > max) {
+        if (total > max - transfer->body.size) {
                 transfer->body_too_large = true;
                 return 0;
         }
@@ -205,6 +205,34 @@ static int set_plain_url(struct kube_transfer *transfer, const char *path,
         return curl_easy_setopt(transfer->easy, CURLOPT_URL, url.data) == CURLE_OK ? 0 : -ENOMEM;
 }
 
+static bool is_loopback(const char *server)
+{
+        _cleanup_free_ char *host = NULL;
+        CURLU *url = curl_url();
+
+        if (url && curl_url_set(url, CURLUPART_URL, server, 0) == CURLUE_OK)
+                curl_url_get(url, CURLUPART_HOST, &host, 0);
+        curl_url_cleanup(url);
+        return host && (strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+                        strcmp(host, "[::1]") == 0);
+}
+
+/* As other clients of a kubeconfig do: its proxy-url is used always, the environment's proxy never for this
+ * machine itself. */
+static int set_proxy(struct kube_transfer *transfer, const struct credential *credential)
+{
+        CURLcode code = CURLE_OK;
+
+        if (credential->proxy_url[0]) {
+                code = curl_easy_setopt(transfer->easy, CURLOPT_PROXY, credential->proxy_url);
+                if (code == CURLE_OK)
+                        code = curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
+        } else if (is_loopback(credential->server)) {
+                code = curl_easy_setopt(transfer->easy, CURLOPT_PROXY, "");
+        }
+        return code == CURLE_OK ? 0 : -ENOMEM;
+}
+
 static int set_body(struct kube_transfer *transfer, const struct kube_request *request)
 {
         int r;
@@ -228,6 +256,8 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
         r = credential->tls_server_name[0] ? set_url(transfer, request->path, credential)
                                            : set_plain_url(transfer, request->path, credential);
         if (r >= 0)
+                r = set_proxy(transfer, credential);
+        if (r >= 0)
                 r = add_header(transfer, "Accept", request->accept ? request->accept : "application/json");
         if (r >= 0)
                 r = set_body(transfer, request);
@@ -250,7 +280,7 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
 
 static enum kube_failure failure_of(CURLcode code, const struct kube_transfer *transfer)
 {
-        curl_off_t connected = 0;
+        curl_off_t prepared = 0;
 
         if (transfer->stopped_by_owner)
                 return KUBE_FAILURE_CANCELLED;
@@ -272,10 +302,9 @@ static enum kube_failure failure_of(CURLcode code, const struct kube_transfer *t
         case CURLE_SSL_ENGINE_SETFAILED:
                 return KUBE_FAILURE_TLS;
         case CURLE_OPERATION_TIMEDOUT:
-                curl_easy_getinfo(transfer->easy, CURLINFO_APPCONNECT_TIME_T, &connected);
-                if (connected == 0)
-                        curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
-                return connected == 0 ? KUBE_FAILURE_CONNECT : KUBE_FAILURE_TIMEOUT;
+                /* 0 until the connection stands, TLS included, and the request could go. */
+                curl_easy_getinfo(transfer->easy, CURLINFO_PRETRANSFER_TIME_T, &prepared);
+                return prepared == 0 ? KUBE_FAILURE_CONNECT : KUBE_FAILURE_TIMEOUT;
         case CURLE_GOT_NOTHING:
         case CURLE_PARTIAL_FILE:
         case CURLE_RECV_ERROR:
@@ -292,16 +321,24 @@ static void count_end(struct kube_transfer *transfer, const struct kube_response
 {
         size_t class = COUNT_FAILED;
 
-        if (code == CURLE_OK && response->http_status >= 200 && response->http_status < 600)
+        if ((code == CURLE_OK || transfer->stopped_by_owner) && response->http_status >= 200 &&
+            response->http_status < 600)
                 class = (size_t)(response->http_status / 100 - 2);
         transfer->client->count[class]++;
 }
 
+static int retry_after_sec(struct kube_transfer *transfer)
+{
+        curl_off_t seconds = 0;
+
+        curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &seconds);
+        return seconds <= 0 ? -1 : (int)(seconds < KUBE_RETRY_AFTER_MAX ? seconds : KUBE_RETRY_AFTER_MAX);
+}
+
 static void describe_error(struct kube_transfer *transfer, CURLcode code, struct kube_response *response)
 {
-        curl_off_t retry_after = 0;
-
-        if (code != CURLE_OK) {
+        /* A refusal stays one when its explanation is cut off or too long. */
+        if (code != CURLE_OK && response->http_status < 400) {
                 const char *why = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(code);
 
                 kube_error_set(&response->error, failure_of(code, transfer), "%s: %s",
@@ -310,10 +347,8 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
                                transfer->body_too_large ? "the answer is too large" : why);
                 return;
         }
-        curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &retry_after);
         if (response->http_status >= 300) {
-                response->error.retry_after_sec =
-                        retry_after > 0 && retry_after < 3600 ? (int)retry_after : -1;
+                response->error.retry_after_sec = retry_after_sec(transfer);
                 kube_error_from_status(&response->error, response->http_status,
                                        transfer->body.data ? transfer->body.data : "", transfer->body.size);
         }
