@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ./check relies on: the lint finds what it is there for, the count is right, and only what is missing is
+installed."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from harness.setup import SOURCE
+
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+ID = "5c1d1e3b6a5f4b0c9a7d0f5e8b2c4d61"
+CLEAN = {
+    "base/exit-code.h": LICENCE + "enum {\n        EXIT_CODE_IO = 74,\n};\n",
+    "base/thing.c": LICENCE + "/* strcpy( in a comment is none */\nint thing(void)\n{\n        return log(MESSAGE_ID_A);\n}\n",
+    "ipc/message-id.h": LICENCE + f'#define MESSAGE_ID_A "{ID}"\n',
+    "man/reconciled.1": "74  the ledger cannot be written\n",
+    "units/reconciled.catalog": f"-- {ID}\nSubject: A\n\n@MESSAGE@\n",
+}
+
+
+@pytest.fixture
+def lint(tmp_path):
+    """lint({path: text}): what lint-source prints about a small clean project with these files changed."""
+    (tmp_path / "tools").mkdir()
+    tool = shutil.copy(SOURCE / "tools" / "lint-source", tmp_path / "tools")
+
+    def run(changed):
+        for name, text in {**CLEAN, **changed}.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        results = tmp_path / "results"
+        environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+        done = subprocess.run([tool, "--results", results], capture_output=True, text=True, check=False, env=environment)
+        failed = [line for line in results.read_text(encoding="utf-8").splitlines() if line.endswith("\tfailed")]
+        assert done.returncode == (1 if failed else 0), done.stderr
+        assert bool(done.stdout) == bool(failed)
+        return done.stdout
+
+    return run
+
+
+def function(lines):
+    return LICENCE + "int thing(void)\n{\n" + "        step();\n" * lines + "}\n"
+
+
+def test_lint_is_content_with_a_clean_project(lint):
+    assert lint({}) == ""
+
+
+@pytest.mark.parametrize("name, text, said", [
+    ("base/a.c", LICENCE + "int a(void)\n{\n        strcpy(x, y);\n}\n", "strcpy() is banned"),
+    ("base/a.c", LICENCE + "int a(void)\n{\n        return system (x);\n}\n", "system() is banned"),
+    ("base/a.c", "int a;\n", "lacks the line"),
+    ("base/a.py", "a = 1\n", "lacks the line"),
+    ("base/a.c", LICENCE + "/* TO" "DO: more */\n", "unfinished work"),
+    ("base/a.c", LICENCE + "\n" * 700, "at most 700"),
+    ("base/a.c", function(81), "a function of 81 lines"),
+    ("tests/a.c", LICENCE + "void a(void)\n{\n        usleep(5);\n}\n", "usleep() in a test"),
+    ("tests/a.py", "# SPDX-License-Identifier: Apache-2.0\nimport time\ntime." "sleep(1)\n", "use wait_until()"),
+    ("tools/a", "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nif true\n", "syntax error"),
+    ("base/exit-code.h", LICENCE + "enum {\n        EXIT_CODE_IO = 7,\n};\n", "EXIT_CODE_IO (7) is not explained"),
+    ("units/reconciled.catalog", "", "MESSAGE_ID_A has no entry"),
+    ("units/reconciled.catalog", f"-- {ID}\nA\n\n-- {ID[::-1]}\nB\n", "is not defined in"),
+    ("units/reconciled.catalog", f"-- {ID}\n" + "word " * 16 + "\n", "at most 76"),
+    ("ipc/message-id.h", LICENCE + f'#define MESSAGE_ID_A "{ID}"\n#define MESSAGE_ID_B "{ID}"\n', "the value of another"),
+    ("base/thing.c", LICENCE, "MESSAGE_ID_A is never logged"),
+])
+def test_lint_finds(lint, name, text, said):
+    assert said in lint({name: text})
+
+
+def test_lint_lets_pass_what_only_looks_like_it(lint):
+    assert lint({"base/a.c": function(80) + "int b = other.system(1), c = my_strcpy(2);\n"
+                 'static const char *text = "strcpy(x)";\n'}) == ""
+
+
+@pytest.fixture
+def count(tmp_path):
+    """count(sections, {file: text}, ci=False): what count-results prints as its last line, and its exit status."""
+    def run(sections, files, ci=False):
+        (tmp_path / "sections").write_text("".join(f"{name}\t{status}\n" for name, status in sections), encoding="utf-8")
+        for name, text in files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        environment = {**os.environ, "CI": "true" if ci else ""}
+        done = subprocess.run([SOURCE / "tools" / "count-results", tmp_path], capture_output=True, text=True, check=False,
+                              env=environment)
+        return done.stdout.splitlines()[-1], done.returncode
+
+    return run
+
+
+PYTEST = """<testsuites><testsuite><testcase classname="c" name="good"/><testcase classname="c" name="bad"><failure/></testcase>
+<testcase classname="c" name="broken"><error/></testcase><testcase classname="c" name="later"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_count_adds_all_kinds(count):
+    assert count([("a", 1), ("b", 0), ("c", 0)], {
+        "a.xml": PYTEST,
+        "b.json": '{"name": "one", "result": "OK"}\n{"name": "two", "result": "TIMEOUT"}\n',
+        "c.tsv": "lint\tpassed\n",
+    }) == ("3 passed, 3 failed, 1 skipped", 1)
+
+
+@pytest.mark.parametrize("files", [{}, {"a.xml": "<testsuites/>"}, {"a.xml": "<testsu"}, {"a.json": "no json\n"}])
+def test_a_part_without_results_has_failed(count, files):
+    assert count([("a", 0)], files) == ("0 passed, 1 failed, 0 skipped", 1)
+
+
+def test_a_part_that_failed_without_a_failed_test_has_failed(count):
+    assert count([("a", 139)], {"a.tsv": "x\tpassed\n"}) == ("1 passed, 1 failed, 0 skipped", 1)
+
+
+def test_nothing_run_is_a_failure(count):
+    assert count([], {}) == ("0 passed, 0 failed, 0 skipped", 1)
+
+
+def test_a_skip_fails_only_in_continuous_integration(count):
+    files = {"a.tsv": "x\tpassed\ny\tskipped\n"}
+    assert count([("a", 0)], files) == ("1 passed, 0 failed, 1 skipped", 0)
+    assert count([("a", 0)], files, ci=True) == ("1 passed, 0 failed, 1 skipped", 1)
+
+
+@pytest.fixture
+def missing(tmp_path):
+    """missing(lines, scope): what would be installed for this scope of a file `dependencies` of these lines."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(SOURCE / "tools" / "install-dependencies", tmp_path / "tools")
+
+    def run(lines, scope):
+        (tmp_path / "dependencies").write_text(lines, encoding="utf-8")
+        done = subprocess.run(["bash", "-uc", f". tools/install-dependencies; dependencies_missing {scope}"],
+                              cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    return run
+
+
+def test_only_what_is_missing_is_installed(missing):
+    lines = ("# comment\nbuild  dpkg            is there\nbuild  no-such-package:sh  a program stands in\n"
+             "build  no-such-package  is not\ntest   not-of-this-scope  either\n")
+    assert missing(lines, "build") == ["no-such-package"]
+    assert missing(lines, "run") == []
