@@ -378,6 +378,8 @@ static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *
                 describe_path(prefix, path->string, place, sizeof(place));
                 if (!is_leaf(path) && !is_leaf(theirs)) {
                         find_conflicts(old, new, path, theirs, manager, place, conflicts);
+                } else if (cJSON_IsObject(new) && !new->child && cJSON_IsObject(old)) {
+                        continue; /* an empty object claims that there is one, nothing more */
                 } else if (!old || !cJSON_Compare(old, new, true)) {
                         cJSON *conflict = cJSON_CreateObject();
 

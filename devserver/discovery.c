@@ -152,9 +152,9 @@ static bool answer_fixed(struct request *request)
                              "devserver\",\"platform\":\"linux/"
                              "amd64\",\"goVersion\":\"none\",\"compiler\":\"gcc\",\"gitCommit\":\"\","
                              "\"gitTreeState\":\"\",\"buildDate\":\"\"}"},
-                {"/healthz", "\"ok\""},
-                {"/livez", "\"ok\""},
-                {"/readyz", "\"ok\""},
+                {"/healthz", "ok"},
+                {"/livez", "ok"},
+                {"/readyz", "ok"},
                 {"/api",
                  "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[]}"},
                 {"/openapi/v3", "{\"paths\":{}}"},
@@ -162,7 +162,8 @@ static bool answer_fixed(struct request *request)
 
         for (size_t i = 0; i < ELEMENTS(table); i++)
                 if (strcmp(request->url, table[i].url) == 0) {
-                        answer_raw(request, 200, table[i].json);
+                        request->status = 200;
+                        text_append_string(&request->answer, table[i].json);
                         return true;
                 }
         return false;

@@ -119,7 +119,10 @@ static void write_head(struct request *request, uint64_t resource_version, const
                             api_version ? api_version : "", request->resource->list_kind);
         text_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)resource_version);
         if (token)
-                text_printf(out, ",\"continue\":\"%s\",\"remainingItemCount\":%zu", token, remaining);
+                text_printf(out, ",\"continue\":\"%s\"", token);
+        if (token && !request_argument(request, "labelSelector") &&
+            !request_argument(request, "fieldSelector"))
+                text_printf(out, ",\"remainingItemCount\":%zu", remaining);
         if (wants_table(request))
                 text_append_string(out, "},\"columnDefinitions\":[{\"name\":\"Name\",\"type\":\"string\","
                                         "\"format\":\"name\",\"description\":"
@@ -194,6 +197,11 @@ static struct selector *selector_of(struct request *request)
         return selector;
 }
 
+bool version_is_number(const char *version)
+{
+        return version[strspn(version, "0123456789")] == '\0';
+}
+
 bool list_wait_for_version(struct request *request, const char *version)
 {
         unsigned long long wanted = version ? strtoull(version, NULL, 10) : 0;
@@ -231,6 +239,16 @@ void list_handle(struct request *request)
         struct snapshot *snapshot;
         bool more = false;
 
+        if (version && !version_is_number(version)) {
+                answer_status(request, 400, "BadRequest",
+                              "resourceVersion: Invalid value: \"%s\": is no number", version);
+                return;
+        }
+        if (token && token[0] && version && version[0]) {
+                answer_status(request, 400, "BadRequest",
+                              "specifying resource version is not allowed when using continue");
+                return;
+        }
         if (token && token[0]) {
                 continue_list(request, token);
                 return;

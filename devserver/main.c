@@ -310,6 +310,8 @@ static int serve(const struct options *options)
         sd_event_add_signal(server.event, NULL, SIGTERM, NULL, NULL);
         sd_event_add_signal(server.event, NULL, SIGINT, NULL, NULL);
         builtin_add(&server);
+        server.storage.history_lost =
+                server.storage.resource_version; /* version 1 is the past, as on a real server */
         r = start(&server, options, &error);
         if (r < 0)
                 fprintf(stderr, "reconciled-devserver: %s\n", error_message(&error));

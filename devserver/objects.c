@@ -75,8 +75,7 @@ static cJSON *in_order(cJSON *object)
 
 /* ---- create */
 
-static void fill_new(struct server *server, struct resource *resource, const char *namespace_name,
-                     cJSON *object)
+static void fill_new(struct resource *resource, const char *namespace_name, cJSON *object)
 {
         cJSON *metadata = tree_metadata(object);
         _cleanup_free_ char *api_version = resource_api_version(resource);
@@ -102,7 +101,10 @@ static void fill_new(struct server *server, struct resource *resource, const cha
                 cJSON_DeleteItemFromObjectCaseSensitive(object, "status");
         if (strcmp(resource->plural, "namespaces") == 0 && !cJSON_HasObjectItem(object, "status"))
                 cJSON_AddStringToObject(cJSON_AddObjectToObject(object, "status"), "phase", "Active");
-        (void)server;
+        if (strcmp(resource->plural, "namespaces") == 0 && !cJSON_HasObjectItem(object, "spec"))
+                cJSON_AddItemToArray(
+                        cJSON_AddArrayToObject(cJSON_AddObjectToObject(object, "spec"), "finalizers"),
+                        cJSON_CreateString("kubernetes"));
 }
 
 static void after_write(struct server *server, struct resource *resource, const struct version *version)
@@ -124,7 +126,7 @@ struct version *object_insert(struct server *server, struct resource *resource, 
         cJSON *copy = cJSON_Duplicate(object, true);
         struct version *version;
 
-        fill_new(server, resource, namespace_name, copy);
+        fill_new(resource, namespace_name, copy);
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(copy);
         copy = in_order(copy);
@@ -134,18 +136,6 @@ struct version *object_insert(struct server *server, struct resource *resource, 
         if (version)
                 after_write(server, resource, version);
         return version;
-}
-
-static bool name_is_valid(const char *name)
-{
-        size_t length = strlen(name);
-
-        if (length == 0 || length > 253)
-                return false;
-        for (; *name; name++)
-                if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-.:", *name))
-                        return false;
-        return true;
 }
 
 static void generate_name(cJSON *metadata)
@@ -165,82 +155,6 @@ static void generate_name(cJSON *metadata)
         tree_set_text(metadata, "name", name);
 }
 
-/* false: answered. */
-static bool check_namespace(struct request *request)
-{
-        struct server *server = request->server;
-        struct resource *namespaces = resource_find(&server->storage, "", "v1", "namespaces");
-        const struct version *version;
-        bool ending;
-        cJSON *object;
-
-        if (!request->resource->namespaced)
-                return true;
-        version = object_find(namespaces, request->namespace_name);
-        if (!version) {
-                answer_status(request, 404, "NotFound", "namespaces \"%s\" not found",
-                              request->namespace_name);
-                return false;
-        }
-        object = version_parse(version);
-        ending = cJSON_HasObjectItem(tree_metadata(object), "deletionTimestamp");
-        cJSON_Delete(object);
-        if (ending)
-                answer_status(request, 403, "Forbidden",
-                              "%s \"%s\" is forbidden: unable to create new content in namespace %s "
-                              "because it is being terminated",
-                              request->plural, request->name ? request->name : "", request->namespace_name);
-        return !ending;
-}
-
-/* false: answered. The body must be of the URL's kind, name and namespace. */
-static bool check_body(struct request *request, cJSON *object)
-{
-        const struct resource *resource = request->resource;
-        _cleanup_free_ char *api_version = resource_api_version(resource);
-        cJSON *metadata;
-
-        if (!cJSON_IsObject(object)) {
-                answer_status(request, 400, "BadRequest", "the body of the request is no JSON object");
-                return false;
-        }
-        metadata = tree_metadata(object);
-        if (!cJSON_IsObject(metadata)) {
-                cJSON_DeleteItemFromObjectCaseSensitive(object, "metadata");
-                metadata = cJSON_AddObjectToObject(object, "metadata");
-        }
-        if ((tree_text(object, "kind")[0] && strcmp(tree_text(object, "kind"), resource->kind) != 0) ||
-            (tree_text(object, "apiVersion")[0] &&
-             strcmp(tree_text(object, "apiVersion"), api_version) != 0)) {
-                answer_status(request, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s",
-                              tree_text(object, "kind"), tree_text(object, "apiVersion"), resource->kind);
-                return false;
-        }
-        if (tree_text(metadata, "namespace")[0] &&
-            strcmp(tree_text(metadata, "namespace"), request->namespace_name) != 0) {
-                answer_status(request, 400, "BadRequest",
-                              "the namespace of the provided object does not match the namespace sent on "
-                              "the request");
-                return false;
-        }
-        return true;
-}
-
-static void answer_invalid(struct request *request, const char *name, const char *field, const char *text)
-{
-        _cleanup_free_ char *message = NULL;
-        cJSON *causes = cJSON_CreateArray(), *cause = cJSON_CreateObject();
-
-        if (asprintf(&message, "%s%s%s \"%s\" is invalid: %s: %s", request->resource->kind,
-                     request->group[0] ? "." : "", request->group, name, field, text) < 0)
-                message = NULL;
-        cJSON_AddStringToObject(cause, "reason", "FieldValueInvalid");
-        cJSON_AddStringToObject(cause, "message", text);
-        cJSON_AddStringToObject(cause, "field", field);
-        cJSON_AddItemToArray(causes, cause);
-        answer_status_causes(request, 422, "Invalid", causes, message ? message : text);
-}
-
 /* Creates `object` (taken over) and answers. */
 static void create(struct request *request, cJSON *object, const char *manager)
 {
@@ -250,13 +164,17 @@ static void create(struct request *request, cJSON *object, const char *manager)
         const char *name;
         struct version *version;
 
-        fill_new(server, resource, request->namespace_name, object);
+        fill_new(resource, request->namespace_name, object);
         generate_name(tree_metadata(object));
         name = tree_text(tree_metadata(object), "name");
         if (!name_is_valid(name)) {
                 answer_invalid(request, name, "metadata.name",
                                name[0] ? "Invalid value: a DNS-1123 subdomain is expected"
                                        : "Required value: name or generateName is required");
+                cJSON_Delete(object);
+                return;
+        }
+        if (!request_object_is_valid(request, object)) {
                 cJSON_Delete(object);
                 return;
         }
@@ -294,7 +212,7 @@ void object_create(struct request *request)
                 cJSON_ParseWithLength(request->body.data ? request->body.data : "", request->body.size);
         _cleanup_free_ char *manager = field_manager(request);
 
-        if (!check_body(request, object) || !check_namespace(request)) {
+        if (!request_body_fits(request, object) || !request_namespace_exists(request)) {
                 cJSON_Delete(object);
                 return;
         }
@@ -417,6 +335,19 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 cJSON_Delete(object);
                 return;
         }
+        if (tree_text(tree_metadata(object), "uid")[0] &&
+            strcmp(tree_text(tree_metadata(object), "uid"), tree_text(tree_metadata(live), "uid")) != 0) {
+                answer_status(request, 409, "Conflict",
+                              "Precondition failed: UID in precondition: %s, UID in object meta: %s",
+                              tree_text(tree_metadata(object), "uid"),
+                              tree_text(tree_metadata(live), "uid"));
+                cJSON_Delete(object);
+                return;
+        }
+        if (!request_object_is_valid(request, object)) {
+                cJSON_Delete(object);
+                return;
+        }
         keep_system_fields(object, live);
         object = separate_status(request, object, live);
         if (deleting && adds_finalizer(object, live)) {
@@ -474,7 +405,7 @@ static void replace(struct request *request, const char *key)
               *live;
         _cleanup_free_ char *manager = field_manager(request);
 
-        if (!check_body(request, object)) {
+        if (!request_body_fits(request, object)) {
                 cJSON_Delete(object);
                 return;
         }
@@ -484,14 +415,7 @@ static void replace(struct request *request, const char *key)
                 return;
         }
         live = version_parse(version);
-        if (tree_text(tree_metadata(object), "uid")[0] &&
-            strcmp(tree_text(tree_metadata(object), "uid"), tree_text(tree_metadata(live), "uid")) != 0) {
-                answer_status(request, 409, "Conflict",
-                              "Precondition failed: UID in precondition: %s, UID in object meta: %s",
-                              tree_text(tree_metadata(object), "uid"),
-                              tree_text(tree_metadata(live), "uid"));
-                cJSON_Delete(object);
-        } else if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
+        if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
                 answer_invalid(request, request->name, "metadata.resourceVersion",
                                "Invalid value: 0x0: must be specified for an update");
                 cJSON_Delete(object);
@@ -549,7 +473,7 @@ static void patch(struct request *request, const char *key, enum patch_type type
                 answer_status(request, r == -ECANCELED ? 422 : 400,
                               r == -ECANCELED ? "Invalid" : "BadRequest", "%s", error_message(&error));
                 cJSON_Delete(object);
-        } else if (check_body(request, object)) {
+        } else if (request_body_fits(request, object)) {
                 store_update(request, key, live, object, manager);
         } else {
                 cJSON_Delete(object);
@@ -581,6 +505,25 @@ static void answer_conflicts(struct request *request, cJSON *conflicts)
         cJSON_Delete(conflicts);
 }
 
+/* true: answered. An apply may carry the version and the UID that it means. */
+static bool apply_is_stale(struct request *request, const cJSON *config, const cJSON *live)
+{
+        static const char *const name[] = {"resourceVersion", "uid"};
+
+        for (size_t i = 0; i < ELEMENTS(name); i++) {
+                const char *given = tree_text(tree_metadata(config), name[i]);
+
+                if (!given[0] || strcmp(given, tree_text(tree_metadata(live), name[i])) == 0)
+                        continue;
+                answer_status(request, 409, "Conflict",
+                              "Operation cannot be fulfilled on %s \"%s\": the object has been modified; "
+                              "please apply your changes to the latest version and try again",
+                              request->plural, request->name);
+                return true;
+        }
+        return false;
+}
+
 static void apply(struct request *request, const char *key, const cJSON *config)
 {
         const char *manager = request_argument(request, "fieldManager");
@@ -602,20 +545,25 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                 return;
         }
         body = cJSON_Duplicate(config, true);
-        if (!check_body(request, body) || (!version && is_status_request(request))) {
+        if (!request_body_fits(request, body) || (!version && is_status_request(request))) {
                 if (!request->status)
                         answer_not_found(request);
                 cJSON_Delete(body);
                 return;
         }
         live = version ? version_parse(version) : NULL;
+        if (live && apply_is_stale(request, body, live)) {
+                cJSON_Delete(body);
+                cJSON_Delete(live);
+                return;
+        }
         tree_set_text(tree_metadata(body), "name", request->name);
         object = apply_config(live, body, manager, api_version, subresource, request_flag(request, "force"),
                               &conflicts);
         if (!object) {
                 answer_conflicts(request, conflicts);
         } else if (!live) {
-                if (check_namespace(request))
+                if (request_namespace_exists(request))
                         create(request, object, NULL);
                 else
                         cJSON_Delete(object);

@@ -100,7 +100,12 @@ static void route(struct request *request)
 
 void server_handle(struct request *request)
 {
-        if (is_authorized(request))
+        const char *dry_run = request_argument(request, "dryRun");
+
+        if (is_authorized(request) && dry_run && strcmp(dry_run, "All") != 0)
+                answer_status(request, 400, "BadRequest",
+                              "dryRun: Unsupported value: \"%s\": supported values: \"All\"", dry_run);
+        else if (is_authorized(request))
                 route(request);
         else
                 answer_status(request, 401, "Unauthorized", "Unauthorized");

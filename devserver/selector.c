@@ -101,6 +101,8 @@ static int parse_operation(const char **p, struct requirement *requirement)
         } else {
                 return **p == '\0' || **p == ',' ? 0 : -EINVAL;
         }
+        if (skip(*p)[strcspn(*p, ",=!")] != '\0' && skip(*p)[strcspn(*p, ",=!")] != ',')
+                return -EINVAL;
         return add_value(requirement, take_word(p, ","));
 }
 

@@ -10,7 +10,8 @@
 #include "devserver/selector.h"
 #include "devserver/server.h"
 
-#define TICK_USEC (200 * USEC_PER_MSEC)
+#define LAST_BOOKMARK_USEC (2 * USEC_PER_SEC)
+#define TICK_USEC          (200 * USEC_PER_MSEC)
 
 struct watch {
         struct watch *next;
@@ -108,6 +109,23 @@ static bool is_selected(const struct watch *watch, const struct version *version
         return selector_matches(watch->selector, version);
 }
 
+/* It left the selection: told with its last state inside, under the version of the change. */
+static void say_left(struct watch *watch, const struct event *event)
+{
+        cJSON *object = version_parse(event->previous),
+              *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
+        char version[24], *json;
+
+        snprintf(version, sizeof(version), "%llu", (unsigned long long)event->resource_version);
+        cJSON_DeleteItemFromObjectCaseSensitive(metadata, "resourceVersion");
+        cJSON_AddStringToObject(metadata, "resourceVersion", version);
+        json = cJSON_PrintUnformatted(object);
+        if (json)
+                say(watch, "DELETED", json, strlen(json));
+        free(json);
+        cJSON_Delete(object);
+}
+
 static void tell(struct watch *watch, const struct event *event)
 {
         bool is, was;
@@ -118,8 +136,10 @@ static void tell(struct watch *watch, const struct event *event)
         was = event->type != EVENT_ADDED && is_selected(watch, event->previous);
         if (is)
                 say_version(watch, was ? "MODIFIED" : "ADDED", event->object);
-        else if (was)
+        else if (was && event->type == EVENT_DELETED)
                 say_version(watch, "DELETED", event->object);
+        else if (was)
+                say_left(watch, event);
 }
 
 void watch_on_event(const struct event *event, void *userdata)
@@ -209,6 +229,13 @@ void watch_handle(struct request *request)
                 answer_status(request, 500, "InternalError", "no memory");
                 return;
         }
+        if (request_argument(request, "resourceVersion") &&
+            !version_is_number(request_argument(request, "resourceVersion"))) {
+                answer_status(request, 400, "BadRequest", "resourceVersion: Invalid value: is no number");
+                free(watch->namespace_name);
+                free(watch);
+                return;
+        }
         if (selector_parse(request_argument(request, "labelSelector"),
                            request_argument(request, "fieldSelector"), request->resource, &watch->selector,
                            &error) < 0) {
@@ -224,6 +251,12 @@ void watch_handle(struct request *request)
         watch->table = asks_for_table(request);
         watch->deadline = now + (timeout ? strtoull(timeout, NULL, 10) : 1800) * USEC_PER_SEC;
         watch->next_bookmark = now + server->bookmark_usec;
+        /* The last one comes shortly before the end, so that whoever comes back starts where this one ended.
+         */
+        if (watch->next_bookmark > watch->deadline)
+                watch->next_bookmark = watch->deadline > now + LAST_BOOKMARK_USEC
+                                               ? watch->deadline - LAST_BOOKMARK_USEC
+                                               : now;
         begin(watch, request_argument(request, "resourceVersion"));
         watch->next = server->watch;
         server->watch = watch;
@@ -251,6 +284,9 @@ static int on_tick(sd_event_source *source, uint64_t usec _unused_, void *userda
         for (struct watch *watch = server->watch; watch; watch = watch->next) {
                 if (watch->bookmarks && now >= watch->next_bookmark && !watch->ended) {
                         watch->next_bookmark = now + server->bookmark_usec;
+                        if (now + LAST_BOOKMARK_USEC < watch->deadline &&
+                            watch->next_bookmark > watch->deadline - LAST_BOOKMARK_USEC)
+                                watch->next_bookmark = watch->deadline - LAST_BOOKMARK_USEC;
                         say_bookmark(watch);
                 }
                 if (now >= watch->deadline && !watch->ended) {

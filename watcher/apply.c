@@ -187,6 +187,22 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
         return bury(watcher, &last);
 }
 
+/* The mark goes down to 0, so that only a later event or LIST counts as seeing it again. */
+static int verify_left(struct watcher *watcher, const struct identity *identity)
+{
+        struct store_object stored;
+        int r = store_peek(watcher->store, identity->key, &stored);
+
+        if (r >= 0) {
+                r = strcmp(stored.uid, identity->uid) == 0 ? store_touch(watcher->store, identity->key, 0)
+                                                           : 0;
+                store_object_done(&stored);
+        }
+        if (r < 0 && r != -ENOENT)
+                return store_failed(watcher, r);
+        return verification_add(watcher, identity->key, identity->uid, false);
+}
+
 int apply_deleted(struct stream *stream, const char *json, size_t size)
 {
         _cleanup_(identity_done) struct identity identity = {0};
@@ -204,7 +220,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 return store_failed(watcher, -ENOMEM);
         /* Under a selector this also comes when the object merely left the selection. */
         if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
-                return verification_add(watcher, identity.key, identity.uid, false);
+                return verify_left(watcher, &identity);
         last = (struct store_object){
                 .key = identity.key,
                 .uid = identity.uid,
