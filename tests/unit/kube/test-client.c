@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes out: headers, credentials, bodies, proxies, the hold-back. How transfers end: test-transfer.c.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "tests/unit/kube/fixture.h"
+
+static void answer_ok(struct server_connection *connection, const char *request)
+{
+        (void)request;
+        server_answer(connection, "200 OK", "", "{\"kind\":\"PodList\"}");
+}
+
+static bool asked(const struct fixture *fixture, const char *text)
+{
+        return strstr(fixture->server.request, text);
+}
+
+static void test_get(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/api/v1/pods?limit=5&labelSelector=a%3Db");
+        assert_int_equal(fixture->http_status, 200);
+        assert_int_equal(fixture->error.failure, KUBE_FAILURE_NONE);
+        assert_string_equal(fixture->body, "{\"kind\":\"PodList\"}");
+        assert_int_equal(fixture->serial, 7);
+        assert_ptr_equal(
+                strstr(fixture->server.request, "GET /api/v1/pods?limit=5&labelSelector=a%3Db HTTP/1.1\r\n"),
+                fixture->server.request);
+        assert_true(asked(fixture, "\r\nAuthorization: Bearer s3cret\r\n"));
+        assert_true(asked(fixture, "\r\nUser-Agent: test/1\r\n"));
+        assert_true(asked(fixture, "\r\nAccept: application/json\r\n"));
+        assert_false(asked(fixture, "gzip"));
+}
+
+static void test_one_connection_for_many(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture->server.on_request = answer_ok;
+        for (unsigned i = 0; i < 20; i++)
+                fixture_get(fixture, "/version");
+        assert_int_equal(fixture->server.requests, 20);
+        assert_int_equal(fixture->server.connections, 1);
+}
+
+static void test_patch(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/a", false);
+        char body[2048];
+
+        /* Above 1 KiB libcurl would ask for leave first (Expect: 100-continue), which costs a round trip. */
+        memset(body, 'x', sizeof(body) - 1);
+        body[sizeof(body) - 1] = '\0';
+        fixture->server.on_request = answer_ok;
+        request.method = "PATCH";
+        request.content_type = "application/merge-patch+json";
+        request.accept = "application/json;as=Table";
+        request.body = body;
+        request.body_size = strlen(body);
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        body[0] = 'y'; /* it was copied */
+        fixture_wait(fixture, &fixture->done, 1);
+        assert_true(asked(fixture, "PATCH /a HTTP/1.1\r\n"));
+        assert_true(asked(fixture, "\r\nContent-Type: application/merge-patch+json\r\n"));
+        assert_true(asked(fixture, "\r\nAccept: application/json;as=Table\r\n"));
+        assert_true(asked(fixture, "\r\nContent-Length: 2047\r\n"));
+        assert_false(asked(fixture, "Expect"));
+        assert_true(asked(fixture, "\r\n\r\nxxx"));
+        body[0] = 'x';
+        assert_true(asked(fixture, body));
+}
+
+static void test_delete_without_body(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/a", false);
+
+        fixture->server.on_request = answer_ok;
+        request.method = "DELETE";
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        fixture_wait(fixture, &fixture->done, 1);
+        assert_true(asked(fixture, "DELETE /a HTTP/1.1\r\n"));
+        assert_false(asked(fixture, "Content-Type"));
+}
+
+static void test_basic(void **state)
+{
+        struct fixture *fixture = *state;
+        struct message_credential credential = fixture_credential(fixture->server.url, "");
+
+        credential.username = "admin";
+        credential.password = "pw:1";
+        fixture_use(fixture, &credential);
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/version");
+        assert_true(asked(fixture, "\r\nAuthorization: Basic YWRtaW46cHc6MQ==\r\n"));
+}
+
+static void test_server_with_a_path(void **state)
+{
+        struct fixture *fixture = *state;
+        char url[128] = "";
+        struct message_credential credential = fixture_credential(url, "");
+
+        fixture->server.on_request = answer_ok;
+        snprintf(url, sizeof(url), "%s/k8s/clusters/c-1/", fixture->server.url);
+        fixture_use(fixture, &credential);
+        fixture_get(fixture, "/api/v1/namespaces/../pods");
+        assert_true(asked(fixture, "GET /k8s/clusters/c-1/api/v1/namespaces/../pods HTTP/1.1\r\n"));
+        assert_false(asked(fixture, "Authorization"));
+}
+
+static void test_no_credential_yet(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/", false);
+        struct kube_client *client;
+
+        assert_int_equal(kube_client_new(fixture->event, "test/1", &client), 0);
+        assert_false(kube_client_has_credential(client));
+        assert_string_equal(kube_client_server(client), "");
+        assert_int_equal(kube_client_start(client, &request, NULL), -ENOKEY);
+        kube_client_free(client);
+        kube_client_free(NULL);
+}
+
+/* ---- a new credential */
+
+static void test_new_credential(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/slow", false);
+        struct message_credential credential = fixture_credential(fixture->server.url, "fresh");
+        struct server_connection *slow;
+
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        fixture_wait(fixture, &fixture->server.requests, 1);
+        slow = fixture->server.last;
+
+        credential.serial = 8;
+        fixture_use(fixture, &credential);
+        assert_int_equal(kube_client_credential_serial(fixture->client), 8);
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/version");
+        assert_true(asked(fixture, "Bearer fresh"));
+        assert_int_equal(fixture->serial, 8);
+
+        server_answer(slow, "401 Unauthorized", "", "{\"code\":401,\"reason\":\"Unauthorized\"}");
+        fixture_wait(fixture, &fixture->done, 2);
+        assert_int_equal(fixture->error.http_status, 401);
+        assert_int_equal(fixture->serial, 7); /* a REFRESH must name the one that was refused */
+}
+
+/* ---- proxies */
+
+static void test_proxy_of_the_kubeconfig(void **state)
+{
+        struct fixture *fixture = *state;
+        struct message_credential credential = fixture_credential("http://api.invalid:6443", "t");
+
+        credential.proxy_url = fixture->server.url;
+        fixture_use(fixture, &credential);
+        setenv("NO_PROXY", "*", 1);
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/version");
+        unsetenv("NO_PROXY");
+        assert_int_equal(fixture->http_status, 200);
+        assert_true(asked(fixture, "GET http://api.invalid:6443/version HTTP/1.1\r\n"));
+}
+
+static void test_environments_proxy_is_not_for_this_machine(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture->server.on_request = answer_ok;
+        setenv("http_proxy", "http://127.0.0.1:1", 1);
+        fixture_get(fixture, "/version");
+        unsetenv("http_proxy");
+        assert_int_equal(fixture->http_status, 200);
+}
+
+/* ---- holding back */
+
+static void test_throttle(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/held", false);
+        uint64_t until = clock_boottime_usec() + 300 * USEC_PER_MSEC;
+        struct kube_transfer *cancelled;
+
+        fixture->server.on_request = answer_ok;
+        request.timeout_usec = 200 * USEC_PER_MSEC; /* counts from the moment it may leave */
+        kube_client_throttle(fixture->client, until);
+        kube_client_throttle(fixture->client, until - 200 * USEC_PER_MSEC); /* the longer wish counts */
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        assert_int_equal(kube_client_start(fixture->client, &request, &cancelled), 0);
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        kube_transfer_cancel(cancelled);
+        fixture_wait(fixture, &fixture->server.requests, 1);
+        assert_true(clock_boottime_usec() >= until);
+        fixture_wait(fixture, &fixture->done, 2);
+        assert_int_equal(fixture->http_status, 200);
+        fixture_get(fixture, "/version");
+        assert_int_equal(fixture->server.requests, 3);
+}
+
+/* ---- small and bounded */
+
+static void test_counters(void **state)
+{
+        struct fixture *fixture = *state;
+        struct record_counter counter[8];
+        size_t n;
+
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/version");
+        fixture_get(fixture, "/version");
+        n = kube_client_count(fixture->client, counter, ELEMENTS(counter));
+        assert_in_range(n, 1, ELEMENTS(counter));
+        assert_string_equal(counter[0].name, "api_requests_2xx");
+        assert_int_equal(counter[0].value, 2);
+        assert_int_equal(kube_client_count(fixture->client, counter, 1), 1);
+}
+
+static unsigned open_descriptors(void)
+{
+        DIR *folder = opendir("/proc/self/fd");
+        unsigned n = 0;
+
+        assert_non_null(folder);
+        while (readdir(folder))
+                n++;
+        closedir(folder);
+        return n;
+}
+
+static void answer_gone_and_close(struct server_connection *connection, const char *request)
+{
+        (void)request;
+        server_answer(connection, "410 Gone", "Connection: close\r\n", "{\"code\":410}");
+        server_hang_up(connection);
+}
+
+/* fabric8#1943 */
+static void test_descriptors_stay_constant(void **state)
+{
+        struct fixture *fixture = *state;
+        unsigned before = 0;
+
+        fixture->server.on_request = answer_gone_and_close;
+        for (unsigned i = 0; i < 300; i++) {
+                fixture_get(fixture, "/watch");
+                assert_int_equal(fixture->error.http_status, 410);
+                if (i == 5)
+                        before = open_descriptors();
+        }
+        assert_in_range(open_descriptors(), 1, before + 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                TEST(test_get),
+                TEST(test_one_connection_for_many),
+                TEST(test_patch),
+                TEST(test_delete_without_body),
+                TEST(test_basic),
+                TEST(test_server_with_a_path),
+                TEST(test_no_credential_yet),
+                TEST(test_new_credential),
+                TEST(test_proxy_of_the_kubeconfig),
+                TEST(test_environments_proxy_is_not_for_this_machine),
+                TEST(test_throttle),
+                TEST(test_counters),
+                TEST(test_descriptors_stay_constant),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
