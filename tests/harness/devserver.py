@@ -37,6 +37,7 @@ class Devserver:
         sandbox.register(self)
 
     def start(self):
+        """Returns when it answers. RuntimeError, with its output: it has ended instead."""
         assert self.popen is None, "it runs already"
         self.kubeconfig.unlink(missing_ok=True)
         command = [self.sandbox.program("reconciled-devserver"), "--listen", self.listen, "--kubeconfig", self.kubeconfig,
@@ -48,8 +49,11 @@ class Devserver:
         return self
 
     def _ready(self):
-        if self.popen.poll() is not None:
-            raise RuntimeError(f"reconciled-devserver ended with {self.popen.returncode}:\n{self.output()}")
+        code = self.popen.poll()
+        if code is not None:
+            # Told here, and not once more at the end of the test.
+            self.popen = None
+            raise RuntimeError(f"reconciled-devserver ended with {code}:\n{self.output()}")
         if not self.kubeconfig.exists():
             return False
         return Api(self.kubeconfig).raw("GET", "/version").code == 200
