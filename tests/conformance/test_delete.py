@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """DELETE: at once or through finalizers, preconditions, collections. No controller runs on the real server, so garbage
-collection by owner is tested on reconciled-devserver alone (tests/integration)."""
+collection by owner is tested on reconciled-devserver alone (tests/integration/test_devserver.py)."""
 import re
 
 import pytest

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reconciled-devserver by itself: what the conformance suite cannot hold against a real API server, because it has
+controllers, options or a life of its own there."""
+import stat
+
+import pytest
+
+from harness import ApiError, WIDGET_CRD, Devserver, wait_until, watch
+from harness.api import Api, Kubeconfig
+from harness.process import start
+
+NO_UID = "11111111-2222-3333-4444-555555555555"
+
+
+def reference(owner, **more):
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"], **more}
+
+
+def gone(resource, name):
+    wait_until(lambda: not resource.exists(name), f"the end of {name}")
+
+
+# Garbage collection
+
+def test_what_is_owned_goes_with_its_owner(api, widgets):
+    configmaps = api.resource("v1", "configmaps", "default")
+    owner = widgets.create("owner")
+    child = configmaps.create("child", ownerReferences=[reference(owner)])
+    configmaps.create("grandchild", ownerReferences=[reference(child)])
+    configmaps.create("bystander")
+    widgets.delete("owner")
+    gone(configmaps, "child")
+    gone(configmaps, "grandchild")
+    assert configmaps.exists("bystander")
+
+
+def test_the_last_owner_counts(widgets):
+    first, second = widgets.create("first"), widgets.create("second")
+    widgets.create("child", ownerReferences=[reference(first), reference(second)])
+    widgets.delete("first")
+    assert widgets.exists("child")
+    widgets.delete("second")
+    gone(widgets, "child")
+
+
+def test_a_finalizer_holds_what_is_collected(widgets):
+    owner = widgets.create("owner")
+    widgets.create("child", ownerReferences=[reference(owner)], finalizers=["example.com/hold"])
+    widgets.delete("owner")
+    wait_until(lambda: widgets.get("child")["metadata"].get("deletionTimestamp"), "the child to be asked to go")
+    widgets.merge_patch("child", {"metadata": {"finalizers": None}})
+    gone(widgets, "child")
+
+
+def test_an_owner_that_never_was(widgets):
+    absent = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "absent", "uid": NO_UID}
+    with widgets.watch() as seen:
+        widgets.create("child", ownerReferences=[absent])
+        assert [event["type"] for event in seen.take(2)] == ["ADDED", "DELETED"]
+
+
+def test_an_owner_of_that_name_but_another_uid_is_no_owner(widgets):
+    old = widgets.create("owner")
+    widgets.delete("owner")
+    widgets.create("owner")
+    with widgets.watch(resourceVersion=widgets.list()["metadata"]["resourceVersion"]) as seen:
+        widgets.create("child", ownerReferences=[reference(old)])
+        assert [event["type"] for event in seen.take(2)] == ["ADDED", "DELETED"]
+    assert widgets.exists("owner")
+
+
+def test_orphans_stay_and_forget_their_owner(widgets):
+    owner = widgets.create("owner")
+    widgets.create("child", ownerReferences=[reference(owner)])
+    widgets.delete("owner", {"propagationPolicy": "Orphan"})
+    gone(widgets, "owner")
+    wait_until(lambda: not widgets.get("child")["metadata"].get("ownerReferences"), "the reference to be removed")
+
+
+def test_a_namespace_goes_with_what_is_in_it(api):
+    namespaces = api.resource("v1", "namespaces")
+    namespaces.create("doomed")
+    inside = api.resource("example.com/v1", "widgets", "doomed")
+    inside.create("a")
+    with inside.watch(resourceVersion=inside.list()["metadata"]["resourceVersion"]) as seen:
+        namespaces.delete("doomed")
+        assert seen.next()["type"] == "DELETED"
+    gone(namespaces, "doomed")
+    assert inside.names() == []
+
+
+# TLS, token, options
+
+def test_tls_and_token(make_devserver, operator, handler):
+    devserver = make_devserver(arguments=["--tls", "--token", "secret-of-the-test"])
+    assert devserver.url.startswith("https://127.0.0.1:")
+    assert stat.S_IMODE(devserver.kubeconfig.stat().st_mode) == 0o600, "it holds a token"
+    devserver.api.resource("example.com/v1", "widgets", "default").create("a", spec={"size": 1})
+
+    kubeconfig = Kubeconfig(devserver.kubeconfig)
+    for token in (None, "wrong"):
+        kubeconfig.token = token
+        with pytest.raises(ApiError) as caught:
+            Api(kubeconfig).resource("example.com/v1", "widgets", "default").list()
+        assert (caught.value.code, caught.value.reason) == (401, "Unauthorized")
+        assert caught.value.status["kind"] == "Status"
+
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready()
+    assert handler.wait_finished(name="a").object["spec"] == {"size": 1}
+    operator.stop()
+    assert "secret-of-the-test" not in operator.output.text()
+    assert "secret-of-the-test" not in devserver.request_log.read_text(encoding="utf-8")
+
+
+def test_a_certificate_of_another_authority_is_refused(make_devserver, operator, handler):
+    devserver, other = make_devserver(arguments=["--tls"]), make_devserver(arguments=["--tls"])
+    text = other.kubeconfig.read_text(encoding="utf-8")
+    mixed = text.replace(other.url, devserver.url)
+    assert mixed != text
+    other.kubeconfig.write_text(mixed, encoding="utf-8")
+    operator.configure(other, [watch("widgets", handler, deadline="500ms")])
+    operator.start()
+    operator.wait_exit(expect=69)
+    assert "certificate" in operator.logs(level="critical")[0]["message"].lower()
+    assert handler.count() == 0
+
+
+def test_the_token_from_a_file(sandbox):
+    token = sandbox.folder / "token"
+    token.write_text("from-a-file\n", encoding="utf-8")
+    devserver = Devserver(sandbox, arguments=["--token-file", str(token)]).start()
+    assert Kubeconfig(devserver.kubeconfig).token == "from-a-file"
+    assert devserver.api.resource("v1", "namespaces").exists("default")
+
+
+def test_other_addresses_than_loopback_must_be_meant(sandbox):
+    user = sandbox.user()
+    popen = start(user, [sandbox.program("reconciled-devserver"), "--listen", "0.0.0.0:0"])
+    assert popen.wait(timeout=20) == 64
+
+
+def test_history_is_bounded(make_devserver):
+    devserver = make_devserver(arguments=["--history", "5"])
+    widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+    version = widgets.create("a", spec={"n": 0})["metadata"]["resourceVersion"]
+    for n in range(1, 10):
+        widgets.merge_patch("a", {"spec": {"n": n}})
+    try:
+        with widgets.watch(resourceVersion=version) as seen:
+            status = seen.next()["object"]
+    except ApiError as error:
+        status = error.status
+    assert status["code"] == 410
+
+
+def test_bookmarks_as_often_as_asked_for(make_devserver):
+    devserver = make_devserver(arguments=["--bookmark-interval", "50ms"])
+    widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+    with widgets.watch(allowWatchBookmarks="true") as seen:
+        first = seen.next_bookmark()["object"]
+        elsewhere = devserver.api.resource("v1", "configmaps", "default").create("a")["metadata"]["resourceVersion"]
+        wait_until(lambda: int(seen.next_bookmark()["object"]["metadata"]["resourceVersion"]) >= int(elsewhere),
+                   "a bookmark past a write to another resource")
+    assert first["kind"] == "Widget"
+
+
+def test_it_starts_with_what_it_was_told_to_load(make_devserver):
+    devserver = make_devserver(load=[
+        WIDGET_CRD, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},
+        {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "team"}, "spec": {"n": 1}}])
+    loaded = devserver.api.resource("example.com/v1", "widgets", "team").get("a")
+    assert loaded["spec"] == {"n": 1} and loaded["metadata"]["uid"] and loaded["metadata"]["generation"] == 1
+
+
+def test_a_manifest_that_it_cannot_load(sandbox):
+    manifest = sandbox.folder / "wrong.yaml"
+    manifest.write_text("apiVersion: nowhere.example.com/v1\nkind: Thing\nmetadata: {name: a}\n", encoding="utf-8")
+    with pytest.raises(RuntimeError, match="Thing"):
+        Devserver(sandbox, arguments=["--load", str(manifest)]).start()
+
+
+def test_each_start_is_another_cluster(devserver, widgets):
+    system = devserver.api.resource("v1", "namespaces").get("kube-system")["metadata"]["uid"]
+    widgets.create("a")
+    devserver.restart()
+    assert devserver.api.resource("v1", "namespaces").get("kube-system")["metadata"]["uid"] != system
+    assert devserver.api.resource("example.com/v1", "widgets", "default").names() == []
+
+
+def test_open_watches_do_not_hold_up_its_end(devserver, widgets):
+    with widgets.watch() as seen:
+        devserver.stop()
+        seen.wait_end()
