@@ -119,6 +119,28 @@ static void answer_deleted(struct request *request, const cJSON *live)
         answer_json(request, 200, status);
 }
 
+static bool wants_foreground(const struct request *request, const cJSON *options)
+{
+        const char *given = request_argument(request, "propagationPolicy");
+
+        return strcmp(tree_text(options, "propagationPolicy"), "Foreground") == 0 ||
+               (given && strcmp(given, "Foreground") == 0);
+}
+
+/* Seen on objects that other finalizers hold as well. */
+static void add_foreground_finalizer(struct request *request, const char *key, const cJSON *live)
+{
+        cJSON *object = cJSON_Duplicate(live, true);
+
+        if (tree_finalizer_count(object) > 0 &&
+            !cJSON_HasObjectItem(tree_metadata(object), "deletionTimestamp")) {
+                cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers"),
+                                     cJSON_CreateString(FOREGROUND_FINALIZER));
+                object_put(&request->server->storage, request->resource, key, object);
+        }
+        cJSON_Delete(object);
+}
+
 void object_delete(struct request *request, const char *key)
 {
         const struct version *version = object_find(request->resource, key);
@@ -134,7 +156,11 @@ void object_delete(struct request *request, const char *key)
         }
         live = version_parse(version);
         if (preconditions_hold(request, options, live)) {
-                if (!request_is_dry_run(request) && cJSON_GetArraySize(dry_run) == 0)
+                bool is_real = !request_is_dry_run(request) && cJSON_GetArraySize(dry_run) == 0;
+
+                if (is_real && wants_foreground(request, options))
+                        add_foreground_finalizer(request, key, live);
+                if (is_real)
                         object_request_delete(request->server, request->resource, key,
                                               wants_orphans(request, options));
                 answer_deleted(request, live);

@@ -95,6 +95,25 @@ static void write_row(struct text *out, const struct version *version)
         cJSON_Delete(object);
 }
 
+bool wants_metadata_only(const struct request *request)
+{
+        const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Accept");
+
+        return accept && strncmp(accept, "application/json;as=PartialObjectMetadata", 41) == 0;
+}
+
+void write_metadata_only(struct text *out, const struct version *version)
+{
+        cJSON *object = version_parse(version);
+        char *metadata = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(object, "metadata"));
+
+        text_printf(out,
+                    "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":%s}",
+                    metadata ? metadata : "{}");
+        free(metadata);
+        cJSON_Delete(object);
+}
+
 static void write_item(struct text *out, const struct resource *resource, const struct version *version)
 {
         if (resource->builtin && version->bare_offset > 0) {
@@ -114,6 +133,9 @@ static void write_head(struct request *request, uint64_t resource_version, const
         if (wants_table(request))
                 text_append_string(out,
                                    "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{");
+        else if (wants_metadata_only(request))
+                text_append_string(out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s."
+                                        "io/v1\",\"metadata\":{");
         else
                 text_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{",
                             api_version ? api_version : "", request->resource->list_kind);
@@ -148,6 +170,8 @@ static void write_page(struct request *request, const struct snapshot *snapshot,
                         text_append(&request->answer, ",", 1);
                 if (wants_table(request))
                         write_row(&request->answer, snapshot->object[i]);
+                else if (wants_metadata_only(request))
+                        write_metadata_only(&request->answer, snapshot->object[i]);
                 else
                         write_item(&request->answer, request->resource, snapshot->object[i]);
         }

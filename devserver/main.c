@@ -9,7 +9,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "devserver/server.h"
+#include "devserver/tree.h"
 
 #define LOADS_MAX 64
 
@@ -171,29 +171,6 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 /* ---- kubeconfig */
 
-static void append_base64(struct text *out, const char *input)
-{
-        static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        size_t size = strlen(input);
-
-        for (size_t i = 0; i < size; i += 3) {
-                unsigned bits = (unsigned)(unsigned char)input[i] << 16;
-                char quad[4];
-
-                if (i + 1 < size)
-                        bits |= (unsigned)(unsigned char)input[i + 1] << 8;
-                if (i + 2 < size)
-                        bits |= (unsigned char)input[i + 2];
-                for (int j = 0; j < 4; j++)
-                        quad[j] = alphabet[bits >> (18 - 6 * j) & 63];
-                if (i + 1 >= size)
-                        quad[2] = '=';
-                if (i + 2 >= size)
-                        quad[3] = '=';
-                text_append(out, quad, 4);
-        }
-}
-
 static int write_kubeconfig(const char *path, const char *url, const char *authority, const char *token,
                             struct error *error)
 {
@@ -208,7 +185,7 @@ static int write_kubeconfig(const char *path, const char *url, const char *autho
                     url);
         if (authority) {
                 text_append_string(&text, "    certificate-authority-data: ");
-                append_base64(&text, authority);
+                text_append_base64(&text, authority);
                 text_append_string(&text, "\n");
         }
         text_append_string(&text, "contexts:\n- name: devserver\n  context:\n    cluster: devserver\n    "

@@ -101,6 +101,8 @@ static void fill_new(struct resource *resource, const char *namespace_name, cJSO
                 cJSON_DeleteItemFromObjectCaseSensitive(object, "status");
         if (strcmp(resource->plural, "namespaces") == 0 && !cJSON_HasObjectItem(object, "status"))
                 cJSON_AddStringToObject(cJSON_AddObjectToObject(object, "status"), "phase", "Active");
+        if (resource->builtin && strcmp(resource->plural, "secrets") == 0)
+                tree_encode_secret(object);
         if (strcmp(resource->plural, "namespaces") == 0 && !cJSON_HasObjectItem(object, "spec"))
                 cJSON_AddItemToArray(
                         cJSON_AddArrayToObject(cJSON_AddObjectToObject(object, "spec"), "finalizers"),
@@ -348,6 +350,8 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 cJSON_Delete(object);
                 return;
         }
+        if (request->resource->builtin && strcmp(request->plural, "secrets") == 0)
+                tree_encode_secret(object);
         keep_system_fields(object, live);
         object = separate_status(request, object, live);
         if (deleting && adds_finalizer(object, live)) {

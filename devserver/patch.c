@@ -22,6 +22,20 @@ const char *list_merge_key(const char *field)
         return NULL;
 }
 
+/* Debian's cJSON 1.7.15 refuses cJSON_InsertItemInArray at any index but 0: what stands behind is moved by
+ * hand. */
+static void array_insert(cJSON *array, int index, cJSON *item)
+{
+        cJSON *rest = cJSON_CreateArray();
+
+        while (cJSON_GetArraySize(array) > index)
+                cJSON_AddItemToArray(rest, cJSON_DetachItemFromArray(array, index));
+        cJSON_AddItemToArray(array, item);
+        while (rest->child)
+                cJSON_AddItemToArray(array, cJSON_DetachItemFromArray(rest, 0));
+        cJSON_Delete(rest);
+}
+
 /* ---- strategic */
 
 static bool same_element(const cJSON *a, const cJSON *b, const char *key)
@@ -60,8 +74,8 @@ static void merge_element(cJSON *target, const cJSON *element, const char *key)
         if (index < 0)
                 cJSON_AddItemToArray(target, cJSON_Duplicate(element, true));
         else if (cJSON_IsObject(element))
-                cJSON_InsertItemInArray(target, index,
-                                        patch_strategic(cJSON_DetachItemFromArray(target, index), element));
+                array_insert(target, index,
+                             patch_strategic(cJSON_DetachItemFromArray(target, index), element));
 }
 
 static cJSON *merge_elements(cJSON *target, const cJSON *patch, const char *key)
@@ -215,7 +229,8 @@ static bool add_at(cJSON *parent, const char *name, cJSON *value)
                         return cJSON_AddItemToArray(parent, value);
                 if (list_index(name) > cJSON_GetArraySize(parent))
                         return false;
-                return cJSON_InsertItemInArray(parent, list_index(name), value);
+                array_insert(parent, list_index(name), value);
+                return true;
         }
         if (!cJSON_IsObject(parent))
                 return false;

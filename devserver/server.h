@@ -80,6 +80,8 @@ bool discovery_handle(struct request *request);
 
 /* list.c, watch.c */
 void list_handle(struct request *request);
+bool wants_metadata_only(const struct request *request);
+void write_metadata_only(struct text *out, const struct version *version);
 bool version_is_number(const char *version);
 bool list_wait_for_version(struct request *request, const char *version);
 /* The keys that the request's namespace and selectors choose, each with its NUL; answers on an error. */

@@ -42,6 +42,55 @@ bool request_is_dry_run(const struct request *request)
 
 size_t tree_finalizer_count(const cJSON *object)
 {
-        return (size_t)cJSON_GetArraySize(
-                cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers"));
+        const cJSON *finalizer;
+        size_t count = 0;
+
+        cJSON_ArrayForEach(finalizer, cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers"))
+                count +=
+                cJSON_IsString(finalizer) && strcmp(finalizer->valuestring, FOREGROUND_FINALIZER) == 0 ? 0
+                                                                                                       : 1;
+        return count;
+}
+
+void text_append_base64(struct text *out, const char *input)
+{
+        static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        size_t size = strlen(input);
+
+        for (size_t i = 0; i < size; i += 3) {
+                unsigned bits = (unsigned)(unsigned char)input[i] << 16;
+                char quad[4];
+
+                if (i + 1 < size)
+                        bits |= (unsigned)(unsigned char)input[i + 1] << 8;
+                if (i + 2 < size)
+                        bits |= (unsigned char)input[i + 2];
+                for (int j = 0; j < 4; j++)
+                        quad[j] = alphabet[bits >> (18 - 6 * j) & 63];
+                if (i + 1 >= size)
+                        quad[2] = '=';
+                if (i + 2 >= size)
+                        quad[3] = '=';
+                text_append(out, quad, 4);
+        }
+}
+
+void tree_encode_secret(cJSON *secret)
+{
+        cJSON *data = cJSON_GetObjectItemCaseSensitive(secret, "data"), *item;
+        cJSON *plain = cJSON_DetachItemFromObjectCaseSensitive(secret, "stringData");
+
+        if (!cJSON_HasObjectItem(secret, "type"))
+                cJSON_AddStringToObject(secret, "type", "Opaque");
+        if (plain && !cJSON_IsObject(data))
+                data = cJSON_AddObjectToObject(secret, "data");
+        cJSON_ArrayForEach(item, plain)
+        {
+                _cleanup_text_ struct text encoded = TEXT_EMPTY;
+
+                text_append_base64(&encoded, cJSON_IsString(item) ? item->valuestring : "");
+                if (!encoded.failed)
+                        tree_set_text(data, item->string, encoded.data ? encoded.data : "");
+        }
+        cJSON_Delete(plain);
 }

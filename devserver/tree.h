@@ -11,6 +11,10 @@ void tree_set_time(cJSON *object, const char *name); /* to now, as the API write
 bool name_is_valid(const char *name);
 const char *object_mistake(const cJSON *object, struct text *out);
 const char *crd_mistake(const cJSON *crd, struct text *out);
+void tree_encode_secret(cJSON *secret); /* stringData into data; type Opaque unless given */
+void text_append_base64(struct text *out, const char *input);
+/* Without the server's own, which its collector takes away. */
+#define FOREGROUND_FINALIZER "foregroundDeletion"
 size_t tree_finalizer_count(const cJSON *object);
 bool request_is_dry_run(const struct request *request);
 

@@ -21,7 +21,7 @@ struct watch {
         struct selector *selector;
         char *namespace_name;
         struct text buffer;
-        bool bookmarks, ended, suspended, table;
+        bool bookmarks, ended, suspended, table, metadata_only;
         uint64_t deadline, next_bookmark;
 };
 
@@ -46,6 +46,13 @@ static void say(struct watch *watch, const char *type, const char *json, size_t 
 
 static void say_version(struct watch *watch, const char *type, const struct version *version)
 {
+        if (watch->metadata_only) {
+                _cleanup_text_ struct text json = TEXT_EMPTY;
+
+                write_metadata_only(&json, version);
+                say(watch, type, json.data, json.size);
+                return;
+        }
         if (!watch->table) {
                 say(watch, type, version->json, version->size);
                 return;
@@ -249,6 +256,7 @@ void watch_handle(struct request *request)
         watch->resource = request->resource;
         watch->bookmarks = request_flag(request, "allowWatchBookmarks");
         watch->table = asks_for_table(request);
+        watch->metadata_only = wants_metadata_only(request);
         watch->deadline = now + (timeout ? strtoull(timeout, NULL, 10) : 1800) * USEC_PER_SEC;
         watch->next_bookmark = now + server->bookmark_usec;
         /* The last one comes shortly before the end, so that whoever comes back starts where this one ended.
