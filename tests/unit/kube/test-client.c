@@ -117,6 +117,23 @@ static void test_server_with_a_path(void **state)
         assert_false(asked(fixture, "Authorization"));
 }
 
+/* The URL says the name that TLS shall check; the connection and the Host header are the real server's. */
+static void test_tls_server_name(void **state)
+{
+        struct fixture *fixture = *state;
+        struct message_credential credential = fixture_credential(fixture->server.url, "t");
+        char host[64];
+
+        credential.tls_server_name = "api.invalid";
+        fixture_use(fixture, &credential);
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/version?a=b");
+        assert_int_equal(fixture->http_status, 200);
+        snprintf(host, sizeof(host), "\r\nHost: 127.0.0.1:%d\r\n", fixture->server.port);
+        assert_true(asked(fixture, host));
+        assert_true(asked(fixture, "GET /version?a=b HTTP/1.1\r\n"));
+}
+
 static void test_no_credential_yet(void **state)
 {
         struct fixture *fixture = *state;
@@ -275,6 +292,7 @@ int main(void)
                 TEST(test_delete_without_body),
                 TEST(test_basic),
                 TEST(test_server_with_a_path),
+                TEST(test_tls_server_name),
                 TEST(test_no_credential_yet),
                 TEST(test_new_credential),
                 TEST(test_proxy_of_the_kubeconfig),
