@@ -136,7 +136,8 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                                discovery->api_version, response->error.message);
                 error.http_status = 404;
         } else if (response->error.failure != KUBE_FAILURE_NONE) {
-                r = kube_error_copy(&response->error, &error);
+                (void)kube_error_copy(&response->error,
+                                      &error); /* without memory: the failure without its words */
                 error.failure = response->error.failure;
         } else {
                 r = kube_resource_from_list(discovery->api_version, discovery->kind, response->body,

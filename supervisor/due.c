@@ -45,9 +45,12 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         else if (!watch->synced)
                 later.next_realtime = now + UNSYNCED_USEC;
         else {
+                unsigned number = (unsigned)(watch - supervisor->watch);
+
                 later.next_realtime = now + AGAIN_USEC;
-                r = queue_push(supervisor->queue, (unsigned)(watch - supervisor->watch), &item,
-                               clock_boottime_usec());
+                /* What waits in the queue as well, or runs already, is not due a second time. */
+                if (!queue_has(supervisor->queue, number, row->key))
+                        r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
         }
         return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &later);
 }

@@ -17,7 +17,7 @@ struct ending {
         const struct message_done *done;
         enum change_kind kind;
         struct ledger_row row;
-        bool remove_row;
+        bool remove_row, was_retry;
         struct queue_outcome outcome;
 };
 
@@ -137,7 +137,10 @@ static int failed(struct ending *ending, bool forever)
         const struct message_done *done = ending->done;
         const struct config_watch *config = ending->watch->config;
         struct ledger_row *row = &ending->row;
-        bool in_backoff = row->attempts > 0 && row->next_realtime > clock_realtime_usec();
+        /* A change runs at once, but a failure of it is no further failure of the backoff that it broke
+         * into. */
+        bool in_backoff =
+                row->attempts > 0 && !ending->was_retry && row->next_realtime > clock_realtime_usec();
         uint64_t delay;
 
         ending->watch->failures_total++;
@@ -254,6 +257,7 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 return -EPROTO;
         ending.watch = &supervisor->watch[worker->run.watch];
         ending.kind = worker->run.kind;
+        ending.was_retry = strcmp(worker->run.reason, "retry") == 0;
         r = load_row(supervisor, &ending);
         if (r >= 0)
                 r = apply_result(&ending);

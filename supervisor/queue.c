@@ -432,6 +432,11 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
 
 /* ---- questions */
 
+bool queue_has(const struct queue *queue, unsigned watch, const char *key)
+{
+        return entry_table_find(queue, watch, key) != NULL;
+}
+
 uint64_t queue_next_time(const struct queue *queue)
 {
         const struct entry *entry = entry_heap_first(&queue->heap);

@@ -88,6 +88,8 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
 
+/* Whether anything is pending or running for the key. */
+bool queue_has(const struct queue *queue, unsigned watch, const char *key);
 uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);

@@ -203,3 +203,14 @@ def test_ten_thousand_objects(make_devserver, operator, handler):
     operator.stop()
     lists = [r for r in devserver.requests() if "watcher" in r["user_agent"] and "limit=" in r["query"]]
     assert len(lists) == 20, "pages of 500"
+
+
+def test_one_attempt_per_backoff_however_long_the_handler_takes(configured, make_handler, devserver, operator, widgets):
+    handler = make_handler("sleep 0.6; exit 75")
+    operator.configure(devserver, [watch("widgets", handler, retry={"first": "400ms", "max": "400ms"})], workers=2)
+    operator.start_ready()
+    widgets.create("a", spec={})
+    handler.wait_for(name="a", count=4)
+    operator.stop()
+    starts = [request.started for request in handler.requests(name="a")]
+    assert all(later - earlier >= 1.0 for earlier, later in zip(starts, starts[1:])), "0.6 s of work and 0.4 s of backoff"
