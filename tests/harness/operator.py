@@ -194,7 +194,7 @@ class Operator:
         return self
 
     def send_signal(self, number):
-        os.kill(self.popen.pid, number)
+        process.Process(self.popen.pid).kill(number)
 
     def wait_exit(self, expect=None, deadline=30.0):
         """Waits for its end, whatever the cause; returns the exit code (negative: the signal), which must be `expect`
@@ -221,7 +221,7 @@ class Operator:
         self.output.join(timeout=scaled(2))
         self.notify.close()
         self.popen = None
-        report = sanitizer_report(self.output.text())
+        report = sanitizer_report(self.output.text(), process.crashed_on_purpose)
         assert not report, f"the operator: {report}"
 
     # What it says

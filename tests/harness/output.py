@@ -9,8 +9,11 @@ _SANITIZER = re.compile(r"ERROR: (Address|Leak|Thread|UndefinedBehavior)Sanitize
                         r"|SUMMARY: \w+Sanitizer|runtime error: ")
 
 
-def sanitizer_report(text):
-    """The part of `text` from a sanitizer's first complaint on, or ''."""
+def sanitizer_report(text, crashed_on_purpose=()):
+    """The part of `text` from a sanitizer's first complaint on, or ''. What it says about a process to which the test
+    itself has sent SIGSEGV or the like is no complaint."""
+    for pid in crashed_on_purpose:
+        text = re.sub(rf"=={pid}==ERROR: AddressSanitizer: .*?(=={pid}==ABORTING|\Z)", "", text, flags=re.S)
     match = _SANITIZER.search(text)
     return text[match.start():match.start() + 8000] if match else ""
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from harness import Handler, Operator, Sandbox, Timeout, wait_until, watch
+from harness.output import sanitizer_report
 
 READY = """/usr/bin/python3 -c '
 import os, socket
@@ -70,6 +71,14 @@ def test_a_sanitizer_report_fails(fake):
     with pytest.raises(AssertionError, match="AddressSanitizer"):
         operator.wait_exit()
     fake.sandbox.close()
+
+
+def test_a_crash_on_purpose_is_no_report():
+    text = "a\n==7==ERROR: AddressSanitizer: SEGV on x\n{}==7==ABORTING\nb"
+    assert sanitizer_report(text).startswith("ERROR: AddressSanitizer: SEGV")
+    assert sanitizer_report(text, {8})
+    assert not sanitizer_report(text.format("SUMMARY: AddressSanitizer: SEGV\n"), {7})
+    assert sanitizer_report(text + "\n==8==ERROR: AddressSanitizer: SEGV", {7})
 
 
 def test_the_handler_records_and_obeys(fake):
