@@ -76,6 +76,34 @@ static int decode(const MDB_val *key, const MDB_val *value, struct record_change
         return 0;
 }
 
+/* The key's pending update goes when it is about this UID (`same`), or when it is not. */
+static int drop_update(struct store *store, const struct record_change *change, bool same)
+{
+        char buffer[KEY_MAX];
+        unsigned char bytes[8];
+        MDB_val index, sequence, value;
+        struct record_change old;
+        int r = tombstone_key(change->key, "", buffer, &index);
+
+        if (r >= 0)
+                r = store_errno(
+                        mdb_get(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence));
+        if (r >= 0)
+                r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY], &sequence, &value));
+        if (r >= 0)
+                r = decode(&sequence, &value, &old);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        if ((strcmp(old.uid, change->uid) == 0) != same || sequence.mv_size != sizeof(bytes))
+                return 0;
+        memcpy(bytes, sequence.mv_data, sizeof(bytes));
+        sequence.mv_data = bytes;
+        r = store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY], &sequence, NULL));
+        if (r < 0)
+                return r;
+        return store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, NULL));
+}
+
 /* The place in the order: the one that the key has already, or a new one at the end. */
 static int find_sequence(struct store *store, MDB_val *index, unsigned char bytes[8])
 {
@@ -113,6 +141,10 @@ int store_dirty_add(struct store *store, const struct record_change *change)
 
         if (r >= 0)
                 r = index_key(change, buffer, &index);
+        /* The end of an object never comes behind the beginning of the next one of that name: its own update
+         * needs no announcing any more, and an update of the next one goes to the end. */
+        if (r >= 0)
+                r = drop_update(store, change, change->kind != CHANGE_UPDATED);
         if (r >= 0)
                 r = find_sequence(store, &index, bytes);
         if (r < 0)

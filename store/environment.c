@@ -46,16 +46,22 @@ int store_errno(int code)
 
 /* ---- CURRENT */
 
-int current_read(const char *folder, uint64_t *ret_generation)
+static char *current_path(const char *folder, const char *suffix)
 {
-        _cleanup_free_ char *path = NULL;
+        char *path;
+
+        return asprintf(&path, "%s/CURRENT%s", folder, suffix) < 0 ? NULL : path;
+}
+
+int current_read(const char *folder, uint64_t *ret_generation, char ret_state[CURRENT_STATE_SIZE])
+{
+        _cleanup_free_ char *path = current_path(folder, "");
         _cleanup_fclose_ FILE *file = NULL;
+        char state[CURRENT_STATE_SIZE];
         uint64_t generation;
 
-        if (asprintf(&path, "%s/CURRENT", folder) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         file = fopen(path, "re");
         if (!file && errno == ENOENT) {
                 *ret_generation = 0;
@@ -63,28 +69,35 @@ int current_read(const char *folder, uint64_t *ret_generation)
         }
         if (!file)
                 return -errno;
-        if (fscanf(file, "%" SCNu64, &generation) != 1)
+        if (fscanf(file, "%" SCNu64 " %39s", &generation, state) != 2 || generation == 0)
                 return -EBADMSG;
         *ret_generation = generation;
+        if (ret_state)
+                memcpy(ret_state, state, sizeof(state));
         return 0;
 }
 
-int current_write(const char *folder, uint64_t generation)
+static int sync_folder(const char *folder)
 {
-        _cleanup_free_ char *path = NULL, *temporary = NULL;
-        _cleanup_fclose_ FILE *file = NULL;
-        int r;
+        _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-        if (asprintf(&path, "%s/CURRENT", folder) < 0 || asprintf(&temporary, "%s/CURRENT.new", folder) < 0)
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int current_write(const char *folder, uint64_t generation, const char *state)
+{
+        _cleanup_free_ char *path = current_path(folder, ""), *temporary = current_path(folder, ".new");
+        _cleanup_fclose_ FILE *file = NULL;
+
+        if (!path || !temporary)
                 return -ENOMEM;
         file = fopen(temporary, "we");
         if (!file)
                 return -errno;
-        fprintf(file, "%" PRIu64 "\n", generation);
-        r = fflush(file) != 0 ? -errno : 0;
-        if (r >= 0 && rename(temporary, path) < 0)
-                r = -errno;
-        return r;
+        fprintf(file, "%" PRIu64 " %s\n", generation, state);
+        if (fflush(file) != 0 || fsync(fileno(file)) < 0 || rename(temporary, path) < 0)
+                return -errno;
+        return sync_folder(folder);
 }
 
 /* ---- the environment */

@@ -49,6 +49,10 @@ int record_copy(const struct store_object *borrowed, bool with_json, struct stor
 /* A tombstone's key: key NUL uid. */
 int tombstone_key(const char *key, const char *uid, char buffer[KEY_MAX], MDB_val *ret);
 
-/* The file CURRENT. 0 when there is none yet. */
-int current_read(const char *folder, uint64_t *ret_generation);
-int current_write(const char *folder, uint64_t generation);
+/* The file CURRENT: the generation (0 when there is none yet) and how far its content is to be trusted:
+ * CURRENT_CLEAN, or the boot in which it is being written. It is looked at before LMDB opens anything: what
+ * a power loss leaves behind is not to be walked through. current_write waits for the disk. */
+#define CURRENT_STATE_SIZE 40
+#define CURRENT_CLEAN      "clean"
+int current_read(const char *folder, uint64_t *ret_generation, char ret_state[CURRENT_STATE_SIZE]);
+int current_write(const char *folder, uint64_t generation, const char *state);

@@ -25,7 +25,7 @@ static int reader_follow(struct store *store, uint64_t generation)
 {
         /* Before the first SYNCED the asker does not know it; CURRENT does. */
         if (generation == 0) {
-                int r = current_read(store->folder, &generation);
+                int r = current_read(store->folder, &generation, NULL);
 
                 if (r < 0 || generation == 0)
                         return r < 0 ? r : -ENOENT;

@@ -234,7 +234,8 @@ int scan_list_feed(struct scan_list *list, const char *bytes, size_t size)
                 ;
         if (r < 0)
                 return r;
-        text_consume(&list->buffer, list->position);
+        if (list->position > 0)
+                text_consume(&list->buffer, list->position);
         list->position = 0;
         return list->buffer.size > list->item_max ? -EMSGSIZE : 0;
 }

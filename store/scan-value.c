@@ -5,29 +5,32 @@
 #include <string.h>
 
 /* Inside a string: moves behind its closing quote. memchr looks at 16 or 32 bytes at once, and most strings
- * hold no escape. 0: not yet. */
+ * hold no escape. A quote that was found is kept over the escapes in front of it: a long text of many lines
+ * is one string of many escapes, and must not cost their number times its length. */
 static bool skip_string(struct value_cursor *cursor, const char *input, size_t size)
 {
-        while (cursor->position < size) {
-                const char *start = input + cursor->position;
-                size_t left = size - cursor->position;
-                const char *quote = memchr(start, '"', left);
-                const char *escape = memchr(start, '\\', quote ? (size_t)(quote - start) : left);
+        const char *at = input + cursor->position, *end = input + size;
+        const char *quote = input; /* none found yet: the string's own opening quote or before it */
 
-                if (escape) {
-                        size_t at = (size_t)(escape - input);
+        while (at < end) {
+                const char *escape;
 
-                        cursor->position = at;
-                        if (at + 1 >= size)
-                                return false;
-                        cursor->position = at + 2;
-                } else if (quote) {
-                        cursor->position = (size_t)(quote - input) + 1;
-                        return true;
-                } else {
-                        cursor->position = size;
+                if (quote < at)
+                        quote = memchr(at, '"', (size_t)(end - at));
+                if (!quote)
+                        quote = end;
+                escape = memchr(at, '\\', (size_t)(quote - at));
+                if (!escape) {
+                        cursor->position = quote < end ? (size_t)(quote - input) + 1 : size;
+                        return quote < end;
                 }
+                if (escape + 1 == end) {
+                        cursor->position = (size_t)(escape - input);
+                        return false;
+                }
+                at = escape + 2;
         }
+        cursor->position = size;
         return false;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening, judging and rebuilding a store. A store is trusted when its meta record is whole, has our schema,
- * and either was closed in order or was written since this boot: NOSYNC loses nothing to the death of a
- * process, but anything to a power loss.
+ * Opening, judging and rebuilding a store. A store is trusted when it was closed in order or was written
+ * since this boot (CURRENT says so), and its meta record is whole and has our schema. NOSYNC loses nothing
+ * to the death of a process, but anything to a power loss: so "clean" is written after the data is on the
+ * disk, and taken back, on the disk, before the first write.
  */
 #include "store/store.h"
 
@@ -17,23 +18,38 @@
 #include "store/internal.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
-#define BOOT_ID_SIZE 37
+#define BOOT_UNKNOWN "unknown"
 
 struct meta_header {
         uint64_t checksum; /* over everything behind this field */
         uint64_t schema, mark, sequence;
-        uint32_t clean, reserved;
-        char boot_id[BOOT_ID_SIZE + 3];
+        uint32_t reserved;
         uint32_t string_size[3]; /* resource version, cluster, scope; their bytes follow, each with a NUL */
 };
 
-static void read_boot_id(char boot_id[BOOT_ID_SIZE + 3])
+static void read_boot_id(char boot_id[CURRENT_STATE_SIZE])
 {
         _cleanup_fclose_ FILE *file = fopen(BOOT_ID_PATH, "re");
 
-        memset(boot_id, 0, BOOT_ID_SIZE + 3);
-        if (!file || !fgets(boot_id, BOOT_ID_SIZE, file))
-                boot_id[0] = '\0';
+        if (!file || fscanf(file, "%39s", boot_id) != 1)
+                memcpy(boot_id, BOOT_UNKNOWN, sizeof(BOOT_UNKNOWN));
+}
+
+static int mark_in_use(const struct store *store)
+{
+        char boot_id[CURRENT_STATE_SIZE];
+
+        read_boot_id(boot_id);
+        return current_write(store->folder, store->generation, boot_id);
+}
+
+static bool is_trusted(const char *state)
+{
+        char boot_id[CURRENT_STATE_SIZE];
+
+        read_boot_id(boot_id);
+        return strcmp(state, CURRENT_CLEAN) == 0 ||
+               (strcmp(state, boot_id) == 0 && strcmp(boot_id, BOOT_UNKNOWN) != 0);
 }
 
 /* ---- the meta record */
@@ -45,7 +61,7 @@ static MDB_val meta_key(void)
         return (MDB_val){sizeof(name) - 1, name};
 }
 
-static int meta_write(struct store *store, const struct store_meta *meta, bool clean)
+int store_meta_set(struct store *store, const struct store_meta *meta)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY;
         const char *string[3] = {meta->resource_version, meta->cluster, meta->scope};
@@ -53,7 +69,6 @@ static int meta_write(struct store *store, const struct store_meta *meta, bool c
                 .schema = STORE_SCHEMA,
                 .mark = meta->mark,
                 .sequence = store->sequence,
-                .clean = clean,
         };
         MDB_val key = meta_key(), value;
         uint64_t sum;
@@ -61,7 +76,6 @@ static int meta_write(struct store *store, const struct store_meta *meta, bool c
 
         if (r < 0)
                 return r;
-        read_boot_id(header.boot_id);
         for (size_t i = 0; i < ELEMENTS(string); i++)
                 header.string_size[i] = (uint32_t)strlen(string[i]);
         text_append(&record, &header, sizeof(header));
@@ -126,34 +140,21 @@ int store_meta_get(struct store *store, struct store_meta *ret)
         return meta_read(store, ret, &header);
 }
 
-int store_meta_set(struct store *store, const struct store_meta *meta)
-{
-        return meta_write(store, meta, false);
-}
-
 /* ---- judging */
 
 static int judge(struct store *store, struct error *error)
 {
         struct store_meta meta;
         struct meta_header header;
-        char boot_id[BOOT_ID_SIZE + 3];
         int r = meta_read(store, &meta, &header);
 
         if (r < 0)
                 return error_set(error, -EBADMSG, "its meta record is missing or damaged");
-        read_boot_id(boot_id);
         if (header.schema != STORE_SCHEMA)
                 r = error_set(error, -EBADMSG, "its schema is version %llu, ours is %llu",
                               (unsigned long long)header.schema, (unsigned long long)STORE_SCHEMA);
-        else if (!header.clean && strcmp(boot_id, header.boot_id) != 0)
-                r = error_set(error, -EBADMSG, "the machine went down while it was being written");
-        else {
+        else
                 store->sequence = meta.sequence;
-                r = meta_write(store, &meta, false);
-                if (r >= 0)
-                        r = store_commit(store);
-        }
         store_meta_done(&meta);
         return r;
 }
@@ -231,7 +232,7 @@ int store_rebuild(struct store *store, struct error *error)
         int r;
 
         environment_close(store);
-        if (current_read(store->folder, &current) >= 0 && current > generation)
+        if (current_read(store->folder, &current, NULL) >= 0 && current > generation)
                 generation = current;
         generation++;
         store->sequence = 0;
@@ -239,11 +240,11 @@ int store_rebuild(struct store *store, struct error *error)
         remove_others(store->folder, current);
         r = environment_open(store, generation);
         if (r >= 0)
-                r = meta_write(store, &empty, false);
+                r = store_meta_set(store, &empty);
         if (r >= 0)
                 r = store_commit(store);
         if (r >= 0)
-                r = current_write(store->folder, generation);
+                r = mark_in_use(store);
         if (r < 0)
                 return error_set(error, r, "a new generation in %s cannot be made: %s", store->folder,
                                  strerror(-r));
@@ -278,13 +279,16 @@ static int lock_folder(struct store *store)
 
 static int open_current(struct store *store, struct error *error)
 {
+        char state[CURRENT_STATE_SIZE];
         uint64_t generation = 0;
-        int r = current_read(store->folder, &generation);
+        int r = current_read(store->folder, &generation, state);
 
         if (r < 0)
                 return error_set(error, -EBADMSG, "its file CURRENT cannot be read");
         if (generation == 0)
                 return -ENOENT;
+        if (!is_trusted(state))
+                return error_set(error, -EBADMSG, "the machine went down while it was being written");
         r = environment_open(store, generation);
         if (r == -ENOMEM || r == -EMFILE || r == -EACCES || r == -ENOSPC)
                 return error_set(error, r, "%s", strerror(-r));
@@ -292,7 +296,11 @@ static int open_current(struct store *store, struct error *error)
                 return error_set(error, -EBADMSG, "generation %llu cannot be opened",
                                  (unsigned long long)generation);
         r = judge(store, error);
-        return r < 0 ? r : raise_sequence(store);
+        if (r >= 0)
+                r = raise_sequence(store);
+        if (r >= 0)
+                r = mark_in_use(store);
+        return r < 0 && r != -EBADMSG ? error_set(error, r, "%s", strerror(-r)) : r;
 }
 
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error)
@@ -329,16 +337,12 @@ int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, 
         return 0;
 }
 
+/* The only place where the store waits for its data to be on the disk, at the end of a process. A store
+ * whose data cannot be brought there is not called clean. */
 static void close_clean(struct store *store)
 {
-        struct store_meta meta;
-
-        if (store_meta_get(store, &meta) < 0)
-                return;
-        /* Clean means: on disk. The only place where the store waits for one, at the end of a process. */
-        if (meta_write(store, &meta, true) >= 0 && store_commit(store) >= 0)
-                (void)mdb_env_sync(store->environment, 1);
-        store_meta_done(&meta);
+        if (store_commit(store) >= 0 && mdb_env_sync(store->environment, 1) == 0)
+                (void)current_write(store->folder, store->generation, CURRENT_CLEAN);
 }
 
 void store_free(struct store *store)

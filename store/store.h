@@ -6,8 +6,8 @@
  *
  * On disk: <folder>/CURRENT names the generation; <folder>/<generation>/data.mdb, mode 0600. A rebuild makes
  * a new generation folder, fills CURRENT atomically and removes old ones. NOSYNC: it survives the death of
- * every process; not a power loss (a boot id in the meta record that differs while the clean flag is not set
- * makes it suspect).
+ * every process; not a power loss: CURRENT also names the boot in which the store is being written, or says
+ * "clean", and a store that is neither clean nor of this boot is not even opened.
  *
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
  * meta. Every record carries an XXH3 checksum; a record whose checksum is wrong is never given to anyone:
@@ -58,14 +58,14 @@ int store_read_tombstone(struct store *store, uint64_t generation, const char *k
  * of another schema, unreadable or suspect is rebuilt: *ret_rebuilt (may be NULL) tells, with the
  * reason in *error. */
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error);
-/* Starts a new, empty generation. Tombstones and the dirty index's deletions are carried over where
- * readable. */
+/* Starts a new, empty generation. Nothing is carried over: what the ledger holds tells which deletions are
+ * still owed. */
 int store_rebuild(struct store *store, struct error *error);
 uint64_t store_generation(const struct store *store);
 
 /* Writes go into one transaction that store_commit ends; it begins by itself. A commit is due after
- * STORE_BATCH_OBJECTS or STORE_BATCH_BYTES (store_commit_due), or when the loop has nothing else to do. A
- * full map grows. */
+ * STORE_BATCH_OBJECTS or STORE_BATCH_BYTES (store_commit_due), or when the loop has nothing else to do. The
+ * map is 64 GiB of address space from the start, in every process; the file is as large as its content. */
 #define STORE_BATCH_OBJECTS 1000
 #define STORE_BATCH_BYTES   (4 * 1024 * 1024)
 bool store_commit_due(const struct store *store);
@@ -93,8 +93,9 @@ typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
 
-/* The dirty index: keys that are not announced yet, in order, one entry per (key, uid, kind is deletion). A
- * key marked twice keeps one entry with the newest data. */
+/* The dirty index: keys that are not announced yet, in order: one entry for the update of a key, one for
+ * each UID of it that was deleted or unselected. A key marked twice keeps its place with the newest data;
+ * the end of an object stands before the update of the next object of that name. */
 int store_dirty_add(struct store *store, const struct record_change *change); /* sequence is assigned */
 /* Takes the oldest `max` entries out, calling for each. */
 typedef int (*store_dirty_t)(const struct record_change *change, void *userdata);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dirty index: order, one entry a key, and never an end behind the next beginning. */
+#include "fixture.h"
+
+struct taken {
+        char text[512];
+        size_t count;
+        uint64_t last;
+        bool first[32];
+};
+
+static int take(const struct record_change *change, void *userdata)
+{
+        static const char *const kind[] = {"+", "-", "?"};
+        struct taken *taken = userdata;
+        size_t length = strlen(taken->text);
+
+        assert_true(change->sequence > taken->last);
+        taken->last = change->sequence;
+        taken->first[taken->count] = change->first;
+        snprintf(taken->text + length, sizeof(taken->text) - length, "%s%s%s.%s=%s", length ? " " : "",
+                 kind[change->kind], change->key, change->uid, change->resource_version);
+        taken->count++;
+        return 0;
+}
+
+static void add(struct fixture *fixture, enum change_kind kind, const char *key, const char *uid,
+                const char *version, bool first)
+{
+        struct record_change change = {
+                .kind = kind,
+                .key = key,
+                .uid = uid,
+                .resource_version = version,
+                .fingerprint = 5,
+                .first = first,
+        };
+
+        assert_int_equal(store_dirty_add(fixture->store, &change), 0);
+}
+
+static void assert_taken(struct fixture *fixture, size_t max, const char *expected)
+{
+        struct taken taken = {0};
+
+        assert_int_equal(store_dirty_take(fixture->store, max, take, &taken), 0);
+        assert_string_equal(taken.text, expected);
+}
+
+static void test_order(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/b", "1", "1", false);
+        add(fixture, CHANGE_UPDATED, "n/a", "2", "2", false);
+        add(fixture, CHANGE_DELETED, "n/c", "3", "3", false);
+        assert_int_equal(store_dirty_count(fixture->store), 3);
+        assert_taken(fixture, 2, "+n/b.1=1 +n/a.2=2");
+        assert_taken(fixture, 2, "-n/c.3=3");
+        assert_taken(fixture, 2, "");
+        assert_int_equal(store_dirty_count(fixture->store), 0);
+}
+
+static void test_one_entry_a_key_with_the_newest_data(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", false);
+        add(fixture, CHANGE_UPDATED, "n/b", "2", "2", false);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "3", false);
+        assert_taken(fixture, 9, "+n/a.1=3 +n/b.2=2");
+}
+
+static void test_deleted_and_created_again(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", false);
+        add(fixture, CHANGE_DELETED, "n/a", "1", "2", false);
+        add(fixture, CHANGE_UPDATED, "n/a", "2", "3", false);
+        add(fixture, CHANGE_DELETED, "n/a", "2", "4", false);
+        add(fixture, CHANGE_UPDATED, "n/a", "3", "5", false);
+        assert_taken(fixture, 9, "-n/a.1=2 -n/a.2=4 +n/a.3=5");
+}
+
+static void test_a_late_verdict_on_the_old_one_keeps_the_new_ones_update(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "2", "3", false);
+        add(fixture, CHANGE_DELETED, "n/a", "1", "", false);
+        assert_taken(fixture, 9, "+n/a.2=3 -n/a.1=");
+}
+
+static void test_unselected_and_selected_again(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", false);
+        add(fixture, CHANGE_UNSELECTED, "n/a", "1", "", false);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "2", false);
+        assert_taken(fixture, 9, "?n/a.1= +n/a.1=2");
+}
+
+static void test_an_event_outranks_a_first_sync(void **state)
+{
+        struct fixture *fixture = *state;
+        struct taken taken = {0};
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", true);
+        add(fixture, CHANGE_UPDATED, "n/b", "2", "1", true);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "2", false);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "2", true);
+        assert_int_equal(store_dirty_take(fixture->store, 9, take, &taken), 0);
+        assert_int_equal(taken.count, 2);
+        assert_false(taken.first[0]);
+        assert_true(taken.first[1]);
+}
+
+static void test_survives_a_restart(void **state)
+{
+        struct fixture *fixture = *state;
+        struct taken taken = {0};
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", false);
+        add(fixture, CHANGE_UPDATED, "n/b", "1", "1", false);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/c", "1", "1", false);
+        assert_int_equal(store_dirty_take(fixture->store, 9, take, &taken), 0);
+        assert_string_equal(taken.text, "+n/a.1=1 +n/b.1=1 +n/c.1=1");
+}
+
+static int refuse(const struct record_change *change _unused_, void *userdata _unused_)
+{
+        return -ENOMEM;
+}
+
+static void test_what_is_not_taken_stays(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", false);
+        assert_int_equal(store_dirty_take(fixture->store, 9, refuse, NULL), -ENOMEM);
+        assert_taken(fixture, 9, "+n/a.1=1");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                fixture_test(test_order),
+                fixture_test(test_one_entry_a_key_with_the_newest_data),
+                fixture_test(test_deleted_and_created_again),
+                fixture_test(test_a_late_verdict_on_the_old_one_keeps_the_new_ones_update),
+                fixture_test(test_unselected_and_selected_again),
+                fixture_test(test_an_event_outranks_a_first_sync),
+                fixture_test(test_survives_a_restart),
+                fixture_test(test_what_is_not_taken_stays),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

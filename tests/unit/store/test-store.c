@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store seen from outside: what is written is read, by other processes too; what is damaged is never
+ * given to anyone. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void put(struct fixture *fixture, const char *key, const char *uid, const char *version,
+                const char *json)
+{
+        struct store_object object = fixture_object(key, uid, version, json);
+
+        assert_int_equal(store_put(fixture->store, &object), 0);
+}
+
+/* Readers are other processes: LMDB allows an environment once a process. `question` 0: the object, else its
+ * tombstone. Returns the status; what was read must be `json`. */
+static int read_elsewhere(struct fixture *fixture, uint64_t generation, const char *key, const char *uid,
+                          bool tombstone, const char *json)
+{
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                struct store *reader = NULL;
+                struct store_object object;
+                int r = store_reader_new(fixture->folder, &reader);
+
+                if (r >= 0)
+                        r = tombstone ? store_read_tombstone(reader, generation, key, uid, &object)
+                                      : store_read(reader, generation, key, &object);
+                if (r >= 0) {
+                        r = strcmp(object.json, json) == 0 && strcmp(object.uid, uid) == 0 ? 0 : -EPROTO;
+                        store_object_done(&object);
+                }
+                store_free(reader);
+                _exit(-r);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        return -WEXITSTATUS(status);
+}
+
+static void test_put_and_read(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_object object;
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "5", "{\"a\":1}");
+        assert_int_equal(read_elsewhere(fixture, 0, "n/a", "u1", false, "{\"a\":1}"), -ENOENT);
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/a", "u1", false, "{\"a\":1}"), 0);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/b", "u1", false, ""), -ENOENT);
+        assert_int_equal(store_peek(fixture->store, "n/a", &object), 0);
+        assert_string_equal(object.resource_version, "5");
+        assert_int_equal(object.fingerprint, 11);
+        assert_int_equal(object.mark, 1);
+        assert_null(object.json);
+        store_object_done(&object);
+        assert_int_equal(store_count(fixture->store), 1);
+        assert_int_equal(store_remove(fixture->store, "n/a"), 0);
+        assert_int_equal(store_remove(fixture->store, "n/a"), 0);
+        assert_int_equal(store_peek(fixture->store, "n/a", &object), -ENOENT);
+}
+
+static void test_no_store_no_object(void **state)
+{
+        struct fixture *fixture = *state;
+
+        assert_int_equal(read_elsewhere(fixture, 0, "n/a", "u", false, ""), -ENOENT);
+        assert_int_equal(read_elsewhere(fixture, 9, "n/a", "u", false, ""), -ENOENT);
+}
+
+static void test_keys_that_do_not_fit(void **state)
+{
+        struct fixture *fixture = *state;
+        char key[600];
+        struct store_object object = fixture_object(key, "u", "1", "{}");
+
+        memset(key, 'k', sizeof(key) - 1);
+        key[sizeof(key) - 1] = '\0';
+        fixture_open(fixture);
+        assert_int_equal(store_put(fixture->store, &object), -ENAMETOOLONG);
+        assert_int_equal(store_bury(fixture->store, &object), -ENAMETOOLONG);
+        object.key = (char *)(uintptr_t) "";
+        assert_int_equal(store_put(fixture->store, &object), -ENAMETOOLONG);
+}
+
+static void test_bury(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_object identity = fixture_object("n/a", "u1", "", "");
+        struct store_object newer = fixture_object("n/b", "u2", "9", "{\"last\":true}");
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "5", "{\"a\":1}");
+        put(fixture, "n/b", "u2", "6", "{\"b\":1}");
+        assert_int_equal(store_bury(fixture->store, &identity), 0);
+        assert_int_equal(store_bury(fixture->store, &newer), 0);
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(store_count(fixture->store), 0);
+        assert_true(store_tombstone_exists(fixture->store, "n/a", "u1"));
+        assert_false(store_tombstone_exists(fixture->store, "n/a", "u2"));
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/a", "u1", true, "{\"a\":1}"), 0);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/b", "u2", true, "{\"last\":true}"), 0);
+        assert_int_equal(store_tombstone_remove(fixture->store, "n/a", "u1"), 0);
+        assert_int_equal(store_tombstone_remove(fixture->store, "n/a", "u1"), 0);
+        assert_false(store_tombstone_exists(fixture->store, "n/a", "u1"));
+}
+
+static void test_bury_keeps_the_next_object_of_that_name(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_object old = fixture_object("n/a", "u1", "", "");
+        struct store_object object;
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u2", "7", "{\"new\":true}");
+        assert_int_equal(store_bury(fixture->store, &old), 0);
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(store_peek(fixture->store, "n/a", &object), 0);
+        assert_string_equal(object.uid, "u2");
+        store_object_done(&object);
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/a", "u1", true, ""), 0);
+}
+
+struct visited {
+        struct fixture *fixture;
+        size_t count;
+        bool bury;
+};
+
+static int visit(const struct store_object *object, void *userdata)
+{
+        struct visited *visited = userdata;
+
+        visited->count++;
+        return visited->bury ? store_bury(visited->fixture->store, object) : 0;
+}
+
+static void test_what_a_list_did_not_mark(void **state)
+{
+        enum { COUNT = 3000 };
+        struct fixture *fixture = *state;
+        struct visited visited = {.fixture = fixture, .bury = true};
+        char key[32];
+
+        fixture_open(fixture);
+        for (int i = 0; i < COUNT; i++) {
+                snprintf(key, sizeof(key), "n/%d", i);
+                put(fixture, key, key, "1", "{}");
+        }
+        for (int i = 0; i < COUNT; i += 2) {
+                snprintf(key, sizeof(key), "n/%d", i);
+                assert_int_equal(store_touch(fixture->store, key, 2), 0);
+        }
+        assert_int_equal(store_visit_unmarked(fixture->store, 2, visit, &visited), 0);
+        assert_int_equal(visited.count, COUNT / 2);
+        assert_int_equal(store_count(fixture->store), COUNT / 2);
+        visited = (struct visited){.fixture = fixture};
+        assert_int_equal(store_visit_unmarked(fixture->store, 2, visit, &visited), 0);
+        assert_int_equal(visited.count, 0);
+        assert_int_equal(store_visit_tombstones(fixture->store, visit, &visited), 0);
+        assert_int_equal(visited.count, COUNT / 2);
+}
+
+static void test_meta(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_meta meta = {
+                .resource_version = (char *)(uintptr_t) "77",
+                .cluster = (char *)(uintptr_t) "c",
+                .scope = (char *)(uintptr_t) "s",
+                .mark = 3,
+        };
+        struct store_meta read;
+
+        fixture_open(fixture);
+        assert_int_equal(store_meta_get(fixture->store, &read), 0);
+        assert_string_equal(read.resource_version, "");
+        store_meta_done(&read);
+        assert_int_equal(store_meta_set(fixture->store, &meta), 0);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        assert_int_equal(store_meta_get(fixture->store, &read), 0);
+        assert_string_equal(read.resource_version, "77");
+        assert_string_equal(read.cluster, "c");
+        assert_string_equal(read.scope, "s");
+        assert_int_equal(read.mark, 3);
+        store_meta_done(&read);
+}
+
+static void test_one_writer(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store *second = NULL;
+        _cleanup_error_ struct error error = ERROR_NONE;
+
+        fixture_open(fixture);
+        assert_int_equal(store_writer_new(fixture->folder, NULL, &second, &error), -EBUSY);
+        assert_null(second);
+        assert_non_null(strstr(error_message(&error), "another process"));
+}
+
+static void test_nobody_else_may_read_the_files(void **state)
+{
+        struct fixture *fixture = *state;
+        char path[160];
+        struct stat info;
+
+        fixture_open(fixture);
+        snprintf(path, sizeof(path), "%s/%llu/data.mdb", fixture->folder,
+                 (unsigned long long)store_generation(fixture->store));
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(info.st_mode & 077, 0);
+        assert_int_equal(stat(fixture->folder, &info), 0);
+        assert_int_equal(info.st_mode & 077, 0);
+}
+
+/* ---- a process that dies in the middle */
+
+static void write_and_die(struct fixture *fixture)
+{
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                fixture_open(fixture);
+                put(fixture, "n/a", "u1", "5", "{}");
+                if (store_commit(fixture->store) < 0)
+                        _exit(1);
+                put(fixture, "n/b", "u2", "6", "{}");
+                _exit(0); /* neither committed nor closed */
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+static void test_survives_its_writer(void **state)
+{
+        struct fixture *fixture = *state;
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool rebuilt = true;
+
+        write_and_die(fixture);
+        assert_int_equal(store_writer_new(fixture->folder, &rebuilt, &fixture->store, &error), 0);
+        assert_false(rebuilt);
+        assert_int_equal(store_count(fixture->store), 1);
+}
+
+static void write_current(struct fixture *fixture, const char *text)
+{
+        char path[160];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "%s/CURRENT", fixture->folder);
+        file = fopen(path, "we");
+        assert_non_null(file);
+        fputs(text, file);
+        fclose(file);
+}
+
+static void assert_rebuilt(struct fixture *fixture, const char *why)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool rebuilt = false;
+
+        assert_int_equal(store_writer_new(fixture->folder, &rebuilt, &fixture->store, &error), 0);
+        assert_true(rebuilt);
+        assert_non_null(strstr(error_message(&error), why));
+        assert_int_equal(store_count(fixture->store), 0);
+        assert_int_equal(store_generation(fixture->store), 2);
+}
+
+static void test_a_power_loss_makes_it_suspect(void **state)
+{
+        struct fixture *fixture = *state;
+
+        write_and_die(fixture);
+        write_current(fixture, "1 01234567-89ab-cdef-0123-456789abcdef\n");
+        assert_rebuilt(fixture, "the machine went down");
+}
+
+static void test_a_clean_store_survives_a_reboot(void **state)
+{
+        struct fixture *fixture = *state;
+        char path[160], text[64] = "";
+        FILE *file;
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "5", "{}");
+        snprintf(path, sizeof(path), "%s/CURRENT", fixture->folder);
+        file = fopen(path, "re");
+        assert_non_null(file);
+        assert_non_null(fgets(text, sizeof(text), file));
+        fclose(file);
+        assert_null(strstr(text, "clean")); /* while it is being written it is not */
+        fixture_close(fixture);
+        file = fopen(path, "re");
+        assert_non_null(file);
+        assert_non_null(fgets(text, sizeof(text), file));
+        fclose(file);
+        assert_string_equal(text, "1 clean\n");
+        fixture_open(fixture);
+        assert_int_equal(store_count(fixture->store), 1);
+}
+
+static void test_a_damaged_current(void **state)
+{
+        struct fixture *fixture = *state;
+
+        write_and_die(fixture);
+        write_current(fixture, "");
+        fixture->store = NULL;
+        {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                bool rebuilt = false;
+
+                assert_int_equal(store_writer_new(fixture->folder, &rebuilt, &fixture->store, &error), 0);
+                assert_true(rebuilt);
+                assert_int_equal(store_count(fixture->store), 0);
+        }
+}
+
+static void test_a_file_that_is_no_database(void **state)
+{
+        struct fixture *fixture = *state;
+        char path[160];
+
+        fixture_open(fixture);
+        fixture_close(fixture);
+        snprintf(path, sizeof(path), "%s/1/data.mdb", fixture->folder);
+        assert_int_equal(truncate(path, 0), 0);
+        assert_int_equal(truncate(path, 65536), 0);
+        assert_rebuilt(fixture, "");
+}
+
+/* ---- damage inside a record */
+
+static void damage(struct fixture *fixture, const char *what)
+{
+        char path[160], *text;
+        size_t length = strlen(what);
+        struct stat info;
+        int fd, hits = 0;
+
+        snprintf(path, sizeof(path), "%s/%llu/data.mdb", fixture->folder,
+                 (unsigned long long)store_generation(fixture->store));
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(fstat(fd, &info), 0);
+        text = malloc((size_t)info.st_size);
+        assert_non_null(text);
+        assert_int_equal(pread(fd, text, (size_t)info.st_size, 0), info.st_size);
+        for (size_t i = 0; i + length <= (size_t)info.st_size; i++)
+                if (memcmp(text + i, what, length) == 0) {
+                        assert_int_equal(pwrite(fd, "X", 1, (off_t)i), 1);
+                        hits++;
+                }
+        assert_true(hits > 0);
+        free(text);
+        close(fd);
+}
+
+static void test_a_wrong_checksum_is_given_to_nobody(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_object object;
+        uint64_t generation;
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "5", "{\"a\":\"needle\"}");
+        put(fixture, "n/b", "u2", "5", "{\"b\":1}");
+        assert_int_equal(store_commit(fixture->store), 0);
+        damage(fixture, "needle");
+        assert_int_equal(read_elsewhere(fixture, 0, "n/a", "u1", false, ""), -EBADMSG);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/b", "u2", false, "{\"b\":1}"), 0);
+        assert_int_equal(store_peek(fixture->store, "n/a", &object), -EBADMSG);
+        generation = store_generation(fixture->store);
+        assert_int_equal(store_rebuild(fixture->store, NULL), 0);
+        assert_int_equal(store_generation(fixture->store), generation + 1);
+        assert_int_equal(store_peek(fixture->store, "n/a", &object), -ENOENT);
+}
+
+/* ---- readers follow a rebuild */
+
+static void test_a_reader_follows_a_rebuild(void **state)
+{
+        struct fixture *fixture = *state;
+        int to_child[2], to_parent[2], status;
+        char byte = 0;
+        pid_t pid;
+
+        assert_int_equal(pipe(to_child), 0);
+        assert_int_equal(pipe(to_parent), 0);
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "1", "{}");
+        fixture_close(fixture);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                struct store *reader = NULL;
+                struct store_object object;
+                int failed = store_reader_new(fixture->folder, &reader);
+
+                failed |= store_read(reader, 1, "n/a", &object);
+                store_object_done(&object);
+                failed |= write(to_parent[1], "r", 1) != 1 || read(to_child[0], &byte, 1) != 1;
+                failed |= store_read(reader, 1, "n/a", &object) != 0; /* still open: its content stays */
+                store_object_done(&object);
+                failed |= store_read(reader, 2, "n/a", &object) != -ENOENT;
+                failed |= store_read(reader, 2, "n/b", &object);
+                store_object_done(&object);
+                failed |= store_read(reader, 0, "n/b", &object);
+                store_object_done(&object);
+                store_free(reader);
+                _exit(failed ? 1 : 0);
+        }
+        assert_int_equal(read(to_parent[0], &byte, 1), 1);
+        fixture_open(fixture);
+        assert_int_equal(store_rebuild(fixture->store, NULL), 0);
+        put(fixture, "n/b", "u2", "1", "{}");
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(write(to_child[1], "w", 1), 1);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        for (int i = 0; i < 2; i++) {
+                close(to_child[i]);
+                close(to_parent[i]);
+        }
+}
+
+/* ---- size */
+
+static void test_grows(void **state)
+{
+        enum { COUNT = 64, SIZE = 512 * 1024 };
+        struct fixture *fixture = *state;
+        _cleanup_free_ char *json = malloc(SIZE);
+        char key[32];
+
+        assert_non_null(json);
+        memset(json, 'x', SIZE - 1);
+        json[SIZE - 1] = '\0';
+        fixture_open(fixture);
+        for (int i = 0; i < COUNT; i++) {
+                snprintf(key, sizeof(key), "n/%d", i);
+                put(fixture, key, "u", "1", json);
+                if (store_commit_due(fixture->store))
+                        assert_int_equal(store_commit(fixture->store), 0);
+        }
+        assert_int_equal(store_commit(fixture->store), 0);
+        assert_int_equal(read_elsewhere(fixture, 0, "n/63", "u", false, json), 0);
+        assert_int_equal(store_count(fixture->store), COUNT);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                fixture_test(test_put_and_read),
+                fixture_test(test_no_store_no_object),
+                fixture_test(test_keys_that_do_not_fit),
+                fixture_test(test_bury),
+                fixture_test(test_bury_keeps_the_next_object_of_that_name),
+                fixture_test(test_what_a_list_did_not_mark),
+                fixture_test(test_meta),
+                fixture_test(test_one_writer),
+                fixture_test(test_nobody_else_may_read_the_files),
+                fixture_test(test_survives_its_writer),
+                fixture_test(test_a_power_loss_makes_it_suspect),
+                fixture_test(test_a_clean_store_survives_a_reboot),
+                fixture_test(test_a_damaged_current),
+                fixture_test(test_a_file_that_is_no_database),
+                fixture_test(test_a_wrong_checksum_is_given_to_nobody),
+                fixture_test(test_a_reader_follows_a_rebuild),
+                fixture_test(test_grows),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
