@@ -6,6 +6,7 @@
 
 #include "base/syscall.h"
 #include "credential/kubeconfig.h"
+#include "credential/pem.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
@@ -47,5 +48,32 @@ int credential_read_file(const char *path, char **ret, struct error *error)
         if (r < 0)
                 return error_set(error, (int)r, "%s: %s", path,
                                  r == -EINVAL ? "holds a NUL byte" : strerror((int)-r));
+        return 0;
+}
+
+static void trim(char *text)
+{
+        size_t start = strspn(text, " \t\r\n"), length = strlen(text) - start;
+
+        memmove(text, text + start, length + 1);
+        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
+                text[--length] = '\0';
+}
+
+int credential_read_token(const char *path, char **ret, struct error *error)
+{
+        char *token = NULL;
+        const char *problem;
+        int r = credential_read_file(path, &token, error);
+
+        if (r < 0)
+                return r;
+        trim(token);
+        problem = token_problem(token);
+        if (problem) {
+                credential_wipe_string(&token);
+                return error_set(error, -EINVAL, "%s: %s", path, problem);
+        }
+        *ret = token;
         return 0;
 }

@@ -4,18 +4,13 @@
 #include <string.h>
 
 #include "credential/kubeconfig.h"
+#include "credential/pem.h"
 
 #define FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
 
-static void trim(char *text)
-{
-        size_t length = strlen(text);
+typedef int (*read_t)(const char *path, char **ret, struct error *error);
 
-        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
-                text[--length] = '\0';
-}
-
-static int read_from(const char *folder, const char *name, char **ret, struct error *error)
+static int read_from(const char *folder, const char *name, read_t reader, char **ret, struct error *error)
 {
         _cleanup_free_ char *path = NULL;
 
@@ -23,7 +18,15 @@ static int read_from(const char *folder, const char *name, char **ret, struct er
                 path = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
-        return credential_read_file(path, ret, error);
+        return reader(path, ret, error);
+}
+
+static int read_pem(const char *path, char **ret, struct error *error)
+{
+        int r = credential_read_file(path, ret, error);
+        const char *problem = r < 0 ? NULL : pem_problem(*ret);
+
+        return problem ? error_set(error, -EINVAL, "%s: %s", path, problem) : r;
 }
 
 static char *server_url(const char *host, const char *port)
@@ -50,10 +53,11 @@ int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
                                  "KUBERNETES_SERVICE_HOST is set, KUBERNETES_SERVICE_PORT is not");
         if (!folder)
                 folder = FOLDER;
-        r = read_from(folder, "token", &config.token, error);
+        r = read_from(folder, "token", credential_read_token, &config.token, error);
         if (r >= 0)
-                r = read_from(folder, "ca.crt", &config.certificate_authority, error);
-        if (r >= 0 && read_from(folder, "namespace", &config.default_namespace, NULL) < 0)
+                r = read_from(folder, "ca.crt", read_pem, &config.certificate_authority, error);
+        if (r >= 0 &&
+            read_from(folder, "namespace", credential_read_token, &config.default_namespace, NULL) < 0)
                 config.default_namespace = strdup("default");
         config.server = server_url(host, port);
         config.identity = strdup("the pod's service account");
@@ -63,16 +67,16 @@ int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
         config.username = strdup("");
         config.password = strdup("");
         config.proxy_url = strdup("");
-        if (r >= 0 && (!config.server || !config.identity || !config.tls_server_name ||
-                       !config.client_certificate || !config.client_key || !config.username ||
-                       !config.password || !config.proxy_url || !config.default_namespace))
+        config.context = strdup("");
+        if (r >= 0 &&
+            (!config.server || !config.identity || !config.tls_server_name || !config.client_certificate ||
+             !config.client_key || !config.username || !config.password || !config.proxy_url ||
+             !config.context || !config.default_namespace))
                 r = error_set(error, -ENOMEM, "no memory");
         if (r < 0) {
                 kubeconfig_done(&config);
                 return r;
         }
-        trim(config.token);
-        trim(config.default_namespace);
         *ret = config;
         return 0;
 }

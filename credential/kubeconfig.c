@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "credential/pem.h"
 #include "credential/yaml-file.h"
 
 #define FILES_MAX 32
@@ -53,42 +54,12 @@ static char *path_beside(const char *file, const char *path)
         return joined;
 }
 
-static int decode_base64(const char *input, char **ret)
-{
-        static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        size_t length = strlen(input), used = 0;
-        char *output = malloc(length / 4 * 3 + 4);
-        unsigned bits = 0, have = 0;
-
-        if (!output)
-                return -ENOMEM;
-        for (; *input && *input != '='; input++) {
-                const char *found = strchr(alphabet, *input);
-
-                if (strchr(" \n\r\t", *input))
-                        continue;
-                if (!found) {
-                        free(output);
-                        return -EINVAL;
-                }
-                bits = (bits << 6 | (unsigned)(found - alphabet)) & 0xffff;
-                have += 6;
-                if (have >= 8) {
-                        have -= 8;
-                        output[used++] = (char)(bits >> have & 0xff);
-                }
-        }
-        output[used] = '\0';
-        *ret = output;
-        return strlen(output) == used ? 0 : -EINVAL;
-}
-
 /* <key>-data wins over <key>, which is a path. */
 static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *node, const char *key,
                    char **place)
 {
         _cleanup_free_ char *data_key = NULL, *path = NULL;
-        const char *data, *relative;
+        const char *data, *relative, *problem;
         int r;
 
         if (asprintf(&data_key, "%s-data", key) < 0) {
@@ -99,10 +70,11 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         relative = yaml_member_text(file, node, key);
         credential_wipe_string(place);
         if (data) {
-                r = decode_base64(data, place);
-                return r < 0 ? yaml_error(loader->error, file, yaml_member(file, node, data_key), data_key,
-                                          "is not base64")
-                             : 0;
+                r = pem_decode_base64(data, place);
+                problem = r < 0 ? "is not base64 of a text" : pem_problem(*place);
+                return problem ? yaml_error(loader->error, file, yaml_member(file, node, data_key), data_key,
+                                            "%s", problem)
+                               : 0;
         }
         if (!relative)
                 return set_text(loader, place, "");
@@ -110,37 +82,86 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         if (!path)
                 return error_set(loader->error, -ENOMEM, "no memory");
         r = credential_read_file(path, place, loader->error);
+        problem = r < 0 ? NULL : pem_problem(*place);
+        if (problem)
+                r = error_set(loader->error, -EINVAL, "%s: %s", path, problem);
         if (r < 0)
                 error_prefix(loader->error, "%s:%zu: %s", file->path,
                              yaml_member(file, node, key)->start_mark.line + 1, key);
         return r;
 }
 
-static bool is_true(const char *text)
+static bool is_one_of(const char *text, const char *const *word)
 {
-        return text && strcmp(text, "true") == 0;
+        while (*word && strcmp(text, *word) != 0)
+                word++;
+        return *word;
+}
+
+static int take_bool(struct loader *loader, struct yaml_file *file, yaml_node_t *node, const char *key,
+                     bool *ret)
+{
+        static const char *const yes[] = {"true", "True", "TRUE", NULL}, *const no[] = {"false", "False",
+                                                                                        "FALSE", NULL};
+        const char *text = yaml_member_text(file, node, key);
+
+        if (text && !is_one_of(text, yes) && !is_one_of(text, no))
+                return yaml_error(loader->error, file, yaml_member(file, node, key), key,
+                                  "\"%s\" is neither true nor false", text);
+        *ret = text && is_one_of(text, yes);
+        return 0;
 }
 
 /* ---- cluster */
 
-static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+static int take_server(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
 {
-        struct kubeconfig *config = &loader->config;
-        const char *server = yaml_member_text(file, node, "server");
-        int r;
+        const char *server = yaml_member_text(file, node, "server"), *host;
+        yaml_node_t *place = yaml_member(file, node, "server");
 
         if (!server)
                 return yaml_error(loader->error, file, node, "cluster.server", "is missing");
         if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
-                return yaml_error(loader->error, file, yaml_member(file, node, "server"), "cluster.server",
+                return yaml_error(loader->error, file, place, "cluster.server",
                                   "\"%s\" is neither an https:// nor an http:// URL", server);
-        config->insecure = is_true(yaml_member_text(file, node, "insecure-skip-tls-verify"));
-        r = set_text(loader, &config->server, server);
+        host = strstr(server, "://") + 3;
+        /* The server's URL is shown to people. */
+        if (strcspn(host, "@") < strcspn(host, "/"))
+                return yaml_error(loader->error, file, place, "cluster.server",
+                                  "carries a user or password; they belong into users");
+        if (strcspn(host, "/?#: \t\r\n") == 0 || host[strcspn(host, "?# \t\r\n")])
+                return yaml_error(loader->error, file, place, "cluster.server", "\"%s\" is no server's URL",
+                                  server);
+        return set_text(loader, &loader->config.server, server);
+}
+
+/* Its text may hold a password: it is not repeated. */
+static int take_proxy(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+{
+        static const char *const scheme[] = {"http://", "https://", "socks5://"};
+        const char *proxy = yaml_member_text(file, node, "proxy-url");
+        bool known = !proxy;
+
+        for (size_t i = 0; i < ELEMENTS(scheme) && !known; i++)
+                known = strncmp(proxy, scheme[i], strlen(scheme[i])) == 0;
+        if (!known)
+                return yaml_error(loader->error, file, yaml_member(file, node, "proxy-url"),
+                                  "cluster.proxy-url", "must start with http://, https:// or socks5://");
+        return set_text(loader, &loader->config.proxy_url, proxy);
+}
+
+static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
+{
+        struct kubeconfig *config = &loader->config;
+        int r = take_server(loader, file, node);
+
+        if (r >= 0)
+                r = take_bool(loader, file, node, "insecure-skip-tls-verify", &config->insecure);
         if (r >= 0)
                 r = set_text(loader, &config->tls_server_name,
                              yaml_member_text(file, node, "tls-server-name"));
         if (r >= 0)
-                r = set_text(loader, &config->proxy_url, yaml_member_text(file, node, "proxy-url"));
+                r = take_proxy(loader, file, node);
         if (r >= 0)
                 r = set_pem(loader, file, node, "certificate-authority", &config->certificate_authority);
         if (r >= 0 && config->insecure && config->certificate_authority[0])
@@ -151,32 +172,27 @@ static int take_cluster(struct loader *loader, struct yaml_file *file, yaml_node
 
 /* ---- user */
 
-static void trim(char *text)
-{
-        size_t length = strlen(text);
-
-        while (length > 0 && strchr(" \t\r\n", text[length - 1]))
-                text[--length] = '\0';
-}
-
 static int take_token(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
 {
         const char *token = yaml_member_text(file, node, "token"),
                    *relative = yaml_member_text(file, node, "tokenFile");
         _cleanup_free_ char *path = NULL;
+        const char *problem = token ? token_problem(token) : NULL;
         int r;
 
+        if (!relative && problem)
+                return yaml_error(loader->error, file, yaml_member(file, node, "token"), "user.token", "%s",
+                                  problem);
         if (!relative)
                 return set_text(loader, &loader->config.token, token);
         path = path_beside(file->path, relative);
         if (!path)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        r = credential_read_file(path, &loader->config.token, loader->error);
+        r = credential_read_token(path, &loader->config.token, loader->error);
         if (r < 0)
-                return error_prefix(loader->error, "%s:%zu: user.tokenFile", file->path,
-                                    yaml_member(file, node, "tokenFile")->start_mark.line + 1);
-        trim(loader->config.token);
-        return 0;
+                error_prefix(loader->error, "%s:%zu: user.tokenFile", file->path,
+                             yaml_member(file, node, "tokenFile")->start_mark.line + 1);
+        return r;
 }
 
 static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
@@ -185,6 +201,8 @@ static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t
 
         if (config->token[0] && config->username[0])
                 return yaml_error(loader->error, file, node, "user", "has both a token and a username");
+        if (config->password[0] && !config->username[0])
+                return yaml_error(loader->error, file, node, "user.username", "is missing beside password");
         if (config->username[0] && !config->password[0])
                 return yaml_error(loader->error, file, node, "user.password", "is missing beside username");
         if (config->client_certificate[0] && !config->client_key[0])
@@ -204,7 +222,7 @@ static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t 
         for (size_t i = 0; i < ELEMENTS(refused); i++) {
                 yaml_node_t *member = yaml_member(file, node, refused[i].key);
 
-                if (member)
+                if (member && !yaml_is_empty(member))
                         return yaml_error(loader->error, file, member, refused[i].key, "%s",
                                           refused[i].text);
         }
@@ -299,6 +317,8 @@ static int take_context(struct loader *loader, const char *name)
         if (r >= 0)
                 r = set_text(loader, &loader->config.default_namespace,
                              yaml_member_text(file, context, "namespace"));
+        if (r >= 0)
+                r = set_text(loader, &loader->config.context, name);
         return r < 0 ? r : describe(loader, file, name, user_name ? user_name : "(none)");
 }
 
@@ -363,9 +383,12 @@ int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig 
 {
         struct loader loader = {.error = error};
         const char *context = options->context && options->context[0] ? options->context : NULL;
+        bool is_explicit = options->path && options->path[0];
         int r = find_files(&loader, options->path);
 
-        if (r >= 0 && loader.count > 0) {
+        if (r >= 0 && is_explicit && loader.count == 0) {
+                r = error_set(error, -EINVAL, "%s: is empty", options->path);
+        } else if (r >= 0 && loader.count > 0) {
                 r = take_context(&loader, context ? context : first_scalar(&loader, "current-context"));
         } else if (r >= 0) {
                 r = kubeconfig_in_cluster(&loader.config, error);
@@ -408,6 +431,7 @@ void kubeconfig_done(struct kubeconfig *config)
                            &config->password,
                            &config->proxy_url,
                            &config->default_namespace,
+                           &config->context,
                            &config->identity};
 
         for (size_t i = 0; i < ELEMENTS(string); i++)

@@ -22,6 +22,7 @@ struct kubeconfig_options {
 struct kubeconfig {
         char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
                 *username, *password, *proxy_url, *default_namespace;
+        char *context;  /* the one that was chosen; "" in a pod */
         char *identity; /* for people; no secret in it */
         bool insecure;
 };
@@ -34,5 +35,8 @@ void kubeconfig_done(struct kubeconfig *config); /* wipes */
 
 /* Reads a small file whole (at most 1 MiB; no NUL in it). The caller owns and wipes the result. */
 int credential_read_file(const char *path, char **ret, struct error *error);
+/* Reads a token, without the white space around it. An empty one is an error: somebody is just writing it.
+ */
+int credential_read_token(const char *path, char **ret, struct error *error);
 void credential_wipe_string(char **secret);
 int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error);

@@ -50,10 +50,19 @@ int yaml_file_load(const char *path, struct yaml_file *ret, struct error *error)
         return 0;
 }
 
+static void wipe(yaml_document_t *document)
+{
+        for (yaml_node_t *node = document->nodes.start; node < document->nodes.top; node++)
+                if (node->type == YAML_SCALAR_NODE)
+                        explicit_bzero(node->data.scalar.value, node->data.scalar.length);
+}
+
 void yaml_file_done(struct yaml_file *file)
 {
-        if (file->loaded)
+        if (file->loaded) {
+                wipe(&file->document);
                 yaml_document_delete(&file->document);
+        }
         file->loaded = false;
         free(file->path);
         file->path = NULL;
@@ -75,6 +84,20 @@ const char *yaml_text(const yaml_node_t *node)
             (strcmp(text, "null") == 0 || strcmp(text, "~") == 0))
                 return NULL;
         return text;
+}
+
+bool yaml_is_empty(const yaml_node_t *node)
+{
+        switch (node->type) {
+        case YAML_SCALAR_NODE:
+                return !yaml_text(node) || node->data.scalar.value[0] == '\0';
+        case YAML_SEQUENCE_NODE:
+                return node->data.sequence.items.start == node->data.sequence.items.top;
+        case YAML_MAPPING_NODE:
+                return node->data.mapping.pairs.start == node->data.mapping.pairs.top;
+        default:
+                return true;
+        }
 }
 
 yaml_node_t *yaml_member(struct yaml_file *file, yaml_node_t *node, const char *key)

@@ -14,11 +14,12 @@ struct yaml_file {
 
 /* 0; -ENOENT; -EINVAL with the place. */
 int yaml_file_load(const char *path, struct yaml_file *ret, struct error *error);
-void yaml_file_done(struct yaml_file *file);
+void yaml_file_done(struct yaml_file *file); /* wipes */
 
 yaml_node_t *yaml_root(struct yaml_file *file);
 /* NULL when `node` is no mapping or lacks the key. */
 yaml_node_t *yaml_member(struct yaml_file *file, yaml_node_t *node, const char *key);
+bool yaml_is_empty(const yaml_node_t *node); /* "", null, [] or {} */
 /* The text of a scalar; NULL for anything else and for null. */
 const char *yaml_text(const yaml_node_t *node);
 const char *yaml_member_text(struct yaml_file *file, yaml_node_t *node, const char *key);

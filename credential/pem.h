@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What certificates, keys and tokens must look like before anyone tries to use them. Private to credential/.
+ */
+
+/* 0, -EINVAL (no base64, or a NUL in the result), -ENOMEM. The caller owns and wipes the result. */
+int pem_decode_base64(const char *input, char **ret);
+
+/* NULL, or what is wrong, to follow the name of the file or key. */
+const char *pem_problem(const char *text);
+const char *token_problem(const char *token);
