@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger: rows there and back, across reopening; a corrupt file set aside, a newer one refused. */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "supervisor/ledger.h"
+
+static char folder[64], path[128];
+
+static int set_up(void **state)
+{
+        (void)state;
+        snprintf(folder, sizeof(folder), "/tmp/reconciled-ledger-XXXXXX");
+        if (!mkdtemp(folder))
+                return -1;
+        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        DIR *directory = opendir(folder);
+        struct dirent *entry;
+
+        (void)state;
+        while (directory && (entry = readdir(directory)))
+                (void)unlinkat(dirfd(directory), entry->d_name, 0);
+        if (directory)
+                closedir(directory);
+        return rmdir(folder);
+}
+
+static struct ledger *open_ledger(char **ret_aside)
+{
+        struct ledger *ledger = NULL;
+        struct error error = ERROR_NONE;
+
+        *ret_aside = NULL;
+        assert_int_equal(ledger_open(path, &ledger, ret_aside, &error), 0);
+        return ledger;
+}
+
+static void test_rows_survive(void **state)
+{
+        struct ledger_row row = {.key = (char[]){"d/a"},
+                                 .uid = (char[]){"u"},
+                                 .fingerprint = UINT64_MAX,
+                                 .failed_fingerprint = 3,
+                                 .attempts = 4,
+                                 .next_realtime = 500,
+                                 .next_reason = (char[]){"retry"},
+                                 .last_error = (char[]){"last"},
+                                 .first_error = (char[]){"first"},
+                                 .deleting = true};
+        struct ledger_row back;
+        struct ledger *ledger;
+        char *aside, *scope, *cluster;
+
+        (void)state;
+        ledger = open_ledger(&aside);
+        assert_null(aside);
+        assert_int_equal(ledger_get(ledger, "w", "d/a", "u", &back), -ENOENT);
+        assert_int_equal(ledger_put(ledger, "w", &row), 0);
+        assert_int_equal(ledger_owe(ledger, "w", "d/a", "u"), 0); /* leaves it as it is */
+        assert_int_equal(ledger_owe(ledger, "w", "d/b", "v"), 0);
+        assert_int_equal(ledger_scope_set(ledger, "w", "s", "c"), 0);
+        assert_int_equal(ledger_commit(ledger), 0);
+        ledger_free(ledger);
+
+        ledger = open_ledger(&aside);
+        assert_int_equal(ledger_get(ledger, "w", "d/a", "u", &back), 0);
+        assert_true(back.fingerprint == UINT64_MAX && back.attempts == 4 && back.deleting &&
+                    !back.permanent);
+        assert_string_equal(back.first_error, "first");
+        ledger_row_done(&back);
+        assert_int_equal(ledger_count(ledger, "w"), 2);
+        assert_int_equal(ledger_scope_get(ledger, "w", &scope, &cluster), 0);
+        assert_string_equal(scope, "s");
+        assert_string_equal(cluster, "c");
+        free(scope);
+        free(cluster);
+        assert_int_equal(ledger_remove(ledger, "w", "d/a", "u"), 0);
+        assert_int_equal(ledger_get(ledger, "w", "d/a", "u", &back), -ENOENT);
+        ledger_free(ledger);
+}
+
+static int count_rows(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        size_t *count = userdata;
+
+        assert_string_equal(watch, "p");
+        assert_non_null(row->key);
+        (*count)++;
+        return 0;
+}
+
+static void test_pages_and_due(void **state)
+{
+        struct ledger *ledger;
+        size_t count = 0;
+        uint64_t due;
+        char *aside;
+
+        (void)state;
+        ledger = open_ledger(&aside);
+        for (unsigned i = 0; i < 25; i++) {
+                char key[16];
+                struct ledger_row row = {.key = key, .uid = (char[]){"u"}, .next_realtime = 100 + i};
+
+                snprintf(key, sizeof(key), "k%02u", i);
+                assert_int_equal(ledger_put(ledger, "p", &row), 0);
+        }
+        assert_int_equal(ledger_visit(ledger, "p", "", "", 10, count_rows, &count), 10);
+        assert_int_equal(ledger_visit(ledger, "p", "k09", "u", 100, count_rows, &count), 15);
+        assert_int_equal(count, 25);
+        assert_int_equal(ledger_next_due(ledger, &due), 0);
+        assert_int_equal(due, 100);
+        assert_int_equal(ledger_visit_due(ledger, 104, 100, count_rows, &count), 5);
+        ledger_free(ledger);
+}
+
+static void test_a_corrupt_file_is_set_aside(void **state)
+{
+        struct ledger *ledger;
+        char *aside;
+        FILE *file = fopen(path, "r+");
+
+        (void)state;
+        assert_non_null(file);
+        for (int i = 0; i < 4096; i++)
+                fputc('x', file);
+        fclose(file);
+        ledger = open_ledger(&aside);
+        assert_non_null(aside);
+        assert_int_equal(access(aside, F_OK), 0);
+        assert_int_equal(ledger_count(ledger, "w"), 0);
+        free(aside);
+        ledger_free(ledger);
+}
+
+static void test_a_newer_schema_is_refused(void **state)
+{
+        struct ledger *ledger = NULL;
+        struct error error = ERROR_NONE;
+        sqlite3 *database;
+        char *aside = NULL;
+
+        (void)state;
+        assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(database, "PRAGMA user_version = 999", NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(database);
+        assert_int_equal(ledger_open(path, &ledger, &aside, &error), -EPROTONOSUPPORT);
+        assert_non_null(strstr(error_message(&error), "999"));
+        error_done(&error);
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_rows_survive),
+                cmocka_unit_test(test_pages_and_due),
+                cmocka_unit_test(test_a_corrupt_file_is_set_aside),
+                cmocka_unit_test(test_a_newer_schema_is_refused),
+        };
+
+        return cmocka_run_group_tests(test, set_up, tear_down);
+}

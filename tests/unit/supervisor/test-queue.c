@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue's promises, by examples and under random operation sequences against a naive model. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "supervisor/queue.h"
+
+static struct queue *new_queue(unsigned watches, unsigned concurrency)
+{
+        struct queue *queue;
+
+        assert_int_equal(queue_new(&queue), 0);
+        for (unsigned i = 0; i < watches; i++)
+                assert_int_equal(queue_add_watch(queue, concurrency), (int)i);
+        return queue;
+}
+
+static struct queue_item update(const char *key, uint64_t fingerprint)
+{
+        return (struct queue_item){.key = key,
+                                   .uid = "u",
+                                   .kind = CHANGE_UPDATED,
+                                   .fingerprint = fingerprint,
+                                   .reason = "changed"};
+}
+
+static void done(struct queue *queue, uint64_t run, uint64_t fingerprint, uint64_t now)
+{
+        struct queue_outcome outcome = {.handled = true, .fingerprint = fingerprint};
+
+        assert_int_equal(queue_done(queue, run, &outcome, now, NULL), 0);
+}
+
+static void test_one_run_a_key(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1);
+        struct queue_run run;
+
+        (void)state;
+        assert_int_equal(queue_push(queue, 0, &item, 1), QUEUE_ADDED);
+        assert_true(queue_next(queue, 1, &run));
+        item.fingerprint = 2;
+        for (int i = 0; i < 20; i++)
+                assert_int_equal(queue_push(queue, 0, &item, 1), QUEUE_MERGED);
+        assert_false(queue_next(queue, 1, &run));
+        done(queue, run.id, 1, 1);
+        assert_true(queue_next(queue, 1, &run)); /* exactly one more */
+        assert_int_equal(run.fingerprint, 2);
+        done(queue, run.id, 2, 1);
+        assert_false(queue_next(queue, 1, &run));
+        assert_int_equal(queue_count_all(queue).queued, 0);
+        queue_free(queue);
+}
+
+static void test_what_was_read_needs_no_run(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1);
+        struct queue_run run;
+
+        (void)state;
+        queue_push(queue, 0, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        item.fingerprint = 2;
+        queue_push(queue, 0, &item, 1);
+        done(queue, run.id, 2, 1); /* the worker had read the newest version already */
+        assert_false(queue_next(queue, 1, &run));
+        queue_free(queue);
+}
+
+static void test_deletion_before_the_next_object(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1), gone = {.key = "a", .uid = "old", .kind = CHANGE_DELETED};
+        struct queue_outcome retry = {.delay_usec = 100, .reason = "retry"};
+        struct queue_run run;
+
+        (void)state;
+        queue_push(queue, 0, &item, 1);
+        queue_push(queue, 0, &gone, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_string_equal(run.uid, "old");
+        assert_int_equal(queue_done(queue, run.id, &retry, 1, NULL), 0);
+        assert_false(queue_next(queue, 50, &run)); /* the new object waits for the old one's deletion */
+        assert_true(queue_next(queue, 101, &run));
+        assert_int_equal(run.kind, CHANGE_DELETED);
+        done(queue, run.id, 0, 102);
+        assert_true(queue_next(queue, 102, &run));
+        assert_string_equal(run.uid, "u");
+        queue_free(queue);
+}
+
+static void test_delayed_add_then_add_is_one_run(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1);
+        struct queue_run run;
+
+        (void)state;
+        item.not_before = 1000;
+        queue_push(queue, 0, &item, 1);
+        assert_int_equal(queue_next_time(queue), 1000);
+        item.not_before = 0;
+        queue_push(queue, 0, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        done(queue, run.id, 1, 1);
+        assert_false(queue_next(queue, 2000, &run));
+        queue_free(queue);
+}
+
+static void test_far_future_adds_of_one_key_are_one_entry(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1);
+
+        (void)state;
+        for (uint64_t i = 0; i < 100000; i++) {
+                item.not_before = UINT64_C(1) << 40;
+                queue_push(queue, 0, &item, i);
+        }
+        assert_int_equal(queue_count_all(queue).delayed, 1);
+        queue_free(queue);
+}
+
+static void test_watches_take_turns_and_concurrency_holds(void **state)
+{
+        struct queue *queue = new_queue(2, 2);
+        struct queue_run run;
+        unsigned order[4];
+
+        (void)state;
+        for (int i = 0; i < 10; i++) {
+                char key[8];
+
+                snprintf(key, sizeof(key), "k%d", i);
+                for (unsigned watch = 0; watch < 2; watch++)
+                        queue_push(queue, watch,
+                                   &(struct queue_item){.key = key, .uid = "u", .fingerprint = 1}, 1);
+        }
+        for (int i = 0; i < 4; i++) {
+                assert_true(queue_next(queue, 1, &run));
+                order[i] = run.watch;
+        }
+        assert_int_not_equal(order[0], order[1]);
+        assert_int_not_equal(order[2], order[3]);
+        assert_false(queue_next(queue, 1, &run)); /* two of each are running */
+        queue_free(queue);
+}
+
+static void test_low_priority_ages(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item low = update("low", 1);
+        struct queue_run run;
+        int picks = 0;
+
+        (void)state;
+        low.priority = QUEUE_LOW;
+        queue_push(queue, 0, &low, 1);
+        do {
+                char key[16];
+
+                snprintf(key, sizeof(key), "n%d", picks);
+                queue_push(queue, 0, &(struct queue_item){.key = key, .uid = "u", .fingerprint = 1}, 1);
+                assert_true(queue_next(queue, 1, &run));
+                assert_true(++picks <= QUEUE_AGEING);
+        } while (strcmp(run.key, "low") != 0);
+        queue_free(queue);
+}
+
+static void test_a_run_that_is_none(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_outcome outcome = {.handled = true};
+
+        (void)state;
+        assert_int_equal(queue_done(queue, 7, &outcome, 1, NULL), -ENOENT);
+        queue_free(queue);
+}
+
+/* ---- random sequences: the model knows, for each key, the newest fingerprint and what was last handled */
+
+#define KEYS    12
+#define WATCHES 3
+#define STEPS   20000
+
+struct model {
+        uint64_t newest[WATCHES][KEYS], handled[WATCHES][KEYS];
+        bool running[WATCHES][KEYS];
+        struct queue_run run[WATCHES * KEYS];
+        size_t runs, running_of[WATCHES];
+        uint64_t now, fingerprint;
+};
+
+static void model_key(size_t key, char name[8])
+{
+        snprintf(name, 8, "k%zu", key);
+}
+
+static void random_push(struct queue *queue, struct model *model)
+{
+        unsigned watch = (unsigned)random() % WATCHES;
+        size_t key = (size_t)random() % KEYS;
+        char name[8];
+
+        model_key(key, name);
+        model->newest[watch][key] = ++model->fingerprint;
+        assert_true(queue_push(queue, watch,
+                               &(struct queue_item){.key = name,
+                                                    .uid = "u",
+                                                    .fingerprint = model->fingerprint,
+                                                    .priority = random() % 2 ? QUEUE_LOW : QUEUE_NORMAL},
+                               model->now) >= 0);
+}
+
+static void random_next(struct queue *queue, struct model *model)
+{
+        struct queue_run run;
+        size_t key;
+
+        if (!queue_next(queue, model->now, &run))
+                return;
+        key = (size_t)strtoul(run.key + 1, NULL, 10);
+        assert_false(model->running[run.watch][key]);
+        model->running[run.watch][key] = true;
+        assert_true(++model->running_of[run.watch] <= 4);
+        model->run[model->runs++] = run;
+}
+
+static void random_done(struct queue *queue, struct model *model)
+{
+        struct queue_outcome outcome = {
+                .handled = random() % 3 != 0, .delay_usec = (uint64_t)(random() % 50), .reason = "retry"};
+        size_t index, key;
+        struct queue_run run;
+
+        if (model->runs == 0)
+                return;
+        index = (size_t)random() % model->runs;
+        run = model->run[index];
+        key = (size_t)strtoul(run.key + 1, NULL, 10);
+        model->run[index] = model->run[--model->runs];
+        model->running[run.watch][key] = false;
+        model->running_of[run.watch]--;
+        /* A worker reads the newest version, as old as its start or as new as now. */
+        outcome.fingerprint = random() % 2 ? model->newest[run.watch][key] : run.fingerprint;
+        if (outcome.handled)
+                model->handled[run.watch][key] = outcome.fingerprint;
+        assert_int_equal(queue_done(queue, run.id, &outcome, model->now, NULL), 0);
+}
+
+static void drain(struct queue *queue, struct model *model)
+{
+        struct queue_counts counts;
+
+        for (int i = 0; i < 100000; i++) {
+                struct queue_outcome outcome = {.handled = true};
+                size_t key;
+
+                model->now += 10;
+                random_next(queue, model);
+                if (model->runs == 0)
+                        continue;
+                key = (size_t)strtoul(model->run[0].key + 1, NULL, 10);
+                outcome.fingerprint = model->newest[model->run[0].watch][key];
+                model->handled[model->run[0].watch][key] = outcome.fingerprint;
+                model->running[model->run[0].watch][key] = false;
+                model->running_of[model->run[0].watch]--;
+                assert_int_equal(queue_done(queue, model->run[0].id, &outcome, model->now, NULL), 0);
+                model->run[0] = model->run[--model->runs];
+                counts = queue_count_all(queue);
+                if (counts.queued + counts.running + counts.delayed == 0 && model->runs == 0)
+                        return;
+        }
+}
+
+static void test_random_sequences(void **state)
+{
+        (void)state;
+        for (unsigned seed = 1; seed <= 20; seed++) {
+                struct queue *queue = new_queue(WATCHES, 4);
+                struct model model = {.now = 1};
+                struct queue_counts counts;
+
+                srandom(seed);
+                for (int step = 0; step < STEPS; step++) {
+                        model.now += (uint64_t)(random() % 10);
+                        switch (random() % 3) {
+                        case 0:
+                                random_push(queue, &model);
+                                break;
+                        case 1:
+                                random_next(queue, &model);
+                                break;
+                        default:
+                                random_done(queue, &model);
+                        }
+                        assert_int_equal(queue_count_all(queue).running, model.runs);
+                }
+                drain(queue, &model);
+                counts = queue_count_all(queue);
+                assert_int_equal(counts.queued + counts.running + counts.delayed, 0);
+                for (size_t watch = 0; watch < WATCHES; watch++)
+                        for (size_t key = 0; key < KEYS; key++)
+                                assert_int_equal(model.handled[watch][key],
+                                                 model.newest[watch][key]); /* nothing is lost */
+                queue_free(queue);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_one_run_a_key),
+                cmocka_unit_test(test_what_was_read_needs_no_run),
+                cmocka_unit_test(test_deletion_before_the_next_object),
+                cmocka_unit_test(test_delayed_add_then_add_is_one_run),
+                cmocka_unit_test(test_far_future_adds_of_one_key_are_one_entry),
+                cmocka_unit_test(test_watches_take_turns_and_concurrency_holds),
+                cmocka_unit_test(test_low_priority_ages),
+                cmocka_unit_test(test_a_run_that_is_none),
+                cmocka_unit_test(test_random_sequences),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
