@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way of an event through the real operator on a real etcd and kube-apiserver."""
-import itertools
 import signal
 
 import pytest
@@ -8,36 +7,8 @@ import pytest
 from harness import WIDGET_CRD, wait_until, watch
 from harness.cluster import Cluster
 
-_number = itertools.count(1)
 # Writes status from the request, as a user's first handler would.
 WRITE_STATUS = """printf '{"status":{"seen":"%s","action":"%s"}}' "$RECONCILED_NAME" "$RECONCILED_ACTION" """
-
-
-@pytest.fixture(scope="session")
-def widget_crd(cluster):
-    crds = cluster.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
-    if not crds.exists("widgets.example.com"):
-        crds.create(body=WIDGET_CRD)
-    everywhere = cluster.api.resource("example.com/v1", "widgets")
-    wait_until(lambda: cluster.api.raw("GET", everywhere.path).code == 200, "the Widget resource to be served")
-
-
-@pytest.fixture
-def namespace(cluster, widget_crd):
-    name = f"event-{next(_number)}"
-    cluster.api.resource("v1", "namespaces").create(name)
-    return name
-
-
-@pytest.fixture
-def widgets(cluster, namespace):
-    return cluster.api.resource("example.com/v1", "widgets", namespace)
-
-
-@pytest.fixture
-def configured(cluster, operator, handler, namespace):
-    operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace])])
-    return operator
 
 
 def test_create_update_delete(configured, handler, widgets):
