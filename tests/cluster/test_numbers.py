@@ -4,7 +4,7 @@ import pytest
 
 from harness import wait_until
 
-VALUES = {"text": "Grüße, 世界 \U0001f600 \"quoted\" \\ \n", "large": 9007199254740991, "microseconds": 1700000000000000,
+VALUES = {"text": "Grüße, 世界 \U0001f600 \"quoted\" \\ \n", "large": 999999999999999, "milliseconds": 1700000000000,
           "negative": -5, "real": 1.5, "small": 1e-7, "empty": {}, "list": [], "nothing": False}
 
 
