@@ -79,8 +79,8 @@
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
         M(FATAL, fatal, ROLE_CHILDREN, ROLE_SUPERVISOR, 16384,                                              \
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                               \
-        M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER, ROLE_SUPERVISOR | ROLE_CREDENTIAL, 256,             \
-          CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
+        M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                   \
+          ROLE_SUPERVISOR | ROLE_CREDENTIAL, 256, CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)        \
         M(THROTTLE, throttle, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                 \
           ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, 1024,                                               \
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
