@@ -116,6 +116,21 @@ def descendants(pid):
     return found
 
 
+def _unused_uid(pid, number, mapped):
+    """A user number for the `number`th user of the process `pid`, among `mapped` many."""
+    if mapped >= (1 << 32) - 1:
+        # 4,194,304 is the highest process number there is: the largest of these still fits 32 bits.
+        return 100_000_000 + pid * _USERS_PER_SESSION + number % _USERS_PER_SESSION
+    # A container with a user namespace has 65,536 of them as a rule: from the part that is seldom given to anybody.
+    lowest, highest = mapped // 3, mapped - mapped // 8
+    return lowest + (pid * 97 + number) % (highest - lowest)
+
+
+def _mapped_uids():
+    with open("/proc/self/uid_map", encoding="utf-8") as mapping:
+        return sum(int(line.split()[2]) for line in mapping)
+
+
 class User:
     """An unprivileged user that nothing else on this machine runs as."""
 
@@ -126,8 +141,7 @@ class User:
         self.separate = os.geteuid() == 0
         self.uid = os.geteuid()
         if self.separate:
-            # 4,194,304 is the highest process number there is: the largest of these still fits 32 bits.
-            self.uid = 100_000_000 + os.getpid() * _USERS_PER_SESSION + _counter % _USERS_PER_SESSION
+            self.uid = _unused_uid(os.getpid(), _counter, _mapped_uids())
 
     def give(self, path, mode=None):
         if self.separate:
