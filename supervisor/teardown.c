@@ -12,6 +12,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/descendants.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
@@ -21,42 +22,8 @@
 #define FATAL_GRACE_USEC (2 * USEC_PER_SEC)
 #define REST_GRACE_USEC  (5 * USEC_PER_SEC)
 #define KILL_WAIT_USEC   (5 * USEC_PER_SEC)
-#define STRAY_ROUNDS     100
+#define STRAYS_USEC      USEC_PER_SEC
 #define TERMINATION_LOG  "/dev/termination-log"
-
-/* ---- strays: descendants of children that died, now ours */
-
-static size_t signal_strays(void)
-{
-        _cleanup_fclose_ FILE *file = NULL;
-        char path[64];
-        size_t count = 0;
-        int pid;
-
-        snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-        file = fopen(path, "re");
-        if (!file)
-                return 0;
-        while (fscanf(file, "%d", &pid) == 1) {
-                (void)sys_kill(pid, SIGKILL);
-                count++;
-        }
-        return count;
-}
-
-static void end_strays(void)
-{
-        int status;
-
-        for (int round = 0; round < STRAY_ROUNDS && signal_strays() > 0; round++) {
-                struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
-
-                while (sys_reap(-1, &status) > 0)
-                        ;
-                /* The loop is over: there is nothing left to wait in. */
-                nanosleep(&moment, NULL);
-        }
-}
 
 /* ---- the end of the end */
 
@@ -75,7 +42,8 @@ static void finish(struct supervisor *supervisor)
 {
         int r = ledger_commit(supervisor->ledger);
 
-        end_strays();
+        /* Descendants of children that died, now ours. The loop is over: this may wait. */
+        descendants_end(STRAYS_USEC);
         if (r < 0 && supervisor->exit_code == EXIT_CODE_OK) {
                 log_error("the ledger could not be written at the end: %s", strerror(-r));
                 supervisor->exit_code = EXIT_CODE_IO;

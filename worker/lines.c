@@ -12,6 +12,10 @@ static void tell(struct lines *lines)
 
         if (lines->partial.size == 0)
                 return;
+        if (lines->partial.data[lines->partial.size - 1] == '\r')
+                lines->partial.data[--lines->partial.size] = '\0';
+        if (lines->partial.size == 0)
+                return;
         for (size_t i = 0; i < lines->partial.size; i++)
                 if (lines->partial.data[i] == '\0')
                         lines->partial.data[i] = '?';
@@ -24,8 +28,9 @@ static void tell(struct lines *lines)
         utf8_clean(line);
         free(lines->last);
         lines->last = line;
-        if (lines->told < PROCESS_LINES_MAX) {
+        if (lines->told < PROCESS_LINES_MAX && lines->told_size + strlen(line) <= PROCESS_BYTES_MAX) {
                 lines->told++;
+                lines->told_size += strlen(line);
                 lines->on_line(line, lines->userdata);
         } else {
                 lines->dropped++;

@@ -5,15 +5,20 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 
+#include "base/descendants.h"
 #include "base/duration.h"
 #include "base/syscall.h"
 #include "worker/lines.h"
 #include "worker/spawn.h"
 
-#define READ_SIZE  ((size_t)65536)
-#define SWEEP_USEC (20 * USEC_PER_MSEC)
+#define READ_SIZE        ((size_t)65536)
+#define DRAIN_PIECES     32
+#define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
+#define SWEEP_USEC       (10 * USEC_PER_MSEC)
+#define STUCK_USEC       (5 * USEC_PER_SEC)
+#define STUCK_SWEEP_USEC USEC_PER_SEC
+#define FREE_USEC        (500 * USEC_PER_MSEC)
 
 enum { STDIN, STDOUT, STDERR, STREAMS };
 
@@ -25,40 +30,15 @@ struct process {
         enum process_end end;
         int fd[STREAMS];
         sd_event_source *source[STREAMS];
-        sd_event_source *child, *timer, *sweep;
+        sd_event_source *child, *sweep;
+        sd_event_source *timer; /* of the timeout, then of KILL */
+        uint64_t kill_at;       /* CLOCK_BOOTTIME; 0: not planned */
+        uint64_t killed_since;  /* CLOCK_BOOTTIME; 0: not yet */
         struct text input, output;
         size_t input_sent;
-        bool output_too_large, left_over, finished;
+        bool started, output_too_large, left_over, stuck, finished;
         struct lines lines;
 };
-
-/* ---- descendants */
-
-size_t process_kill_descendants(void)
-{
-        _cleanup_fclose_ FILE *file = NULL;
-        char path[64];
-        size_t count = 0;
-        int pid;
-
-        snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-        file = fopen(path, "re");
-        if (!file)
-                return 0;
-        while (fscanf(file, "%d", &pid) == 1) {
-                (void)sys_kill(pid, SIGKILL);
-                count++;
-        }
-        return count;
-}
-
-static void reap_descendants(void)
-{
-        int status;
-
-        while (sys_reap(-1, &status) > 0)
-                ;
-}
 
 /* ---- streams */
 
@@ -133,11 +113,13 @@ static int on_stderr(sd_event_source *source _unused_, int fd _unused_, uint32_t
         return 0;
 }
 
-/* What stands in the pipes when the last writer is gone: at most their capacity. */
+/* What stands in the pipes when the last writer is gone: at most their capacity. More can only come from a
+ * process that is not ours but was given the pipe, and that one is not waited for. */
 static void drain(struct process *process, int which)
 {
-        while (process->fd[which] >= 0 && read_piece(process, which))
-                ;
+        for (int i = 0; i < DRAIN_PIECES && process->fd[which] >= 0; i++)
+                if (!read_piece(process, which))
+                        return;
 }
 
 /* ---- the end */
@@ -167,58 +149,100 @@ static void finish(struct process *process)
         process->options.on_done(&result, process->options.userdata);
 }
 
-/* The handler itself is gone; what it left behind is ended, and reaped as it comes. */
-static int on_sweep(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+/* KILL to everything, again at each sweep: what is forking while we look is found the next time. */
+static void kill_all(struct process *process)
 {
-        struct process *process = userdata;
+        ssize_t count;
 
-        reap_descendants();
-        if (process_kill_descendants() == 0) {
-                finish(process);
-                return 0;
-        }
-        process->left_over = true;
-        if (sd_event_source_set_time_relative(process->sweep, SWEEP_USEC) < 0)
-                return 0;
-        return sd_event_source_set_enabled(process->sweep, SD_EVENT_ONESHOT);
-}
-
-static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *info, void *userdata)
-{
-        struct process *process = userdata;
-        int r;
-
-        process->wait_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status & 0x7f;
-        process->pid = 0;
-        process->child = sd_event_source_disable_unref(process->child);
-        process->timer = sd_event_source_disable_unref(process->timer);
-        r = sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, 0, 1, on_sweep,
-                                       process);
-        if (r < 0)
-                finish(process);
-        return 0;
+        if (process->pid > 0)
+                (void)sys_kill(-process->pid, SIGKILL);
+        count = descendants_signal(SIGKILL);
+        if (process->pid == 0 && process->end == PROCESS_EXITED && count > 0)
+                process->left_over = true;
 }
 
 static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct process *process = userdata;
 
-        if (process->pid > 0)
-                (void)sys_kill(-process->pid, SIGKILL);
-        (void)process_kill_descendants();
+        process->killed_since = clock_boottime_usec();
+        kill_all(process);
+        return 0;
+}
+
+/* At the latest after `grace_usec`; what was to come earlier stays. */
+static void kill_after(struct process *process, uint64_t grace_usec)
+{
+        uint64_t at = clock_boottime_usec() + grace_usec;
+
+        if (process->kill_at > 0 && process->kill_at <= at)
+                return;
+        process->kill_at = at;
+        process->timer = sd_event_source_disable_unref(process->timer);
+        if (grace_usec == 0 || sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
+                                                          grace_usec, 1, on_kill, process) < 0)
+                on_kill(NULL, 0, process);
+}
+
+/* A process that KILL does not end (of another user by a setuid program, or stuck in the kernel) keeps the
+ * run: two of one object must not meet. But it is said, and asked less often. */
+static uint64_t sweep_pause(struct process *process)
+{
+        if (process->killed_since == 0 || clock_boottime_usec() - process->killed_since < STUCK_USEC)
+                return SWEEP_USEC;
+        if (!process->stuck)
+                process->options.on_line(
+                        "(what the handler started cannot be ended with SIGKILL: does it run "
+                        "as another user? The run waits for it)",
+                        process->options.userdata);
+        process->stuck = true;
+        return STUCK_SWEEP_USEC;
+}
+
+/* The handler itself is gone; what it left behind ends by itself or is ended, and reaped as it comes. */
+static int on_sweep(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct process *process = userdata;
+        int r;
+
+        if (!descendants_reap()) {
+                finish(process);
+                return 0;
+        }
+        if (process->killed_since > 0)
+                kill_all(process);
+        r = sd_event_source_set_time_relative(source, sweep_pause(process));
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *info, void *userdata)
+{
+        struct process *process = userdata;
+
+        process->wait_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status & 0x7f;
+        process->pid = 0;
+        process->child = sd_event_source_disable_unref(process->child);
+        if (sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, 0, 1, on_sweep,
+                                       process) < 0) {
+                descendants_end(STUCK_USEC);
+                finish(process);
+        } else if (process->end == PROCESS_EXITED) {
+                /* The timeout is over; the last `tee` of a script may need a moment after it. */
+                process->timer = sd_event_source_disable_unref(process->timer);
+                kill_after(process, LINGER_USEC);
+        }
         return 0;
 }
 
 static void end_with(struct process *process, enum process_end end, uint64_t grace_usec)
 {
-        if (process->pid == 0 || process->end != PROCESS_EXITED)
+        if (process->finished)
                 return;
-        process->end = end;
-        (void)sys_kill(-process->pid, SIGTERM);
-        process->timer = sd_event_source_disable_unref(process->timer);
-        if (grace_usec == 0 || sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
-                                                          grace_usec, 1, on_kill, process) < 0)
-                on_kill(NULL, 0, process);
+        if (process->pid > 0 && process->end == PROCESS_EXITED) {
+                process->end = end;
+                (void)sys_kill(-process->pid, SIGTERM);
+        }
+        kill_after(process, grace_usec);
 }
 
 static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -238,13 +262,13 @@ void process_free(struct process *process)
 {
         if (!process)
                 return;
-        if (process->pid > 0)
-                on_kill(NULL, 0, process);
-        for (int i = 0; i < STREAMS; i++)
-                stream_close(process, i);
         sd_event_source_disable_unref(process->child);
         sd_event_source_disable_unref(process->timer);
         sd_event_source_disable_unref(process->sweep);
+        if (process->started && !process->finished)
+                descendants_end(FREE_USEC);
+        for (int i = 0; i < STREAMS; i++)
+                stream_close(process, i);
         text_done(&process->input);
         text_done(&process->output);
         lines_done(&process->lines);
@@ -298,6 +322,7 @@ static int process_launch(struct process *process)
         for (int i = 0; i < STREAMS; i++)
                 if (child[i] >= 0)
                         close(child[i]);
+        process->started = process->pid > 0;
         return r < 0 ? r : add_sources(process);
 }
 

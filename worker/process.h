@@ -12,6 +12,7 @@
 #define PROCESS_ANSWER_MAX ((size_t)1024 * 1024)
 #define PROCESS_LINE_MAX   ((size_t)2048)
 #define PROCESS_LINES_MAX  1000 /* of output logged for one run; more is counted */
+#define PROCESS_BYTES_MAX  ((size_t)256 * 1024)
 
 struct process;
 
@@ -44,10 +45,7 @@ struct process_options {
 
 /* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). */
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
-/* TERM to the group now, KILL to everything after `grace_usec`. */
+/* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */
 void process_end(struct process *process, uint64_t grace_usec);
-/* Kills what is left at once, without waiting for it. NULL is allowed. */
+/* Kills what is left, and waits for it half a second at most. NULL is allowed. */
 void process_free(struct process *process);
-/* SIGKILL to every child of this process and theirs, as far as they are ours; returns how many there were.
- */
-size_t process_kill_descendants(void);

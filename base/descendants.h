@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Everything that descends from this process, whatever session or process group it has made for itself: a
+ * subreaper has them all below it. Found in /proc by parents (the kernel's own list of children is an
+ * option that not every kernel is built with).
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Sends `signal` to each; returns how many there are (zombies do not count), or negative errno. */
+ssize_t descendants_signal(int signal);
+/* Reaps what has ended. Returns whether children are left, alive or not yet reapable. */
+bool descendants_reap(void);
+/* KILL to all, again and again until none is left or `usec` is over. Blocks: for the end of a process. */
+void descendants_end(uint64_t usec);

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One handler process, as real small shell scripts: how it ends, what it says, and that nothing survives. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/descendants.h"
+#include "base/duration.h"
+#include "base/syscall.h"
+#include "worker/process.h"
+
+#define DEADLINE_USEC (30 * USEC_PER_SEC)
+#define LONG_USEC     (25 * USEC_PER_SEC)
+
+struct fixture {
+        sd_event *event;
+        struct process *process;
+        struct text input;
+        struct text lines; /* each with a newline */
+        size_t line_count, longest_line;
+        bool done;
+        uint64_t started, took;
+        /* of the result */
+        enum process_end end;
+        int wait_status;
+        struct text output;
+        bool output_too_large, left_over;
+        char *last_line;
+};
+
+static int setup(void **state)
+{
+        struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+        assert_non_null(fixture);
+        assert_true(sd_event_new(&fixture->event) >= 0);
+        *state = fixture;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct fixture *fixture = *state;
+
+        process_free(fixture->process);
+        assert_false(descendants_reap()); /* whatever the test was: nobody is left */
+        text_done(&fixture->input);
+        text_done(&fixture->lines);
+        text_done(&fixture->output);
+        free(fixture->last_line);
+        sd_event_unref(fixture->event);
+        free(fixture);
+        return 0;
+}
+
+static void on_line(const char *line, void *userdata)
+{
+        struct fixture *fixture = userdata;
+
+        text_printf(&fixture->lines, "%s\n", line);
+        fixture->line_count++;
+        if (strlen(line) > fixture->longest_line)
+                fixture->longest_line = strlen(line);
+}
+
+static void on_done(const struct process_result *result, void *userdata)
+{
+        struct fixture *fixture = userdata;
+
+        assert_false(fixture->done);
+        fixture->done = true;
+        fixture->took = clock_boottime_usec() - fixture->started;
+        fixture->end = result->end;
+        fixture->wait_status = result->wait_status;
+        fixture->output_too_large = result->output_too_large;
+        fixture->left_over = result->left_over;
+        fixture->last_line = strdup(result->last_line);
+        text_append(&fixture->output, result->output->data, result->output->size);
+}
+
+static void start_with(struct fixture *fixture, const char *script, uint64_t timeout_usec,
+                       uint64_t grace_usec)
+{
+        char *argument[] = {(char[]){"/bin/bash"}, (char[]){"-c"}, strdup(script), NULL};
+        char *environment[] = {(char[]){"PATH=/usr/bin:/bin"}, NULL};
+        struct process_options options = {
+                .argument = argument,
+                .environment = environment,
+                .input = &fixture->input,
+                .timeout_usec = timeout_usec,
+                .grace_usec = grace_usec,
+                .on_line = on_line,
+                .on_done = on_done,
+                .userdata = fixture,
+        };
+
+        fixture->started = clock_boottime_usec();
+        assert_int_equal(process_start(fixture->event, &options, &fixture->process), 0);
+        free(argument[2]);
+}
+
+static void turn(struct fixture *fixture)
+{
+        assert_true(clock_boottime_usec() - fixture->started < DEADLINE_USEC);
+        assert_true(sd_event_run(fixture->event, USEC_PER_SEC) >= 0);
+}
+
+static void wait_done(struct fixture *fixture)
+{
+        while (!fixture->done)
+                turn(fixture);
+}
+
+static void wait_line(struct fixture *fixture, const char *line)
+{
+        while (!fixture->lines.data || !strstr(fixture->lines.data, line))
+                turn(fixture);
+}
+
+static void run_script(struct fixture *fixture, const char *script)
+{
+        start_with(fixture, script, LONG_USEC, LONG_USEC);
+        wait_done(fixture);
+}
+
+static void assert_exit(const struct fixture *fixture, int status)
+{
+        assert_true(WIFEXITED(fixture->wait_status));
+        assert_int_equal(WEXITSTATUS(fixture->wait_status), status);
+}
+
+static const char *output(const struct fixture *fixture)
+{
+        return fixture->output.data ? fixture->output.data : "";
+}
+
+static const char *lines(const struct fixture *fixture)
+{
+        return fixture->lines.data ? fixture->lines.data : "";
+}
+
+/* ---- streams */
+
+static void test_answer_and_lines(void **state)
+{
+        struct fixture *fixture = *state;
+
+        text_append_string(&fixture->input, "{\"a\":1}\n");
+        run_script(fixture, "cat; echo one >&2; printf 'two\\r\\n\\nthree' >&2");
+        assert_exit(fixture, 0);
+        assert_int_equal(fixture->end, PROCESS_EXITED);
+        assert_string_equal(output(fixture), "{\"a\":1}\n");
+        assert_string_equal(lines(fixture), "one\ntwo\nthree\n");
+        assert_string_equal(fixture->last_line, "three");
+        assert_false(fixture->left_over);
+        assert_null(fixture->input.data); /* taken over */
+}
+
+static void test_exit_statuses(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "exit 75");
+        assert_exit(fixture, 75);
+}
+
+static void test_signal(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "kill -SEGV $$");
+        assert_true(WIFSIGNALED(fixture->wait_status));
+        assert_int_equal(WTERMSIG(fixture->wait_status), SIGSEGV);
+        assert_int_equal(fixture->end, PROCESS_EXITED);
+}
+
+static void fill(struct text *text, size_t size)
+{
+        assert_int_equal(text_reserve(text, size), 0);
+        memset(text->data, 'x', size);
+        text->size = size;
+        text->data[size] = '\0';
+}
+
+static void test_input_not_read(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fill(&fixture->input, 5 * 1024 * 1024);
+        run_script(fixture, "exit 3");
+        assert_exit(fixture, 3);
+}
+
+static void test_input_closed_early(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fill(&fixture->input, 5 * 1024 * 1024);
+        run_script(fixture, "head -c 100 | wc -c; exec <&-; echo still here");
+        assert_exit(fixture, 0);
+        assert_string_equal(output(fixture), "100\nstill here\n");
+}
+
+static void test_input_large(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fill(&fixture->input, 5 * 1024 * 1024);
+        run_script(fixture, "wc -c");
+        assert_string_equal(output(fixture), "5242880\n");
+}
+
+static void test_output_without_end(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "head -c 20000000 /dev/zero; echo done >&2");
+        assert_exit(fixture, 0);
+        assert_true(fixture->output_too_large);
+        assert_int_equal(fixture->output.size, PROCESS_ANSWER_MAX);
+        assert_string_equal(fixture->last_line, "done");
+}
+
+static void test_output_just_fits(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "head -c 1048576 /dev/zero");
+        assert_false(fixture->output_too_large);
+        assert_int_equal(fixture->output.size, PROCESS_ANSWER_MAX);
+}
+
+static void test_closed_streams(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "exec <&- >&- 2>&-; read -t 0.1 x < <(sleep 1); exit 4");
+        assert_exit(fixture, 4);
+}
+
+static void test_huge_line(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "head -c 3000000 /dev/zero | tr '\\0' y >&2; echo >&2; echo after >&2");
+        assert_int_equal(fixture->line_count, 2);
+        assert_int_equal(fixture->longest_line, PROCESS_LINE_MAX);
+        assert_string_equal(fixture->last_line, "after");
+}
+
+static void test_bytes_that_are_no_text(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "printf 'a\\0b\\377\\033[31mc\\n' >&2");
+        assert_string_equal(lines(fixture), "a?b??[31mc\n");
+}
+
+static void test_many_lines(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "seq 1 5000 >&2");
+        assert_int_equal(fixture->line_count, PROCESS_LINES_MAX + 1);
+        assert_non_null(strstr(lines(fixture), "\n1000\n(4000 more lines of output were not logged)\n"));
+        assert_string_equal(fixture->last_line, "5000"); /* the error that matters comes last */
+}
+
+static void test_many_bytes(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "for i in {1..500}; do printf '%2000s\\n' $i >&2; done");
+        assert_true(fixture->lines.size < PROCESS_BYTES_MAX + 4096);
+        assert_non_null(strstr(lines(fixture), "more lines of output were not logged)"));
+}
+
+/* ---- the end of everything */
+
+static void test_timeout(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture, "trap 'echo asked >&2; exit 0' TERM; sleep 60 & wait", 200 * USEC_PER_MSEC,
+                   LONG_USEC);
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_TIMED_OUT);
+        assert_string_equal(fixture->last_line, "asked");
+        assert_true(fixture->took < LONG_USEC);
+}
+
+static void test_timeout_ignored(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture, "trap '' TERM; while :; do sleep 60; done", 100 * USEC_PER_MSEC,
+                   200 * USEC_PER_MSEC);
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_TIMED_OUT);
+        assert_true(WIFSIGNALED(fixture->wait_status));
+        assert_int_equal(WTERMSIG(fixture->wait_status), SIGKILL);
+        assert_true(fixture->took >= 300 * USEC_PER_MSEC);
+}
+
+/* The shell dies of TERM at once; what it started has its grace all the same. */
+static void test_grace_of_the_group(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture,
+                   "bash -c 'trap \"sleep 0.4; echo cleaned up >&2; exit\" TERM; echo ready >&2; sleep 60 & "
+                   "wait' & "
+                   "trap - TERM; wait",
+                   LONG_USEC, LONG_USEC);
+        wait_line(fixture, "ready");
+        process_end(fixture->process, LONG_USEC);
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_ENDED);
+        assert_string_equal(fixture->last_line, "cleaned up");
+        assert_true(fixture->took < LONG_USEC);
+}
+
+static void test_daemon_is_ended(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "setsid sh -c 'setsid sleep 60 </dev/null >/dev/null 2>&1 & sleep 60' & exit 0");
+        assert_exit(fixture, 0);
+        assert_true(fixture->left_over);
+        assert_true(fixture->took < LONG_USEC);
+        assert_false(descendants_reap());
+}
+
+static void test_daemon_ended_at_timeout(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture, "setsid sh -c 'trap \"\" TERM; sleep 60' & trap '' TERM; sleep 60; sleep 60",
+                   100 * USEC_PER_MSEC, 100 * USEC_PER_MSEC);
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_TIMED_OUT);
+        assert_true(fixture->took < LONG_USEC);
+        assert_false(descendants_reap());
+}
+
+static void test_fork_storm_is_ended(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture, "f() { trap '' TERM; setsid sleep 60 & f; }; f", 100 * USEC_PER_MSEC, 0);
+        wait_done(fixture);
+        assert_false(descendants_reap());
+}
+
+/* `exec > >(tee ...)`: the shell does not wait for it. */
+static void test_last_words_after_exit(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "exec > >(sed s/a/b/); echo '{a}'");
+        assert_string_equal(output(fixture), "{b}\n");
+        assert_false(fixture->left_over);
+}
+
+static void test_earlier_kill_counts(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture, "trap '' TERM; echo ready >&2; while :; do sleep 60; done", LONG_USEC,
+                   LONG_USEC);
+        wait_line(fixture, "ready");
+        process_end(fixture->process, LONG_USEC);
+        process_end(fixture->process, 100 * USEC_PER_MSEC); /* the supervisor is gone meanwhile */
+        process_end(fixture->process, LONG_USEC);
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_ENDED);
+        assert_true(fixture->took < LONG_USEC);
+}
+
+static void test_free_ends_everything(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_with(fixture, "trap '' TERM; setsid sh -c 'setsid sleep 60 & wait' & echo ready >&2; sleep 60",
+                   LONG_USEC, LONG_USEC);
+        wait_line(fixture, "ready");
+        process_free(TAKE_PTR(fixture->process));
+        assert_false(fixture->done);
+        assert_false(descendants_reap());
+}
+
+/* ---- what a handler is born with */
+
+static void test_surroundings(void **state)
+{
+        struct fixture *fixture = *state;
+        int leak = open("/dev/null", O_RDONLY); /* not close-on-exec, as LMDB's */
+
+        umask(077);
+        assert_true(leak >= 3);
+        run_script(fixture, "ls /proc/self/fd | tr '\\n' ' '; pwd; umask; env | sort | tr '\\n' ' '; "
+                            "grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\n\\t'; "
+                            "read -a f </proc/$$/stat; test ${f[4]} = $$ && echo ' own group'");
+        close(leak);
+        /* 3 is the folder that ls itself reads. */
+        assert_string_equal(output(fixture),
+                            "0 1 2 3 /\n0022\nPATH=/usr/bin:/bin PWD=/ SHLVL=1 _=/usr/bin/env "
+                            "SigBlk:0000000000000000SigIgn:0000000000000000 own group\n");
+}
+
+static void test_program_missing(void **state)
+{
+        struct fixture *fixture = *state;
+        char *argument[] = {(char[]){"/nonexistent/handler"}, NULL}, *environment[] = {NULL};
+        struct process_options options = {
+                .argument = argument, .environment = environment, .input = &fixture->input};
+
+        assert_int_equal(process_start(fixture->event, &options, &fixture->process), -ENOENT);
+        argument[0] = (char[]){"/etc/passwd"};
+        assert_int_equal(process_start(fixture->event, &options, &fixture->process), -EACCES);
+        assert_false(descendants_reap());
+}
+
+/* A worker that is killed takes its handler along. */
+static void test_dies_with_its_worker(void **state)
+{
+        struct fixture *fixture = *state;
+        int end[2], status;
+        pid_t worker;
+        char byte;
+
+        assert_int_equal(sys_pipe(end), 0);
+        worker = fork();
+        if (worker == 0) {
+                assert_true(sd_event_new(&fixture->event) >= 0); /* a loop does not survive a fork */
+                start_with(fixture, "echo ready >&2; sleep 60 2>&1", LONG_USEC, LONG_USEC);
+                wait_line(fixture, "ready");
+                kill(getpid(), SIGKILL);
+        }
+        close(end[1]);
+        assert_int_equal(waitpid(worker, &status, 0), worker);
+        assert_int_equal(read(end[0], &byte, 1), 0);
+        close(end[0]);
+        /* The shell is killed by the kernel; its sleep comes to us, as it would come to the supervisor. */
+        descendants_end(DEADLINE_USEC);
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test_setup_teardown(test_answer_and_lines, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_exit_statuses, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_signal, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_input_not_read, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_input_closed_early, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_input_large, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_output_without_end, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_output_just_fits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed_streams, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_huge_line, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_bytes_that_are_no_text, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_many_lines, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_many_bytes, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_timeout_ignored, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_grace_of_the_group, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_daemon_is_ended, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_daemon_ended_at_timeout, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_fork_storm_is_ended, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_last_words_after_exit, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_earlier_kill_counts, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_free_ends_everything, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_surroundings, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_program_missing, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_dies_with_its_worker, setup, teardown),
+        };
+        sigset_t mask;
+
+        /* As child_init() does it for a worker. */
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &mask, NULL);
+        signal(SIGPIPE, SIG_IGN);
+        if (sys_set_subreaper() < 0)
+                return 1;
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
