@@ -66,7 +66,7 @@ int credential_read_token(const char *path, char **ret, struct error *error)
         const char *problem;
         int r = credential_read_file(path, &token, error);
 
-        if (r < 0)
+        if (r < 0 || !token)
                 return r;
         trim(token);
         problem = token_problem(token);

@@ -10,15 +10,16 @@
 static bool skip_string(struct value_cursor *cursor, const char *input, size_t size)
 {
         const char *at = input + cursor->position, *end = input + size;
-        const char *quote = input; /* none found yet: the string's own opening quote or before it */
+        const char *quote = NULL; /* not looked for yet */
 
         while (at < end) {
                 const char *escape;
 
-                if (quote < at)
+                if (!quote || quote < at) {
                         quote = memchr(at, '"', (size_t)(end - at));
-                if (!quote)
-                        quote = end;
+                        if (!quote)
+                                quote = end;
+                }
                 escape = memchr(at, '\\', (size_t)(quote - at));
                 if (!escape) {
                         cursor->position = quote < end ? (size_t)(quote - input) + 1 : size;
