@@ -24,7 +24,7 @@
 
 #define DEADLINE_USEC (20 * USEC_PER_SEC)
 
-static const char *program;
+static char *program; /* absolute: the tests change the folder */
 static char folder[] = "/tmp/reconciled-test-credential-XXXXXX";
 
 struct fixture {
@@ -328,9 +328,12 @@ int main(int argc, char **argv)
                 TEST(test_never_follows_to_another_cluster),
                 TEST(test_cannot_work),
         };
+        int r;
 
-        if (argc != 2)
+        program = argc == 2 ? realpath(argv[1], NULL) : NULL;
+        if (!program)
                 return EXIT_CODE_USAGE;
-        program = argv[1];
-        return cmocka_run_group_tests(test, make_folder, remove_folder);
+        r = cmocka_run_group_tests(test, make_folder, remove_folder);
+        free(program);
+        return r;
 }
