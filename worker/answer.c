@@ -6,6 +6,8 @@
 
 #include "base/duration.h"
 
+static const char *const known[] = {"status", "patch", "requeueAfter", "message"};
+
 /* What later versions bring is refused by name: nobody shall believe that it was done. */
 static const char *const later[] = {"conditions", "children", "events", "done"};
 
@@ -13,9 +15,9 @@ static const char *const later[] = {"conditions", "children", "events", "done"};
 static const struct {
         const char *parent, *name, *why;
 } untouchable[] = {
-        {NULL, "apiVersion", "an object cannot change its kind"},
-        {NULL, "kind", "an object cannot change its kind"},
-        {NULL, "status", "use the answer's own key `status`"},
+        {"", "apiVersion", "an object cannot change its kind"},
+        {"", "kind", "an object cannot change its kind"},
+        {"", "status", "use the answer's own key `status`"},
         {"metadata", "name", "an object cannot change its name"},
         {"metadata", "namespace", "an object cannot change its namespace"},
         {"metadata", "uid", "it belongs to the API server"},
@@ -31,20 +33,44 @@ static int wrong(struct error *error, const char *key, const char *text)
         return error_set(error, -EINVAL, "the handler's answer: %s: %s", key, text);
 }
 
-static int check_patch(const cJSON *patch, struct error *error)
+static int check_members(const cJSON *object, const char *parent, struct error *error)
 {
-        for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
-                const char *parent = untouchable[i].parent;
-                const cJSON *object = parent ? cJSON_GetObjectItemCaseSensitive(patch, parent) : patch;
-                char key[64];
+        const cJSON *member;
 
-                if (!cJSON_GetObjectItemCaseSensitive(object, untouchable[i].name))
-                        continue;
-                snprintf(key, sizeof(key), "patch.%s%s%s", parent ? parent : "", parent ? "." : "",
-                         untouchable[i].name);
-                return wrong(error, key, untouchable[i].why);
+        cJSON_ArrayForEach(member, object)
+        {
+                for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
+                        char key[64];
+
+                        if (strcmp(untouchable[i].name, member->string) != 0 ||
+                            strcmp(untouchable[i].parent, parent) != 0)
+                                continue;
+                        snprintf(key, sizeof(key), "patch.%s%s%s", parent, parent[0] ? "." : "",
+                                 untouchable[i].name);
+                        return wrong(error, key, untouchable[i].why);
+                }
         }
         return 0;
+}
+
+static int check_patch(const cJSON *patch, struct error *error)
+{
+        const cJSON *member, *metadata = NULL;
+        int r = check_members(patch, "", error);
+
+        if (r < 0)
+                return r;
+        cJSON_ArrayForEach(member, patch)
+        {
+                if (strcmp(member->string, "metadata") != 0)
+                        continue;
+                if (metadata)
+                        return wrong(error, "patch.metadata", "stands there twice");
+                if (!cJSON_IsObject(member))
+                        return wrong(error, "patch.metadata", "must be an object");
+                metadata = member;
+        }
+        return check_members(metadata, "metadata", error);
 }
 
 static int take_requeue(struct answer *answer, const cJSON *value, struct error *error)
@@ -58,12 +84,18 @@ static int take_requeue(struct answer *answer, const cJSON *value, struct error 
 
 static int take_object(const cJSON **place, const cJSON *value, const char *key, struct error *error)
 {
-        if (cJSON_IsNull(value))
-                return 0;
         if (!cJSON_IsObject(value))
                 return wrong(error, key, "must be an object");
         *place = value;
         return 0;
+}
+
+static bool is_known(const char *key)
+{
+        for (size_t i = 0; i < ELEMENTS(known); i++)
+                if (strcmp(known[i], key) == 0)
+                        return true;
+        return false;
 }
 
 static int unknown_key(const char *key, struct error *error)
@@ -78,17 +110,19 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
 {
         const char *key = value->string;
 
+        if (!is_known(key))
+                return unknown_key(key, error);
+        if (cJSON_IsNull(value))
+                return 0;
         if (strcmp(key, "status") == 0)
                 return take_object(&answer->status, value, key, error);
         if (strcmp(key, "patch") == 0) {
                 int r = take_object(&answer->patch, value, key, error);
 
-                return r < 0 || !answer->patch ? r : check_patch(answer->patch, error);
+                return r < 0 ? r : check_patch(answer->patch, error);
         }
         if (strcmp(key, "requeueAfter") == 0)
                 return take_requeue(answer, value, error);
-        if (strcmp(key, "message") != 0)
-                return unknown_key(key, error);
         if (!cJSON_IsString(value))
                 return wrong(error, key, "must be a text");
         answer->message = cJSON_GetStringValue(value);
@@ -100,39 +134,106 @@ static bool is_space(char c)
         return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
+/* cJSON takes control characters inside strings; JSON, and the API server, do not. -1: there is none. */
+static ssize_t find_control(const char *output, size_t size)
+{
+        bool in_string = false;
+
+        for (size_t i = 0; i < size; i++) {
+                if (in_string && output[i] == '\\')
+                        i++;
+                else if (output[i] == '"')
+                        in_string = !in_string;
+                if (i < size && (unsigned char)output[i] < 0x20 && (in_string || !is_space(output[i])))
+                        return (ssize_t)i;
+        }
+        return -1;
+}
+
+static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret, struct error *error)
+{
+        ssize_t control = find_control(output + start, size);
+        const char *end = NULL;
+        cJSON *root;
+        bool valid;
+
+        if (control >= 0)
+                return error_set(
+                        error, -EINVAL,
+                        "the handler's answer is no valid JSON: a control character, which a string "
+                        "must escape (at byte %zu of stdout)",
+                        start + (size_t)control);
+        root = cJSON_ParseWithLengthOpts(output + start, size, &end, false);
+        valid = root != NULL;
+        if (valid && end == output + start + size) {
+                *ret = root;
+                return 0;
+        }
+        cJSON_Delete(root);
+        return error_set(error, -EINVAL, "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
+                         valid ? "more follows behind the object" : "a syntax error",
+                         end ? (size_t)(end - output) : start);
+}
+
+static int take_members(struct answer *answer, struct error *error)
+{
+        const cJSON *member;
+
+        cJSON_ArrayForEach(member, answer->root)
+        {
+                int r = take_member(answer, member, error);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* As with the tree: the last of two counts. */
+static int take_text(struct span key, struct span value, void *userdata)
+{
+        struct answer *answer = userdata;
+
+        if (scan_string_equals(key, "status") && value.start[0] == '{')
+                answer->status_text = value;
+        else if (scan_string_equals(key, "patch") && value.start[0] == '{')
+                answer->patch_text = value;
+        return 0;
+}
+
+static int take_texts(struct answer *answer, const char *output, size_t size, struct error *error)
+{
+        struct span whole = {output, size};
+
+        if (scan_members(whole, take_text, answer) < 0)
+                return wrong(error, "status or patch", "is nested too deeply");
+        return 0;
+}
+
 int answer_parse(const char *output, size_t size, struct answer *ret, struct error *error)
 {
         struct answer answer = {0};
-        const char *end = NULL;
-        const cJSON *member;
+        size_t start = 0;
+        int r;
 
-        while (size > 0 && is_space(*output)) {
-                output++;
+        while (start < size && is_space(output[start]))
+                start++;
+        while (size > start && is_space(output[size - 1]))
                 size--;
-        }
-        while (size > 0 && is_space(output[size - 1]))
-                size--;
-        if (size == 0) {
+        if (size == start) {
                 *ret = answer;
                 return 0;
         }
-        if (*output != '{')
+        if (output[start] != '{')
                 return 1;
-        answer.root = cJSON_ParseWithLengthOpts(output, size, &end, false);
-        if (!answer.root || end != output + size) {
-                cJSON_Delete(answer.root);
-                return error_set(error, -EINVAL,
-                                 "the handler's answer is no valid JSON (at byte %zu of stdout)",
-                                 (size_t)((end ? end : output) - output));
-        }
-        cJSON_ArrayForEach(member, answer.root)
-        {
-                int r = take_member(&answer, member, error);
-
-                if (r < 0) {
-                        answer_done(&answer);
-                        return r;
-                }
+        r = parse_tree(output, start, size - start, &answer.root, error);
+        if (r >= 0)
+                r = take_members(&answer, error);
+        if (r >= 0)
+                r = take_texts(&answer, output + start, size - start, error);
+        if (r < 0) {
+                answer_done(&answer);
+                return r;
         }
         *ret = answer;
         return 0;
@@ -142,39 +243,4 @@ void answer_done(struct answer *answer)
 {
         cJSON_Delete(answer->root);
         *answer = (struct answer){0};
-}
-
-/* ---- RFC 7386 */
-
-cJSON *merge_patch(cJSON *target, const cJSON *patch)
-{
-        const cJSON *member;
-
-        if (!cJSON_IsObject(patch)) {
-                cJSON_Delete(target);
-                return cJSON_Duplicate(patch, true);
-        }
-        if (!cJSON_IsObject(target)) {
-                cJSON_Delete(target);
-                target = cJSON_CreateObject();
-        }
-        cJSON_ArrayForEach(member, patch)
-        {
-                cJSON *old, *merged;
-
-                if (!target)
-                        return NULL;
-                old = cJSON_DetachItemFromObjectCaseSensitive(target, member->string);
-                if (cJSON_IsNull(member)) {
-                        cJSON_Delete(old);
-                        continue;
-                }
-                merged = merge_patch(old, member);
-                if (!merged || !cJSON_AddItemToObject(target, member->string, merged)) {
-                        cJSON_Delete(merged);
-                        cJSON_Delete(target);
-                        return NULL;
-                }
-        }
-        return target;
 }

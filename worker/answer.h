@@ -9,20 +9,18 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "store/scan.h"
 
 struct answer {
-        cJSON *root;         /* owns the rest; NULL: no answer */
-        const cJSON *status; /* object or NULL */
-        const cJSON *patch;  /* object or NULL */
-        const char *message; /* or NULL */
+        cJSON *root;                         /* owns the trees; NULL: no answer */
+        const cJSON *status;                 /* object or NULL */
+        const cJSON *patch;                  /* object or NULL */
+        struct span status_text, patch_text; /* the same, as the handler wrote them: inside its output */
+        const char *message;                 /* or NULL */
         uint64_t requeue_after_usec;
 };
 
-/* 0: `ret` filled (empty for empty output); 1: the output is no answer; -EINVAL with the place in `error`.
- */
+/* 0: `ret` filled (empty for empty output); 1: the output is no answer; -EINVAL with the place in `error`,
+ * -ENOMEM. `output` must live as long as the answer. */
 int answer_parse(const char *output, size_t size, struct answer *ret, struct error *error);
 void answer_done(struct answer *answer);
-
-/* RFC 7386 on `target` (may be NULL), in place; returns the new target, owned by the caller, NULL on lack of
- * memory. */
-cJSON *merge_patch(cJSON *target, const cJSON *patch);

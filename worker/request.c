@@ -14,6 +14,9 @@ static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC
                                         "TZ",       "TMPDIR",    "USER",     "LOGNAME",
                                         "HOSTNAME", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"};
 
+/* Where the operator has none (a container's first process): what a shell would take. */
+#define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 /* ---- the object */
 
 static void write_identity_only(const struct run *run, const char *namespace_name, const char *name,
@@ -113,6 +116,8 @@ char *const *environment_build(const struct run *run)
         size_t count = 0;
         int r = environment ? kube_key_split(order->key, &namespace_name, &name) : -ENOMEM;
 
+        if (r >= 0 && !getenv("PATH"))
+                r = add(environment, &count, "PATH", PATH_DEFAULT);
         for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
                 const char *value = getenv(passed_on[i]);
 

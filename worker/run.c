@@ -13,6 +13,7 @@
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "store/fingerprint.h"
+#include "worker/lines.h"
 #include "worker/worker.h"
 
 #define MESSAGE_MAX   2048
@@ -127,21 +128,28 @@ static void log_line(const char *line, void *userdata)
                   "%s", line);
 }
 
+static const char *signal_name(int signal)
+{
+        const char *name = sigabbrev_np(signal);
+
+        return name ? name : "real-time";
+}
+
 static void judge_failure(struct run *run, const struct process_result *result, int status)
 {
         const char *separator = result->last_line[0] ? ": " : "";
         char text[64];
 
         if (result->end == PROCESS_ENDED)
-                run_finish(run, RESULT_CANCELLED, "the handler was ended because the operator stops");
+                run_finish(run, RESULT_CANCELLED, "the handler was asked to end before it was done");
         else if (result->end == PROCESS_TIMED_OUT)
                 run_finish(run, RESULT_RETRY,
                            "the handler did not end within its timeout of %s and was ended%s%s",
                            duration_format(run->watch->config->handler_timeout_usec, text, sizeof(text)),
                            separator, result->last_line);
         else if (WIFSIGNALED(status))
-                run_finish(run, RESULT_RETRY, "the handler was killed by signal %s%s%s",
-                           sigabbrev_np(WTERMSIG(status)), separator, result->last_line);
+                run_finish(run, RESULT_RETRY, "the handler was killed by signal %d (%s)%s%s",
+                           WTERMSIG(status), signal_name(WTERMSIG(status)), separator, result->last_line);
         else if (WEXITSTATUS(status) == EXIT_DATAERR)
                 run_finish(run, RESULT_PERMANENT, "the handler exited with 65 (permanent)%s%s", separator,
                            result->last_line);
@@ -154,41 +162,45 @@ static void judge_failure(struct run *run, const struct process_result *result, 
 /* Stdout that is no answer is output like stderr. */
 static void log_output(struct run *run, const struct text *output)
 {
-        const char *line = output->data;
-        size_t told = 0;
+        struct lines lines = {.on_line = log_line, .userdata = run};
 
-        while (line && *line && told++ < PROCESS_LINES_MAX) {
-                size_t length = strcspn(line, "\n");
-                _cleanup_free_ char *copy =
-                        strndup(line, length < PROCESS_LINE_MAX ? length : PROCESS_LINE_MAX);
+        lines_feed(&lines, output->data, output->size);
+        lines_finish(&lines);
+        lines_done(&lines);
+}
 
-                if (copy && copy[0]) {
-                        utf8_clean(copy);
-                        log_line(copy, run);
-                }
-                line += length + (line[length] == '\n');
-        }
+static bool looks_like_answer(const struct text *output)
+{
+        size_t space = output->data ? strspn(output->data, " \t\r\n") : 0;
+
+        return space == output->size || output->data[space] == '{';
 }
 
 static void judge_answer(struct run *run, const struct process_result *result)
 {
+        const struct text *output = result->output;
         _cleanup_error_ struct error error = ERROR_NONE;
         int r;
 
+        if (output->failed) {
+                run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
+                return;
+        }
+        if (!looks_like_answer(output)) {
+                log_output(run, output);
+                write_start(run);
+                return;
+        }
         if (result->output_too_large) {
                 run_finish(run, RESULT_PERMANENT, "the handler's answer is larger than %zu bytes",
                            PROCESS_ANSWER_MAX);
                 return;
         }
-        r = answer_parse(result->output->data ? result->output->data : "", result->output->size,
-                         &run->answer, &error);
-        if (r < 0) {
+        r = answer_parse(output->data ? output->data : "", output->size, &run->answer, &error);
+        if (r < 0)
                 run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
-                return;
-        }
-        if (r > 0)
-                log_output(run, result->output);
-        write_start(run);
+        else
+                write_start(run);
 }
 
 static void on_handler_done(const struct process_result *result, void *userdata)
@@ -197,16 +209,17 @@ static void on_handler_done(const struct process_result *result, void *userdata)
         int status = result->wait_status;
 
         run->wait_status = status;
+        run->handler_done = true;
         if (result->left_over)
                 log_line("(processes that the handler left behind were ended)", run);
-        if (result->end != PROCESS_EXITED || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-                if (result->end == PROCESS_EXITED && result->output->size > 0 &&
-                    result->output->data[0] != '{')
-                        log_output(run, result->output);
-                judge_failure(run, result, status);
-        } else {
+        if (result->end == PROCESS_EXITED && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 judge_answer(run, result);
+                return;
         }
+        /* The answer of a handler that failed is not carried out. */
+        if (!looks_like_answer(result->output))
+                log_output(run, result->output);
+        judge_failure(run, result, status);
 }
 
 /* ---- starting */
@@ -246,6 +259,20 @@ static int start_handler(struct run *run)
         return r;
 }
 
+static const char *start_advice(int error)
+{
+        switch (error) {
+        case -ENOENT:
+                return " (it, or the interpreter in its first line)";
+        case -ENOEXEC:
+                return " (does a script begin with #!?)";
+        case -EACCES:
+                return " (is it executable, and its folder open, for the operator's user?)";
+        default:
+                return "";
+        }
+}
+
 static void begin(struct run *run)
 {
         int r = read_object(run);
@@ -261,8 +288,8 @@ static void begin(struct run *run)
         }
         r = start_handler(run);
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s",
-                           run->watch->config->handler_exec[0].value, strerror(-r));
+                run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s%s",
+                           run->watch->config->handler_exec[0].value, strerror(-r), start_advice(r));
 }
 
 int run_start(struct worker *worker, struct message **message)
@@ -295,16 +322,22 @@ static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _un
         return 0;
 }
 
+/* Asked again, the earlier end counts. */
 void run_cancel(struct run *run, uint64_t grace_usec)
 {
+        uint64_t at = clock_boottime_usec() + grace_usec;
+
         run->cancelled = true;
-        if (run->process && run->wait_status == 0 && !run->transfer && !run->discovery) {
+        if (!run->handler_done) {
                 process_end(run->process, grace_usec);
                 return;
         }
         /* A write that is under way may still end; it is not begun anew. */
-        if (!run->cancel_timer &&
-            sd_event_add_time_relative(run->worker->child->event, &run->cancel_timer, CLOCK_MONOTONIC,
+        if (run->cancel_at > 0 && run->cancel_at <= at)
+                return;
+        run->cancel_at = at;
+        run->cancel_timer = sd_event_source_disable_unref(run->cancel_timer);
+        if (sd_event_add_time_relative(run->worker->child->event, &run->cancel_timer, CLOCK_MONOTONIC,
                                        grace_usec, 1, on_cancel_overdue, run) < 0)
                 on_cancel_overdue(NULL, 0, run);
 }

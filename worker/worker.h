@@ -19,6 +19,7 @@ struct worker_watch {
         struct store *reader;
         struct kube_resource resource;
         bool discovered;
+        bool told_status_dropped;
 };
 
 struct worker {
@@ -58,8 +59,9 @@ struct run {
         struct process *process;
         struct answer answer;
         uint64_t started;
-        bool cancelled;
+        bool handler_done, cancelled;
         sd_event_source *cancel_timer;
+        uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
         /* carrying out: write.c */
         struct kube_transfer *transfer;
         struct kube_discovery *discovery;
@@ -67,7 +69,8 @@ struct run {
         char *current_version; /* its resourceVersion */
         uint64_t own_fingerprint;
         char *own_version;
-        bool patch_done;
+        size_t write_step;
+        bool discovered; /* in this run */
         int wait_status;
 };
 

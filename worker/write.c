@@ -9,12 +9,15 @@
 
 #include "base/duration.h"
 #include "store/fingerprint.h"
+#include "worker/merge.h"
 #include "worker/worker.h"
 
 #define WRITE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define MERGE_PATCH        "application/merge-patch+json"
 
 static void write_next(struct run *run);
+static void write_done(struct run *run);
+static void discover(struct run *run);
 
 /* ---- errors */
 
@@ -40,25 +43,48 @@ static void pass_throttle(struct run *run, const struct kube_error *error)
         (void)child_send(run->worker->child, MESSAGE_THROTTLE, &throttle);
 }
 
-static void write_failed(struct run *run, const char *what, const struct kube_response *response)
+/* What the person who reads a refusal can do about it. */
+static const char *advice(int http_status)
 {
-        const struct kube_error *error = &response->error;
+        switch (http_status) {
+        case 401:
+                return "; the credential is being renewed";
+        case 403:
+                return "; give the operator's user the right to patch it (RBAC), or its webhook is in the "
+                       "way";
+        case 400:
+        case 413:
+        case 415:
+        case 422:
+                return "; mend what the handler answers: it does not fit the resource";
+        default:
+                return "";
+        }
+}
 
-        ask_refresh(run, response);
-        pass_throttle(run, error);
-        /* The object, or its kind: the next write asks again which resource it is. */
-        if (error->http_status == 404)
-                run->watch->discovered = false;
+static void write_refused(struct run *run, const char *what, const struct kube_error *error)
+{
         if (error->http_status == 409)
                 run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
-        else if (error->http_status == 404 && run->watch->resource.plural)
+        else if (error->http_status == 404)
                 run_finish(run, RESULT_STALE, "the object is gone");
         else if (error->http_status > 0)
-                run_finish(run, RESULT_RETRY, "the API server refused the handler's %s (HTTP %d): %s", what,
-                           error->http_status, error->message);
+                run_finish(run, RESULT_RETRY, "the API server refused the handler's %s (HTTP %d): %s%s",
+                           what, error->http_status, error->message, advice(error->http_status));
         else
                 run_finish(run, RESULT_RETRY, "the handler's %s could not be written: %s", what,
                            error->message);
+}
+
+/* Not found: the object, or its kind or status have moved since discovery: that is asked, once a run. */
+static void write_failed(struct run *run, const char *what, const struct kube_response *response)
+{
+        ask_refresh(run, response);
+        pass_throttle(run, &response->error);
+        if (response->error.http_status == 404 && !run->discovered)
+                discover(run);
+        else
+                write_refused(run, what, &response->error);
 }
 
 /* ---- after a write */
@@ -102,12 +128,35 @@ static void on_patched(struct kube_transfer *transfer _unused_, const struct kub
         else if (take_result(run, response, true) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the patch cannot be understood");
         else
-                write_next(run);
+                write_done(run);
 }
 
 static bool status_is_locked(const struct run *run)
 {
         return run->watch->config->trigger == TRIGGER_ANY;
+}
+
+/* A status that is sent to the resource itself is dropped there once it has a subresource for it. And
+ * fields that the CRD's schema lacks are dropped anywhere: that puzzles people, so it is said, once. */
+static void check_status_kept(struct run *run)
+{
+        struct worker_watch *watch = run->watch;
+
+        if (merge_effect_on(run->current, "status", run->answer.status) != MERGE_CHANGES) {
+                write_done(run);
+                return;
+        }
+        if (!watch->resource.status_subresource && !run->discovered) {
+                discover(run);
+                return;
+        }
+        if (!watch->told_status_dropped)
+                log_warning(
+                        "watch %s, %s: the API server did not keep the status as the handler gave it; are "
+                        "all its fields in the CRD's schema? (said once)",
+                        run->order->watch, run->order->key);
+        watch->told_status_dropped = true;
+        write_done(run);
 }
 
 static void on_status_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -121,7 +170,7 @@ static void on_status_written(struct kube_transfer *transfer _unused_, const str
         else if (take_result(run, response, status_is_locked(run)) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
         else
-                run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
+                check_status_kept(run);
 }
 
 /* ---- writing */
@@ -134,31 +183,6 @@ static const char *current_json(const struct run *run)
 static const char *current_version(const struct run *run)
 {
         return run->current_version ? run->current_version : run->object.resource_version;
-}
-
-/* Would the merge change anything? `part`: NULL for the whole object, else the member that is merged into.
- */
-static bool changes_something(const struct run *run, const char *part, const cJSON *patch)
-{
-        cJSON *object = cJSON_Parse(current_json(run)), *before, *after;
-        bool changes = true;
-
-        before = part ? cJSON_GetObjectItemCaseSensitive(object, part) : object;
-        after = merge_patch(cJSON_Duplicate(before, true), patch);
-        if (after)
-                changes = before ? !cJSON_Compare(before, after, true) : cJSON_GetArraySize(after) > 0;
-        cJSON_Delete(after);
-        cJSON_Delete(object);
-        return changes;
-}
-
-static int lock_version(cJSON *body, const char *version)
-{
-        cJSON *metadata = cJSON_GetObjectItemCaseSensitive(body, "metadata");
-
-        if (!metadata)
-                metadata = cJSON_AddObjectToObject(body, "metadata");
-        return metadata && cJSON_AddStringToObject(metadata, "resourceVersion", version) ? 0 : -ENOMEM;
 }
 
 static char *write_path(const struct run *run, const char *subresource)
@@ -176,80 +200,105 @@ static char *write_path(const struct run *run, const char *subresource)
         return text_take(&path);
 }
 
-/* `body` is taken over. */
-static int send_patch(struct run *run, const char *subresource, cJSON *body, bool locked,
+static int send_patch(struct run *run, const char *subresource, const struct text *body,
                       void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
-        _cleanup_free_ char *path = write_path(run, subresource), *text = NULL;
+        _cleanup_free_ char *path = write_path(run, subresource);
         struct kube_request request = {
                 .method = "PATCH",
+                .path = path,
                 .content_type = MERGE_PATCH,
+                .body = body->data,
+                .body_size = body->size,
                 .timeout_usec = WRITE_TIMEOUT_USEC,
                 .on_done = on_done,
                 .userdata = run,
         };
-        int r = body && path ? 0 : -ENOMEM;
 
-        if (r >= 0 && locked)
-                r = lock_version(body, current_version(run));
-        if (r >= 0)
-                text = cJSON_PrintUnformatted(body);
-        cJSON_Delete(body);
-        if (r >= 0 && !text)
-                r = -ENOMEM;
-        if (r < 0)
-                return r;
-        request.path = path;
-        request.body = text;
-        request.body_size = strlen(text);
-        return kube_client_start(run->worker->client, &request, &run->transfer);
+        return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
+}
+
+static int send_object(struct run *run)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = merge_body(NULL, run->answer.patch_text, current_version(run), &body);
+
+        return r < 0 ? r : send_patch(run, NULL, &body, on_patched);
 }
 
 static int send_status(struct run *run)
 {
-        cJSON *body = cJSON_CreateObject(), *status = cJSON_Duplicate(run->answer.status, true);
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        const char *version = status_is_locked(run) ? current_version(run) : NULL;
+        int r = merge_body("status", run->answer.status_text, version, &body);
 
-        if (!body || !status || !cJSON_AddItemToObject(body, "status", status)) {
-                cJSON_Delete(body);
-                cJSON_Delete(status);
-                return -ENOMEM;
-        }
-        return send_patch(run, run->watch->resource.status_subresource ? "status" : NULL, body,
-                          status_is_locked(run), on_status_written);
+        if (r < 0)
+                return r;
+        return send_patch(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
+                          on_status_written);
+}
+
+/* ---- step by step */
+
+static bool has_object(const struct run *run)
+{
+        return run->answer.patch &&
+               merge_effect_on(current_json(run), NULL, run->answer.patch) != MERGE_SAME;
+}
+
+static bool has_status(const struct run *run)
+{
+        return run->answer.status &&
+               merge_effect_on(current_json(run), "status", run->answer.status) != MERGE_SAME;
+}
+
+static const struct {
+        bool (*is_due)(const struct run *run);
+        int (*send)(struct run *run);
+} steps[] = {{has_object, send_object}, {has_status, send_status}};
+
+static void write_done(struct run *run)
+{
+        run->write_step++;
+        write_next(run);
 }
 
 static void write_next(struct run *run)
 {
-        int r = 0;
+        int r;
 
-        if (run->cancelled && (run->answer.patch || run->answer.status)) {
+        while (run->write_step < ELEMENTS(steps) && !steps[run->write_step].is_due(run))
+                run->write_step++;
+        if (run->write_step == ELEMENTS(steps)) {
+                run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
+                return;
+        }
+        if (run->cancelled) {
                 run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");
                 return;
         }
-        if (run->answer.patch && !run->patch_done) {
-                run->patch_done = true;
-                if (changes_something(run, NULL, run->answer.patch))
-                        r = send_patch(run, NULL, cJSON_Duplicate(run->answer.patch, true), true,
-                                       on_patched);
-                else
-                        write_next(run);
-        } else if (run->answer.status && changes_something(run, "status", run->answer.status)) {
-                r = send_status(run);
-        } else {
-                run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
+        if (!run->watch->discovered) {
+                discover(run);
+                return;
         }
+        r = steps[run->write_step].send(run);
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "a write cannot be started: %s", strerror(-r));
 }
 
-static void on_discovered(struct kube_resource *resource, const struct kube_error *error _unused_,
+/* ---- discovery, kept for the watch */
+
+static void on_discovered(struct kube_resource *resource, const struct kube_error *error,
                           const struct kube_response *response, void *userdata)
 {
         struct run *run = userdata;
 
         run->discovery = NULL;
         if (!resource) {
-                write_failed(run, "answer", response);
+                ask_refresh(run, response);
+                pass_throttle(run, &response->error);
+                run_finish(run, RESULT_RETRY, "the handler's answer could not be written: %s%s",
+                           error->message, advice(error->http_status == 401 ? 401 : 0));
                 return;
         }
         kube_resource_done(&run->watch->resource);
@@ -258,23 +307,26 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
         write_next(run);
 }
 
-void write_start(struct run *run)
+static void discover(struct run *run)
 {
         const struct record_watch *config = run->watch->config;
         int r;
 
+        run->watch->discovered = false;
+        run->discovered = true;
+        r = kube_discovery_start(run->worker->client, config->api_version, config->kind, on_discovered, run,
+                                 &run->discovery);
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "the answer cannot be written: %s", strerror(-r));
+}
+
+void write_start(struct run *run)
+{
         if (run->order->action == ACTION_DELETED && (run->answer.patch || run->answer.status)) {
                 log_warning("watch %s, %s: patch and status in the answer to `deleted` are ignored: the "
                             "object is gone",
                             run->order->watch, run->order->key);
                 run->answer.patch = run->answer.status = NULL;
         }
-        if ((!run->answer.patch && !run->answer.status) || run->watch->discovered) {
-                write_next(run);
-                return;
-        }
-        r = kube_discovery_start(run->worker->client, config->api_version, config->kind, on_discovered, run,
-                                 &run->discovery);
-        if (r < 0)
-                run_finish(run, RESULT_RETRY, "the answer cannot be written: %s", strerror(-r));
+        write_next(run);
 }

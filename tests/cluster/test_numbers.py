@@ -4,15 +4,15 @@ import pytest
 
 from harness import wait_until
 
-VALUES = {"text": "Grüße, 世界 \U0001f600 \"quoted\" \\ \n", "large": 999999999999999, "milliseconds": 1700000000000,
-          "negative": -5, "real": 1.5, "small": 1e-7, "empty": {}, "list": [], "nothing": False}
+VALUES = {"text": "Grüße, 世界 \U0001f600 \"quoted\" \\ \n", "large": 9007199254740993, "most": 9223372036854775807,
+          "least": -9223372036854775808, "microseconds": 1700000000123456, "negative": -5, "real": 1.5,
+          "small": 1e-7, "empty": {}, "list": [], "nothing": False}
 
 
 def test_the_handler_reads_what_is_there(configured, handler, widgets):
-    values = {**VALUES, "most": 9223372036854775807, "least": -9223372036854775808}
-    widgets.create("exact", spec=values)
+    widgets.create("exact", spec=VALUES)
     configured.start_ready()
-    assert handler.wait_finished(name="exact").object["spec"] == values
+    assert handler.wait_finished(name="exact").object["spec"] == VALUES
 
 
 @pytest.mark.parametrize("key", sorted(VALUES))

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a handler may answer, and that a wrong answer is told with its place. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/answer.h"
+
+static int parse(const char *output, struct answer *answer)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+
+        return answer_parse(output, strlen(output), answer, &error);
+}
+
+static void assert_text(struct span span, const char *text)
+{
+        assert_int_equal(span.size, strlen(text));
+        assert_memory_equal(span.start, text, span.size);
+}
+
+static void test_everything(void **state)
+{
+        struct answer answer;
+
+        (void)state;
+        assert_int_equal(parse(" \n{\"status\": {\"a\" : 12345678901234567890},\"patch\":{\"spec\":{}},"
+                               "\"requeueAfter\":\"1m30s\",\"message\":\"all \\\"well\\\"\"}\n\n",
+                               &answer),
+                         0);
+        assert_true(cJSON_IsObject(answer.status));
+        assert_text(answer.status_text, "{\"a\" : 12345678901234567890}");
+        assert_text(answer.patch_text, "{\"spec\":{}}");
+        assert_int_equal(answer.requeue_after_usec, 90 * USEC_PER_SEC);
+        assert_string_equal(answer.message, "all \"well\"");
+        answer_done(&answer);
+}
+
+static void test_empty(void **state)
+{
+        static const char *const output[] = {"",
+                                             "\n",
+                                             " \r\n\t ",
+                                             "{}",
+                                             "{ }\n",
+                                             "{\"status\":null,\"patch\":null}",
+                                             "{\"requeueAfter\":null,\"message\":null}"};
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(output); i++) {
+                struct answer answer = {.requeue_after_usec = 1};
+
+                assert_int_equal(parse(output[i], &answer), 0);
+                assert_null(answer.status);
+                assert_null(answer.patch);
+                assert_null(answer.message);
+                assert_int_equal(answer.requeue_after_usec, 0);
+                answer_done(&answer);
+        }
+}
+
+static void test_output_that_is_no_answer(void **state)
+{
+        static const char *const output[] = {"hello", "[1]", "\"{}\"", "null", "  done {}"};
+        struct answer answer;
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(output); i++)
+                assert_int_equal(parse(output[i], &answer), 1);
+}
+
+static void test_wrong_answers(void **state)
+{
+        static const struct {
+                const char *output, *says;
+        } wrong[] = {
+                {"{\"status\":[]}", "status: must be an object"},
+                {"{\"status\":\"Ready\"}", "status: must be an object"},
+                {"{\"patch\":7}", "patch: must be an object"},
+                {"{\"message\":7}", "message: must be a text"},
+                {"{\"requeueAfter\":30}", "requeueAfter: must be a duration"},
+                {"{\"requeueAfter\":\"soon\"}", "requeueAfter: must be a duration"},
+                {"{\"requeueAfter\":\"-1s\"}", "requeueAfter: must be a duration"},
+                {"{\"conditions\":[]}", "conditions: is not supported by this version"},
+                {"{\"children\":[]}", "children: is not supported by this version"},
+                {"{\"events\":[]}", "events: is not supported by this version"},
+                {"{\"done\":true}", "done: is not supported by this version"},
+                {"{\"requeue\":\"1s\"}",
+                 "requeue: is unknown; known are status, patch, requeueAfter and message"},
+                {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
+                {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
+                {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},
+                {"{\"patch\":{\"metadata\":{\"uid\":\"x\"}}}", "patch.metadata.uid: "},
+                {"{\"patch\":{\"metadata\":{\"name\":\"x\"}}}", "patch.metadata.name: "},
+                {"{\"patch\":{\"metadata\":{\"namespace\":null}}}", "patch.metadata.namespace: "},
+                {"{\"patch\":{\"metadata\":{\"resourceVersion\":\"1\"}}}",
+                 "patch.metadata.resourceVersion: "},
+                {"{\"patch\":{\"metadata\":{\"managedFields\":[]}}}", "patch.metadata.managedFields: "},
+                {"{\"patch\":{\"metadata\":{\"resource\\u0056ersion\":\"1\"}}}",
+                 "patch.metadata.resourceVersion: "},
+                {"{\"patch\":{\"metadata\":null}}", "patch.metadata: must be an object"},
+                {"{\"patch\":{\"metadata\":{},\"metadata\":{\"uid\":\"x\"}}}",
+                 "patch.metadata: stands there twice"},
+                {"{\"status\":{}", "no valid JSON: a syntax error (at byte "},
+                {"{\"status\":{\"a\":nul}}", "no valid JSON: a syntax error (at byte 15 of stdout)"},
+                {"\n{\"message\":\"a\nb\"}",
+                 "a control character, which a string must escape (at byte 14 of stdout)"},
+                {"{}\ndone", "no valid JSON: more follows behind the object (at byte 2 of stdout)"},
+                {"{'status': {}}", "no valid JSON"},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(wrong); i++) {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                struct answer answer = {.requeue_after_usec = 4711};
+
+                assert_int_equal(answer_parse(wrong[i].output, strlen(wrong[i].output), &answer, &error),
+                                 -EINVAL);
+                if (!strstr(error_message(&error), wrong[i].says))
+                        fail_msg("%s: \"%s\" does not say \"%s\"", wrong[i].output, error_message(&error),
+                                 wrong[i].says);
+                assert_non_null(strstr(error_message(&error), "the handler's answer"));
+                assert_int_equal(answer.requeue_after_usec, 4711); /* untouched */
+        }
+}
+
+static void test_zero_bytes(void **state)
+{
+        static const char output[] = "{\"message\":\"a\0b\"}";
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct answer answer;
+
+        (void)state;
+        assert_int_equal(answer_parse(output, sizeof(output) - 1, &answer, &error), -EINVAL);
+}
+
+static void test_deep(void **state)
+{
+        struct text output = TEXT_EMPTY;
+        struct answer answer;
+
+        (void)state;
+        for (int depth = 1; depth <= 100000; depth *= 10) {
+                text_clear(&output);
+                text_append_string(&output, "{\"status\":{\"a\":");
+                for (int i = 0; i < depth; i++)
+                        text_append_string(&output, "[");
+                for (int i = 0; i < depth; i++)
+                        text_append_string(&output, "]");
+                text_append_string(&output, "}}");
+                assert_int_equal(parse(output.data, &answer), depth < 500 ? 0 : -EINVAL);
+                if (depth < 500)
+                        answer_done(&answer);
+        }
+        text_done(&output);
+}
+
+/* The tree and the text must not tell different stories. */
+static void test_twice(void **state)
+{
+        struct answer answer;
+
+        (void)state;
+        assert_int_equal(parse("{\"status\":{\"a\":1},\"st\\u0061tus\":{\"b\":2},\"status\":null}", &answer),
+                         0);
+        assert_non_null(cJSON_GetObjectItem(answer.status, "b"));
+        assert_text(answer.status_text, "{\"b\":2}");
+        answer_done(&answer);
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_everything),
+                cmocka_unit_test(test_empty),
+                cmocka_unit_test(test_output_that_is_no_answer),
+                cmocka_unit_test(test_wrong_answers),
+                cmocka_unit_test(test_zero_bytes),
+                cmocka_unit_test(test_deep),
+                cmocka_unit_test(test_twice),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}

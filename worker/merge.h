@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * JSON merge patches (RFC 7386): whether one would change an object, and the body that carries it. The
+ * handler's own text is sent, never a tree printed anew: a tree keeps numbers as doubles, and would change
+ * a large one on the way.
+ */
+#include <cjson/cJSON.h>
+
+#include "base/text.h"
+#include "store/scan.h"
+
+enum merge_effect {
+        MERGE_SAME,    /* nothing would change */
+        MERGE_UNSURE,  /* numbers that a double does not hold, or more members than may be compared */
+        MERGE_CHANGES, /* something would */
+};
+
+/* `target` may be NULL: there is none. */
+enum merge_effect merge_effect(const cJSON *target, const cJSON *patch);
+/* Of `patch` on the object in `json`; `member`: on this member of it, NULL: on all of it. */
+enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch);
+
+/* The body: `patch` as `member` of an object (NULL: as it is), and, when `version` is not NULL, with
+ * metadata.resourceVersion. The patch itself has none. 0, -EBADMSG, -ENOMEM. */
+int merge_body(const char *member, struct span patch, const char *version, struct text *out);
