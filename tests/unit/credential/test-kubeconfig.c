@@ -335,6 +335,17 @@ static void test_not_a_mapping(void **state)
         REFUSE("config", -EINVAL, "no context \"p\"");
 }
 
+/* Half a minute and more in libyaml, while nobody hears a heartbeat. */
+static void test_deep(void **state)
+{
+        static char text[512 * 1024];
+
+        (void)state;
+        memset(text, '[', sizeof(text) - 1);
+        write_file("config", text);
+        REFUSE("config", -EINVAL, "config: is not a kubeconfig: too many nested brackets");
+}
+
 static void test_huge(void **state)
 {
         FILE *file;
@@ -499,25 +510,16 @@ static void test_equal(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                TEST(test_token),
-                TEST(test_files_beside_the_kubeconfig),
-                TEST(test_data_wins),
-                TEST(test_token_file_wins),
-                TEST(test_insecure),
-                TEST(test_empty_is_absent),
-                TEST(test_refused),
-                TEST(test_no_secret_in_a_message),
-                TEST(test_references),
-                TEST(test_servers),
-                TEST(test_not_a_mapping),
-                TEST(test_huge),
-                TEST(test_explicit),
-                TEST(test_list),
-                TEST(test_relative_to_its_own_file),
-                TEST(test_home),
-                TEST(test_nothing),
-                TEST(test_in_cluster),
-                TEST(test_equal),
+                TEST(test_token),         TEST(test_files_beside_the_kubeconfig),
+                TEST(test_data_wins),     TEST(test_token_file_wins),
+                TEST(test_insecure),      TEST(test_empty_is_absent),
+                TEST(test_refused),       TEST(test_no_secret_in_a_message),
+                TEST(test_references),    TEST(test_servers),
+                TEST(test_not_a_mapping), TEST(test_deep),
+                TEST(test_huge),          TEST(test_explicit),
+                TEST(test_list),          TEST(test_relative_to_its_own_file),
+                TEST(test_home),          TEST(test_nothing),
+                TEST(test_in_cluster),    TEST(test_equal),
         };
 
         return cmocka_run_group_tests(test, make_folder, remove_folder);
