@@ -7,146 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "devserver/patch.h"
-
-/* ---- field sets */
-
-static bool is_leaf(const cJSON *fields)
-{
-        return fields->child == NULL;
-}
-
-static char *member_path(const char *name)
-{
-        char *path;
-
-        return asprintf(&path, "f:%s", name) < 0 ? NULL : path;
-}
-
-static char *element_path(const cJSON *element, const char *key)
-{
-        _cleanup_free_ char *value = NULL;
-        char *path = NULL;
-
-        if (key[0] == '\0') {
-                value = cJSON_PrintUnformatted(element);
-                return value && asprintf(&path, "v:%s", value) >= 0 ? path : NULL;
-        }
-        value = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(element, key));
-        return value && asprintf(&path, "k:{\"%s\":%s}", key, value) >= 0 ? path : NULL;
-}
-
-static cJSON *fields_of(const cJSON *value, const char *name);
-
-static cJSON *fields_of_list(const cJSON *list, const char *key)
-{
-        cJSON *fields = cJSON_CreateObject();
-        const cJSON *element;
-
-        cJSON_ArrayForEach(element, list)
-        {
-                _cleanup_free_ char *path = element_path(element, key);
-                cJSON *inner = key[0] ? fields_of(element, NULL) : cJSON_CreateObject();
-
-                if (key[0])
-                        cJSON_AddItemToObject(inner, ".", cJSON_CreateObject());
-                cJSON_AddItemToObject(fields, path ? path : "?", inner);
-        }
-        return fields;
-}
-
-static cJSON *fields_of(const cJSON *value, const char *name)
-{
-        const char *key = list_merge_key(name);
-        const cJSON *member;
-        cJSON *fields;
-
-        if (cJSON_IsArray(value) && key && value->child)
-                return fields_of_list(value, key);
-        fields = cJSON_CreateObject();
-        if (!cJSON_IsObject(value))
-                return fields;
-        cJSON_ArrayForEach(member, value)
-        {
-                _cleanup_free_ char *path = member_path(member->string);
-
-                cJSON_AddItemToObject(fields, path ? path : "?", fields_of(member, member->string));
-        }
-        return fields;
-}
-
-static void drop(cJSON *object, const char *const *name, size_t count)
-{
-        for (size_t i = 0; i < count; i++)
-                cJSON_DeleteItemFromObjectCaseSensitive(object, name[i]);
-}
-
-/* What identifies the object, or belongs to the server, is nobody's. */
-static cJSON *owned_part(const cJSON *object)
-{
-        static const char *const top[] = {"apiVersion", "kind"};
-        static const char *const metadata[] = {"name",
-                                               "namespace",
-                                               "uid",
-                                               "resourceVersion",
-                                               "generation",
-                                               "creationTimestamp",
-                                               "managedFields",
-                                               "selfLink",
-                                               "deletionTimestamp",
-                                               "deletionGracePeriodSeconds",
-                                               "generateName"};
-        cJSON *part = cJSON_Duplicate(object, true), *inner;
-
-        drop(part, top, ELEMENTS(top));
-        inner = cJSON_GetObjectItemCaseSensitive(part, "metadata");
-        drop(inner, metadata, ELEMENTS(metadata));
-        if (inner && !inner->child)
-                cJSON_DeleteItemFromObjectCaseSensitive(part, "metadata");
-        return part;
-}
-
-static cJSON *fields_of_object(const cJSON *object)
-{
-        cJSON *part = owned_part(object), *fields = fields_of(part, NULL);
-
-        cJSON_Delete(part);
-        return fields;
-}
-
-/* ---- values by path */
-
-static cJSON *find_element(const cJSON *list, const char *path)
-{
-        const char *key_end = strchr(path, ':');
-        cJSON *element;
-
-        (void)key_end;
-        cJSON_ArrayForEach(element, list)
-        {
-                _cleanup_free_ char *own = NULL;
-
-                if (path[0] == 'v') {
-                        own = element_path(element, "");
-                } else {
-                        cJSON *identity = cJSON_Parse(path + 2);
-
-                        if (identity && identity->child)
-                                own = element_path(element, identity->child->string);
-                        cJSON_Delete(identity);
-                }
-                if (own && strcmp(own, path) == 0)
-                        return element;
-        }
-        return NULL;
-}
-
-static cJSON *value_at(const cJSON *value, const char *path)
-{
-        if (path[0] == 'f')
-                return cJSON_GetObjectItemCaseSensitive(value, path + 2);
-        return find_element(value, path);
-}
+#include "devserver/fields.h"
 
 /* ---- managers */
 
@@ -159,6 +20,10 @@ static cJSON *managers_of(cJSON *object)
                 cJSON_DeleteItemFromObjectCaseSensitive(metadata, "managedFields");
                 managers = cJSON_AddArrayToObject(metadata, "managedFields");
         }
+        for (int i = cJSON_GetArraySize(managers) - 1; i >= 0; i--)
+                if (!fields_are_valid(
+                            cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(managers, i), "fieldsV1")))
+                        cJSON_DeleteItemFromArray(managers, i);
         return managers;
 }
 
@@ -218,50 +83,13 @@ static void set_entry(cJSON *managers, const char *manager, const char *operatio
         cJSON_AddItemToArray(managers, entry);
 }
 
-/* Takes `taken` out of `fields`; what becomes empty goes. */
-static void subtract(cJSON *fields, const cJSON *taken)
-{
-        const cJSON *path;
-
-        cJSON_ArrayForEach(path, taken)
-        {
-                cJSON *own = cJSON_GetObjectItemCaseSensitive(fields, path->string);
-
-                if (!own)
-                        continue;
-                if (is_leaf(path) || is_leaf(own)) {
-                        cJSON_DeleteItemFromObjectCaseSensitive(fields, path->string);
-                        continue;
-                }
-                subtract(own, path);
-                if (is_leaf(own) ||
-                    (own->child && strcmp(own->child->string, ".") == 0 && !own->child->next))
-                        cJSON_DeleteItemFromObjectCaseSensitive(fields, path->string);
-        }
-}
-
-static void add(cJSON *fields, const cJSON *more)
-{
-        const cJSON *path;
-
-        cJSON_ArrayForEach(path, more)
-        {
-                cJSON *own = cJSON_GetObjectItemCaseSensitive(fields, path->string);
-
-                if (own)
-                        add(own, path);
-                else
-                        cJSON_AddItemToObject(fields, path->string, cJSON_Duplicate(path, true));
-        }
-}
-
 static void drop_empty_entries(cJSON *managers)
 {
         for (int i = cJSON_GetArraySize(managers) - 1; i >= 0; i--) {
                 const cJSON *fields =
                         cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(managers, i), "fieldsV1");
 
-                if (!fields || is_leaf(fields))
+                if (!fields || fields_is_leaf(fields))
                         cJSON_DeleteItemFromArray(managers, i);
         }
 }
@@ -271,67 +99,20 @@ static void take_from_others(cJSON *managers, const cJSON *except, const cJSON *
         cJSON *entry;
 
         cJSON_ArrayForEach(entry, managers) if (entry != except)
-                subtract(cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"), fields);
+                fields_subtract(cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"), fields);
         drop_empty_entries(managers);
 }
 
 /* ---- updates */
 
-/* The leaves in which the two differ, as a field set of `after`. */
-static cJSON *changed_fields(const cJSON *before, const cJSON *after, const cJSON *fields)
-{
-        cJSON *changed = cJSON_CreateObject();
-        const cJSON *path;
-
-        cJSON_ArrayForEach(path, fields)
-        {
-                const cJSON *old, *new;
-
-                if (strcmp(path->string, ".") == 0)
-                        continue;
-                old = before ? value_at(before, path->string) : NULL;
-                new = value_at(after, path->string);
-                if (old && cJSON_Compare(old, new, true))
-                        continue;
-                if (is_leaf(path) || !old) {
-                        cJSON_AddItemToObject(changed, path->string, cJSON_Duplicate(path, true));
-                } else {
-                        cJSON *inner = changed_fields(old, new, path);
-
-                        if (inner->child)
-                                cJSON_AddItemToObject(changed, path->string, inner);
-                        else
-                                cJSON_Delete(inner);
-                }
-        }
-        return changed;
-}
-
-/* Removed fields have no owner any more. */
-static void keep_existing(cJSON *fields, const cJSON *value)
-{
-        cJSON *path = fields ? fields->child : NULL;
-
-        while (path) {
-                cJSON *next = path->next;
-                const cJSON *inner = strcmp(path->string, ".") == 0 ? value : value_at(value, path->string);
-
-                if (!inner)
-                        cJSON_Delete(cJSON_DetachItemViaPointer(fields, path));
-                else if (!is_leaf(path))
-                        keep_existing(path, inner);
-                path = next;
-        }
-}
-
 void manage_update(const cJSON *before, cJSON *after, const char *manager, const char *api_version,
-                   const char *subresource)
+                   const char *subresource, struct place root)
 {
-        cJSON *managers = managers_of(after), *fields = fields_of_object(after), *entry;
-        cJSON *changed = changed_fields(before, after, fields);
+        cJSON *managers = managers_of(after), *fields = fields_of_object(after, root), *entry;
+        cJSON *changed = fields_changed(before, after, fields);
 
         cJSON_ArrayForEach(entry, managers)
-                keep_existing(cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"), after);
+                fields_keep_existing(cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"), after);
         if (changed->child) {
                 cJSON *own;
 
@@ -340,7 +121,7 @@ void manage_update(const cJSON *before, cJSON *after, const char *manager, const
                 entry = find_entry(managers, manager, "Update", subresource);
                 own = entry ? cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"), true)
                             : cJSON_CreateObject();
-                add(own, changed);
+                fields_add(own, changed);
                 set_entry(managers, manager, "Update", api_version, subresource, own);
         }
         drop_empty_entries(managers);
@@ -352,14 +133,6 @@ void manage_update(const cJSON *before, cJSON *after, const char *manager, const
 }
 
 /* ---- apply */
-
-static void describe_path(const char *prefix, const char *path, char *out, size_t size)
-{
-        if (path[0] == 'f')
-                snprintf(out, size, "%s.%s", prefix, path + 2);
-        else
-                snprintf(out, size, "%s[%s]", prefix, path + 2);
-}
 
 static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *wanted, const cJSON *owned,
                            const char *manager, const char *prefix, cJSON *conflicts)
@@ -373,10 +146,10 @@ static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *
 
                 if (!theirs || strcmp(path->string, ".") == 0)
                         continue;
-                old = value_at(live, path->string);
-                new = value_at(config, path->string);
-                describe_path(prefix, path->string, place, sizeof(place));
-                if (!is_leaf(path) && !is_leaf(theirs)) {
+                old = fields_value_at(live, path->string);
+                new = fields_value_at(config, path->string);
+                fields_describe(prefix, path->string, place, sizeof(place));
+                if (!fields_is_leaf(path) && !fields_is_leaf(theirs)) {
                         find_conflicts(old, new, path, theirs, manager, place, conflicts);
                 } else if (cJSON_IsObject(new) && !new->child && cJSON_IsObject(old)) {
                         continue; /* an empty object claims that there is one, nothing more */
@@ -402,13 +175,13 @@ static void remove_unwanted(cJSON *value, const cJSON *had, const cJSON *wanted,
                 const cJSON *still = cJSON_GetObjectItemCaseSensitive(wanted, path->string);
                 const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(others, path->string);
                 bool unwanted = !still && !theirs;
-                cJSON *inner = value_at(value, path->string);
+                cJSON *inner = fields_value_at(value, path->string);
 
                 if (!inner || strcmp(path->string, ".") == 0)
                         continue;
-                if (!is_leaf(path) && !(unwanted && path->string[0] == 'k'))
+                if (!fields_is_leaf(path) && !(unwanted && path->string[0] == 'k'))
                         remove_unwanted(inner, path, still, theirs);
-                if (unwanted && (is_leaf(path) || path->string[0] == 'k' || !inner->child))
+                if (unwanted && (fields_is_leaf(path) || path->string[0] == 'k' || !inner->child))
                         cJSON_Delete(cJSON_DetachItemViaPointer(value, inner));
         }
 }
@@ -418,7 +191,7 @@ static cJSON *all_of_others(cJSON *managers, const cJSON *own)
         cJSON *all = cJSON_CreateObject(), *entry;
 
         cJSON_ArrayForEach(entry, managers) if (entry != own)
-                add(all, cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"));
+                fields_add(all, cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1"));
         return all;
 }
 
@@ -433,12 +206,65 @@ static cJSON *conflicts_with(cJSON *managers, const cJSON *own, const cJSON *liv
         return conflicts;
 }
 
+static cJSON *merge(cJSON *target, const cJSON *config, struct place place);
+
+/* Elements that are there already are merged where they stand, others come at the end. */
+static cJSON *merge_list(cJSON *target, const cJSON *config, struct place place,
+                         const struct list_rule *rule)
+{
+        const cJSON *element;
+
+        if (!cJSON_IsArray(target)) {
+                cJSON_Delete(target);
+                target = cJSON_CreateArray();
+        }
+        cJSON_ArrayForEach(element, config)
+        {
+                _cleanup_free_ char *path = fields_element_path(element, rule);
+                cJSON *old = path ? fields_value_at(target, path) : NULL;
+
+                if (!old)
+                        cJSON_AddItemToArray(target, cJSON_Duplicate(element, true));
+                else if (rule->type == LIST_MAP)
+                        cJSON_ReplaceItemViaPointer(
+                                target, old,
+                                merge(cJSON_Duplicate(old, true), element, place_element(place)));
+        }
+        return target;
+}
+
+/* `config` into `target`, which is taken over: members one by one, lists by their rule, all else whole. */
+static cJSON *merge(cJSON *target, const cJSON *config, struct place place)
+{
+        struct list_rule rule = place_list_rule(place, config);
+        const cJSON *member;
+
+        if (rule.type != LIST_ATOMIC)
+                return merge_list(target, config, place, &rule);
+        if (!cJSON_IsObject(config) || place_is_atomic_map(place)) {
+                cJSON_Delete(target);
+                return cJSON_Duplicate(config, true);
+        }
+        if (!cJSON_IsObject(target)) {
+                cJSON_Delete(target);
+                target = cJSON_CreateObject();
+        }
+        cJSON_ArrayForEach(member, config)
+        {
+                cJSON *old = cJSON_DetachItemFromObjectCaseSensitive(target, member->string);
+
+                cJSON_AddItemToObject(target, member->string,
+                                      merge(old, member, place_member(place, member->string)));
+        }
+        return target;
+}
+
 cJSON *apply_config(const cJSON *live, const cJSON *config, const char *manager, const char *api_version,
-                    const char *subresource, bool force, cJSON **ret_conflicts)
+                    const char *subresource, bool force, struct place root, cJSON **ret_conflicts)
 {
         cJSON *object = live ? cJSON_Duplicate(live, true) : cJSON_Duplicate(config, true);
         cJSON *managers = managers_of(object), *own = find_entry(managers, manager, "Apply", subresource);
-        cJSON *wanted = fields_of_object(config),
+        cJSON *wanted = fields_of_object(config, root),
               *conflicts = conflicts_with(managers, own, live, config, wanted);
 
         if (live && !force && cJSON_GetArraySize(conflicts) > 0) {
@@ -449,12 +275,12 @@ cJSON *apply_config(const cJSON *live, const cJSON *config, const char *manager,
         }
         cJSON_Delete(conflicts);
         if (live) {
-                cJSON *others = all_of_others(managers, own), *part = owned_part(config);
+                cJSON *others = all_of_others(managers, own), *part = fields_owned_part(config);
 
                 if (own)
                         remove_unwanted(object, cJSON_GetObjectItemCaseSensitive(own, "fieldsV1"), wanted,
                                         others);
-                object = patch_strategic(object, part);
+                object = merge(object, part, root);
                 cJSON_Delete(part);
                 cJSON_Delete(others);
                 managers = managers_of(object);
@@ -466,9 +292,9 @@ cJSON *apply_config(const cJSON *live, const cJSON *config, const char *manager,
                         cJSON_ArrayForEach(entry, managers) if (entry != own)
                         {
                                 cJSON *theirs = cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1");
-                                cJSON *changed = changed_fields(live, object, wanted);
+                                cJSON *changed = fields_changed(live, object, wanted);
 
-                                subtract(theirs, changed);
+                                fields_subtract(theirs, changed);
                                 cJSON_Delete(changed);
                         }
                         drop_empty_entries(managers);

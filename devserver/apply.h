@@ -8,11 +8,13 @@
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 
+#include "devserver/schema.h"
+
 /* Applies `config` as `manager` to `live` (NULL: create). Returns the new object, or NULL with the conflicts
  * in *ret_conflicts (a list of {field, manager}). */
 cJSON *apply_config(const cJSON *live, const cJSON *config, const char *manager, const char *api_version,
-                    const char *subresource, bool force, cJSON **ret_conflicts);
+                    const char *subresource, bool force, struct place root, cJSON **ret_conflicts);
 
 /* After a write that is no apply: what changed between the two belongs to `manager` now. */
 void manage_update(const cJSON *before, cJSON *after, const char *manager, const char *api_version,
-                   const char *subresource);
+                   const char *subresource, struct place root);

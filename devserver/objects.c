@@ -47,6 +47,11 @@ static char *field_manager(const struct request *request)
         return agent && agent[0] ? strndup(agent, strcspn(agent, "/ ")) : strdup("unknown");
 }
 
+static struct place place_of(const struct resource *resource)
+{
+        return place_root(NULL, resource->builtin);
+}
+
 static bool is_status_request(const struct request *request)
 {
         return request->subresource && strcmp(request->subresource, "status") == 0;
@@ -190,7 +195,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
                 return;
         }
         if (manager)
-                manage_update(NULL, object, manager, api_version, "");
+                manage_update(NULL, object, manager, api_version, "", place_of(resource));
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(object);
         object = in_order(object);
@@ -361,8 +366,8 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 return;
         }
         if (manager)
-                manage_update(live, object, manager, api_version,
-                              is_status_request(request) ? "status" : "");
+                manage_update(live, object, manager, api_version, is_status_request(request) ? "status" : "",
+                              place_of(resource));
         copy_member(tree_metadata(object), tree_metadata(live), "resourceVersion");
         if (same_but_for(object, live, false) && (manager || same_managers(object, live))) {
                 char *json = cJSON_PrintUnformatted(live);
@@ -528,6 +533,35 @@ static bool apply_is_stale(struct request *request, const cJSON *config, const c
         return false;
 }
 
+/* What the main resource does not take, or /status does not, is not owned by whoever sends it along. */
+static void drop_other_half(const struct request *request, cJSON *body)
+{
+        static const char *const kept[] = {"apiVersion", "kind", "metadata", "status"};
+        cJSON *member = body ? body->child : NULL;
+
+        if (!request->resource->status_subresource)
+                return;
+        if (!is_status_request(request)) {
+                cJSON_DeleteItemFromObjectCaseSensitive(body, "status");
+                return;
+        }
+        while (member) {
+                cJSON *next = member->next;
+                bool stays = false;
+
+                for (size_t i = 0; i < ELEMENTS(kept); i++)
+                        stays = stays || (member->string && strcmp(member->string, kept[i]) == 0);
+                if (!stays)
+                        cJSON_Delete(cJSON_DetachItemViaPointer(body, member));
+                member = next;
+        }
+        member = tree_metadata(body);
+        cJSON_DeleteItemFromObjectCaseSensitive(member, "labels");
+        cJSON_DeleteItemFromObjectCaseSensitive(member, "annotations");
+        cJSON_DeleteItemFromObjectCaseSensitive(member, "finalizers");
+        cJSON_DeleteItemFromObjectCaseSensitive(member, "ownerReferences");
+}
+
 static void apply(struct request *request, const char *key, const cJSON *config)
 {
         const char *manager = request_argument(request, "fieldManager");
@@ -549,6 +583,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                 return;
         }
         body = cJSON_Duplicate(config, true);
+        drop_other_half(request, body);
         if (!request_body_fits(request, body) || (!version && is_status_request(request))) {
                 if (!request->status)
                         answer_not_found(request);
@@ -563,7 +598,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
         }
         tree_set_text(tree_metadata(body), "name", request->name);
         object = apply_config(live, body, manager, api_version, subresource, request_flag(request, "force"),
-                              &conflicts);
+                              place_of(request->resource), &conflicts);
         if (!object) {
                 answer_conflicts(request, conflicts);
         } else if (!live) {

@@ -5,22 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lists of built-in kinds that are merged by key; all others are replaced whole. */
-static const struct {
-        const char *field, *key;
-} merge_list[] = {
-        {"finalizers", ""},     {"ownerReferences", "uid"},    {"conditions", "type"},
-        {"containers", "name"}, {"initContainers", "name"},    {"env", "name"},
-        {"volumes", "name"},    {"volumeMounts", "mountPath"}, {"imagePullSecrets", "name"},
-};
-
-const char *list_merge_key(const char *field)
-{
-        for (size_t i = 0; field && i < sizeof(merge_list) / sizeof(merge_list[0]); i++)
-                if (strcmp(merge_list[i].field, field) == 0)
-                        return merge_list[i].key;
-        return NULL;
-}
+#include "devserver/schema.h"
 
 /* Debian's cJSON 1.7.15 refuses cJSON_InsertItemInArray at any index but 0: what stands behind is moved by
  * hand. */
@@ -61,12 +46,26 @@ static int find_element(const cJSON *list, const cJSON *element, const char *key
         return -1;
 }
 
+static bool has_directive(const cJSON *value, const char *directive)
+{
+        const char *given = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "$patch"));
+
+        return given && strcmp(given, directive) == 0;
+}
+
+static cJSON *without_directive(const cJSON *value)
+{
+        cJSON *copy = cJSON_Duplicate(value, true);
+
+        cJSON_DeleteItemFromObjectCaseSensitive(copy, "$patch");
+        return copy;
+}
+
 static void merge_element(cJSON *target, const cJSON *element, const char *key)
 {
-        const char *directive = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(element, "$patch"));
         int index = find_element(target, element, key);
 
-        if (directive && strcmp(directive, "delete") == 0) {
+        if (has_directive(element, "delete")) {
                 if (index >= 0)
                         cJSON_DeleteItemFromArray(target, index);
                 return;
@@ -90,6 +89,59 @@ static cJSON *merge_elements(cJSON *target, const cJSON *patch, const char *key)
         return target;
 }
 
+/* [{"$patch": "replace"}, ...]: true when the list is one of these; *target is replaced. */
+static bool replace_elements(cJSON **target, const cJSON *patch)
+{
+        const cJSON *element;
+        bool replaces = false;
+
+        cJSON_ArrayForEach(element, patch) replaces = replaces || has_directive(element, "replace");
+        if (!replaces)
+                return false;
+        cJSON_Delete(*target);
+        *target = cJSON_CreateArray();
+        cJSON_ArrayForEach(element, patch)
+        {
+                if (!has_directive(element, "replace"))
+                        cJSON_AddItemToArray(*target, cJSON_Duplicate(element, true));
+        }
+        return true;
+}
+
+/* {"$setElementOrder/env": [{"name": "a"}, {"name": "b"}]}: the elements it names come first, in its order.
+ */
+static void order_elements(cJSON *list, const char *key, const cJSON *order)
+{
+        const cJSON *wanted;
+        int position = 0;
+
+        cJSON_ArrayForEach(wanted, order)
+        {
+                int index = find_element(list, wanted, key);
+
+                if (index >= position)
+                        array_insert(list, position++, cJSON_DetachItemFromArray(list, index));
+        }
+}
+
+/* {"$retainKeys": ["type"]}: all others go. */
+static void retain_keys(cJSON *target, const cJSON *names)
+{
+        cJSON *member = cJSON_IsArray(names) ? target->child : NULL;
+
+        while (member) {
+                cJSON *next = member->next;
+                const cJSON *name;
+                bool retained = false;
+
+                cJSON_ArrayForEach(name, names) retained =
+                        retained || (cJSON_IsString(name) && strcmp(name->valuestring, member->string) == 0);
+                if (!retained)
+                        cJSON_Delete(cJSON_DetachItemViaPointer(target, member));
+                member = next;
+        }
+}
+
 /* {"$deleteFromPrimitiveList/finalizers": ["x"]} */
 static bool delete_from_list(cJSON *target, const cJSON *member)
 {
@@ -110,6 +162,35 @@ static bool delete_from_list(cJSON *target, const cJSON *member)
         return true;
 }
 
+/* false: an ordinary member. */
+static bool take_directive(cJSON *target, const cJSON *member)
+{
+        if (member->string[0] != '$')
+                return false;
+        return strncmp(member->string, "$setElementOrder/", 17) == 0 ||
+               strcmp(member->string, "$patch") == 0 || strcmp(member->string, "$retainKeys") == 0 ||
+               delete_from_list(target, member);
+}
+
+static cJSON *merge_list(cJSON *old, const cJSON *member, const cJSON *patch)
+{
+        const char *key = strategic_merge_key(member->string, member);
+        _cleanup_free_ char *order = NULL;
+
+        if (replace_elements(&old, member))
+                return old;
+        if (!key) {
+                cJSON_Delete(old);
+                return cJSON_Duplicate(member, true);
+        }
+        old = merge_elements(old, member, key);
+        if (asprintf(&order, "$setElementOrder/%s", member->string) < 0)
+                order = NULL;
+        if (order)
+                order_elements(old, key, cJSON_GetObjectItemCaseSensitive(patch, order));
+        return old;
+}
+
 static cJSON *merge_members(cJSON *target, const cJSON *patch, bool strategic)
 {
         const cJSON *member;
@@ -118,29 +199,24 @@ static cJSON *merge_members(cJSON *target, const cJSON *patch, bool strategic)
                 cJSON_Delete(target);
                 target = cJSON_CreateObject();
         }
+        if (strategic)
+                retain_keys(target, cJSON_GetObjectItemCaseSensitive(patch, "$retainKeys"));
         cJSON_ArrayForEach(member, patch)
         {
-                const char *key = strategic ? list_merge_key(member->string) : NULL;
                 cJSON *old;
 
-                if (strategic &&
-                    (strncmp(member->string, "$setElementOrder/", 17) == 0 ||
-                     strncmp(member->string, "$retainKeys", 11) == 0 || delete_from_list(target, member)))
+                if (strategic && take_directive(target, member))
                         continue;
-                if (cJSON_IsNull(member)) {
+                if (cJSON_IsNull(member) || (strategic && has_directive(member, "delete"))) {
                         cJSON_DeleteItemFromObjectCaseSensitive(target, member->string);
                         continue;
                 }
-                old = cJSON_GetObjectItemCaseSensitive(target, member->string);
-                old = old ? cJSON_Duplicate(old, true) : NULL;
-                if (key && cJSON_IsArray(member))
-                        old = merge_elements(old, member, key);
+                old = cJSON_DetachItemFromObjectCaseSensitive(target, member->string);
+                if (strategic && cJSON_IsArray(member))
+                        old = merge_list(old, member, patch);
                 else
                         old = strategic ? patch_strategic(old, member) : patch_merge(old, member);
-                if (cJSON_HasObjectItem(target, member->string))
-                        cJSON_ReplaceItemInObjectCaseSensitive(target, member->string, old);
-                else
-                        cJSON_AddItemToObject(target, member->string, old);
+                cJSON_AddItemToObject(target, member->string, old);
         }
         return target;
 }
@@ -155,6 +231,10 @@ cJSON *patch_merge(cJSON *target, const cJSON *patch)
 
 cJSON *patch_strategic(cJSON *target, const cJSON *patch)
 {
+        if (has_directive(patch, "replace")) {
+                cJSON_Delete(target);
+                return without_directive(patch);
+        }
         if (cJSON_IsObject(patch))
                 return merge_members(target, patch, true);
         cJSON_Delete(target);
@@ -176,18 +256,20 @@ static void unescape(char *text)
         *out = '\0';
 }
 
+/* The number that a list's index is, without leading zeros; -1: none. */
 static int list_index(const char *text)
 {
-        long index = strtol(text, NULL, 10);
+        size_t digits = strspn(text, "0123456789");
 
-        return index < 0 || index > 1000000 ? 1000001 : (int)index;
+        if (digits == 0 || digits > 8 || text[digits] || (text[0] == '0' && digits > 1))
+                return -1;
+        return (int)strtol(text, NULL, 10);
 }
 
 static cJSON *child_of(cJSON *parent, const char *name)
 {
         if (cJSON_IsArray(parent))
-                return name[0] >= '0' && name[0] <= '9' ? cJSON_GetArrayItem(parent, list_index(name))
-                                                        : NULL;
+                return list_index(name) >= 0 ? cJSON_GetArrayItem(parent, list_index(name)) : NULL;
         return cJSON_GetObjectItemCaseSensitive(parent, name);
 }
 
@@ -215,59 +297,99 @@ static cJSON *resolve(cJSON *root, const char *path, char **ret_last)
         }
 }
 
-static cJSON *resolve_parent(cJSON *root, const char *path)
+static cJSON *value_at(cJSON *root, const char *path)
 {
         _cleanup_free_ char *last = NULL;
+        cJSON *parent;
 
-        return resolve(root, path, &last);
+        if (path[0] == '\0')
+                return root;
+        parent = resolve(root, path, &last);
+        return parent ? child_of(parent, last) : NULL;
 }
 
-static bool add_at(cJSON *parent, const char *name, cJSON *value)
+/* Takes `value` over, also when it fails. A path of "" replaces the whole. */
+static bool add_at(cJSON **root, const char *path, cJSON *value)
 {
-        if (cJSON_IsArray(parent)) {
-                if (strcmp(name, "-") == 0)
-                        return cJSON_AddItemToArray(parent, value);
-                if (list_index(name) > cJSON_GetArraySize(parent))
-                        return false;
-                array_insert(parent, list_index(name), value);
+        _cleanup_free_ char *last = NULL;
+        cJSON *parent;
+        int index;
+
+        if (path[0] == '\0') {
+                cJSON_Delete(*root);
+                *root = value;
                 return true;
         }
-        if (!cJSON_IsObject(parent))
+        parent = resolve(*root, path, &last);
+        if (cJSON_IsObject(parent)) {
+                cJSON_DeleteItemFromObjectCaseSensitive(parent, last);
+                return cJSON_AddItemToObject(parent, last, value);
+        }
+        index = cJSON_IsArray(parent) && strcmp(last, "-") == 0 ? cJSON_GetArraySize(parent)
+                : cJSON_IsArray(parent)                         ? list_index(last)
+                                                                : -1;
+        if (index < 0 || index > cJSON_GetArraySize(parent)) {
+                cJSON_Delete(value);
                 return false;
-        cJSON_DeleteItemFromObjectCaseSensitive(parent, name);
-        return cJSON_AddItemToObject(parent, name, value);
+        }
+        array_insert(parent, index, value);
+        return true;
 }
 
-static bool apply_one(cJSON *root, const cJSON *operation)
+static bool remove_at(cJSON *root, const char *path)
+{
+        _cleanup_free_ char *last = NULL;
+        cJSON *parent = resolve(root, path, &last), *there = parent ? child_of(parent, last) : NULL;
+
+        if (!there)
+                return false;
+        cJSON_Delete(cJSON_DetachItemViaPointer(parent, there));
+        return true;
+}
+
+static bool replace_at(cJSON **root, const char *path, const cJSON *value)
+{
+        return (path[0] == '\0' || remove_at(*root, path)) &&
+               add_at(root, path, cJSON_Duplicate(value, true));
+}
+
+static bool copy_or_move(cJSON **root, const char *from, const char *path, bool move)
+{
+        const cJSON *source = value_at(*root, from);
+        size_t length = strlen(from);
+        cJSON *copy;
+
+        /* Nothing can be moved into itself. */
+        if (!source || (move && strncmp(path, from, length) == 0 && path[length] == '/'))
+                return false;
+        if (move && strcmp(from, path) == 0)
+                return true;
+        copy = cJSON_Duplicate(source, true);
+        if (move && !remove_at(*root, from)) {
+                cJSON_Delete(copy);
+                return false;
+        }
+        return add_at(root, path, copy);
+}
+
+static bool apply_one(cJSON **root, const cJSON *operation)
 {
         const char *op = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(operation, "op"));
         const char *path = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(operation, "path"));
         const char *from = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(operation, "from"));
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(operation, "value");
-        _cleanup_free_ char *last = NULL, *from_last = NULL;
-        cJSON *parent = resolve(root, path, &last), *there, *moved = NULL;
 
-        if (!parent)
-                return false;
-        there = child_of(parent, last);
         if (strcmp(op, "test") == 0)
-                return there && value && cJSON_Compare(there, value, true);
-        if (strcmp(op, "remove") == 0 || strcmp(op, "replace") == 0) {
-                if (!there)
-                        return false;
-                cJSON_Delete(cJSON_DetachItemViaPointer(parent, there));
-                return op[2] == 'm' || (value && add_at(parent, last, cJSON_Duplicate(value, true)));
-        }
-        if (strcmp(op, "move") == 0 || strcmp(op, "copy") == 0) {
-                cJSON *source = from ? resolve(root, from, &from_last) : NULL;
-
-                source = source ? child_of(source, from_last) : NULL;
-                moved = source ? cJSON_Duplicate(source, true) : NULL;
-                if (moved && op[0] == 'm')
-                        cJSON_Delete(cJSON_DetachItemViaPointer(resolve_parent(root, from), source));
-                return moved && add_at(parent, last, moved);
-        }
-        return strcmp(op, "add") == 0 && value && add_at(parent, last, cJSON_Duplicate(value, true));
+                return value && cJSON_Compare(value_at(*root, path), value, true);
+        if (strcmp(op, "remove") == 0)
+                return remove_at(*root, path);
+        if (strcmp(op, "replace") == 0)
+                return value && replace_at(root, path, value);
+        if (strcmp(op, "add") == 0)
+                return value && add_at(root, path, cJSON_Duplicate(value, true));
+        if (strcmp(op, "move") == 0 || strcmp(op, "copy") == 0)
+                return from && copy_or_move(root, from, path, op[0] == 'm');
+        return false;
 }
 
 int patch_json(cJSON **target, const cJSON *operations, struct error *error)
@@ -281,7 +403,7 @@ int patch_json(cJSON **target, const cJSON *operations, struct error *error)
                 if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(operation, "op")) ||
                     !cJSON_IsString(cJSON_GetObjectItemCaseSensitive(operation, "path")))
                         return error_set(error, -EINVAL, "an operation of the JSON patch lacks op or path");
-                if (!apply_one(*target, operation))
+                if (!apply_one(target, operation))
                         return error_set(error, -ECANCELED,
                                          "the server rejected our request due to an error in our request");
         }

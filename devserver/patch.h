@@ -11,7 +11,3 @@ cJSON *patch_merge(cJSON *target, const cJSON *patch);
 cJSON *patch_strategic(cJSON *target, const cJSON *patch);
 /* 0; -EINVAL: the patch is malformed; -ECANCELED: a `test` failed or a path is missing (422). */
 int patch_json(cJSON **target, const cJSON *operations, struct error *error);
-
-/* The merge key of a known associative list ("name" for containers ...), NULL for an atomic one. `field` is
- * the list's member name. Sets of scalars (finalizers) have the key "". */
-const char *list_merge_key(const char *field);
