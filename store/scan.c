@@ -26,7 +26,9 @@ int scan_value(const char *input, size_t size, struct span *ret_value)
 static int expect(const char *input, size_t size, size_t *position, char c)
 {
         *position = skip_space(input, size, *position);
-        if (*position >= size || input[*position] != c)
+        if (*position >= size)
+                return -EAGAIN;
+        if (input[*position] != c)
                 return -EBADMSG;
         (*position)++;
         return 0;
@@ -37,7 +39,9 @@ static int scan_member(const char *input, size_t size, size_t *position, struct 
 {
         int r = scan_value(input + *position, size - *position, ret_key);
 
-        if (r < 0 || ret_key->start[0] != '"')
+        if (r < 0)
+                return r;
+        if (ret_key->start[0] != '"')
                 return -EBADMSG;
         *position = (size_t)(ret_key->start - input) + ret_key->size;
         r = expect(input, size, position, ':');
@@ -45,38 +49,42 @@ static int scan_member(const char *input, size_t size, size_t *position, struct 
                 return r;
         r = scan_value(input + *position, size - *position, ret_value);
         if (r < 0)
-                return -EBADMSG;
+                return r;
         *position = (size_t)(ret_value->start - input) + ret_value->size;
         return 0;
 }
 
-int scan_members(struct span object, scan_member_t callback, void *userdata)
+/* One object, from its '{' to behind its '}'. */
+static int walk_members(const char *input, size_t size, size_t *position, scan_member_t callback,
+                        void *userdata)
 {
-        const char *input = object.start;
-        size_t size = object.size, position = 0;
-        int r;
+        int r = expect(input, size, position, '{');
 
-        if (!input || expect(input, size, &position, '{') < 0)
-                return -EBADMSG;
-        position = skip_space(input, size, position);
-        if (position < size && input[position] == '}')
-                return 0;
+        if (r < 0 || expect(input, size, position, '}') == 0)
+                return r;
         for (;;) {
                 struct span key, value;
 
-                r = scan_member(input, size, &position, &key, &value);
+                r = scan_member(input, size, position, &key, &value);
                 if (r >= 0)
                         r = callback(key, value, userdata);
                 if (r < 0)
                         return r;
-                position = skip_space(input, size, position);
-                if (position >= size)
-                        return -EBADMSG;
-                if (input[position] == '}')
+                if (expect(input, size, position, '}') == 0)
                         return 0;
-                if (input[position++] != ',')
-                        return -EBADMSG;
+                r = expect(input, size, position, ',');
+                if (r < 0)
+                        return r;
         }
+}
+
+int scan_members(struct span object, scan_member_t callback, void *userdata)
+{
+        size_t position = 0;
+        int r = object.start ? walk_members(object.start, object.size, &position, callback, userdata)
+                             : -EBADMSG;
+
+        return r == -EAGAIN ? -EBADMSG : r; /* a span is a whole value: there is no more of it */
 }
 
 /* ---- strings */
@@ -265,14 +273,15 @@ int scan_object(const char *input, size_t size, struct scan_object *ret)
         struct scan_object object = {0};
         struct filler top = {top_place, ELEMENTS(top_place), &object};
         struct filler metadata = {metadata_place, ELEMENTS(metadata_place), &object};
-        int r = scan_value(input, size, &object.whole);
+        size_t start = skip_space(input, size, 0), end = start;
+        int r = walk_members(input, size, &end, fill_place, &top);
 
         if (r < 0)
                 return r;
-        if (skip_space(input, size, (size_t)(object.whole.start - input) + object.whole.size) != size)
+        if (skip_space(input, size, end) != size)
                 return -EBADMSG;
-        r = scan_members(object.whole, fill_place, &top);
-        if (r >= 0 && object.metadata.start)
+        object.whole = (struct span){input + start, end - start};
+        if (object.metadata.start)
                 r = scan_members(object.metadata, fill_place, &metadata);
         if (r < 0)
                 return r;

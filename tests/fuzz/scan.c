@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scanner against cJSON: of what both accept, the metadata must be the same; a LIST cut in two anywhere
- * must give the same items as in one piece; and no input may do harm.
+ * The scanner against cJSON: of what both accept, the metadata and the items must be the same; a LIST cut in
+ * two anywhere must give the same items as in one piece; and no input may do harm.
  */
 #include <cjson/cJSON.h>
 #include <stdint.h>
@@ -60,20 +60,18 @@ static void compare_object(const char *input, size_t size)
         cJSON_Delete(tree);
 }
 
-static int count_item(const char *item, size_t size, void *userdata)
+/* The items as text, each on a line of its own behind a NUL. */
+static int take_item(const char *item, size_t size, void *userdata)
 {
-        uint64_t *sum = userdata;
-
-        *sum = *sum * 31 + size + (unsigned char)item[0];
-        return 0;
+        text_append(userdata, item, size);
+        return text_append(userdata, "\0\n", 2);
 }
 
-static int feed(const char *input, size_t size, size_t cut, uint64_t *ret_sum)
+static int feed(const char *input, size_t size, size_t cut, struct text *items)
 {
         _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
         struct scan_list_metadata metadata;
-        uint64_t sum = 1;
-        int r = scan_list_new(1 << 20, count_item, &sum, &list);
+        int r = scan_list_new(1 << 20, take_item, items, &list);
 
         if (r >= 0)
                 r = scan_list_feed(list, input, cut);
@@ -81,14 +79,52 @@ static int feed(const char *input, size_t size, size_t cut, uint64_t *ret_sum)
                 r = scan_list_feed(list, input + cut, size - cut);
         if (r >= 0)
                 r = scan_list_finish(list, &metadata);
-        *ret_sum = sum;
         return r;
+}
+
+/* One item, as cJSON prints what it reads of it. */
+static void compare_item(const char *text, const cJSON *expected)
+{
+        cJSON *item = cJSON_Parse(text);
+        char *found = cJSON_PrintUnformatted(item), *wanted = cJSON_PrintUnformatted(expected);
+
+        if (!found || !wanted || strcmp(found, wanted) != 0)
+                abort();
+        cJSON_free(found);
+        cJSON_free(wanted);
+        cJSON_Delete(item);
+}
+
+static void compare_items(const char *input, size_t size, const struct text *items)
+{
+        const char *text = items->data, *end = text + items->size;
+        cJSON *tree = cJSON_ParseWithLengthOpts(input, size, NULL, false);
+        const cJSON *member, *item;
+
+        if (cJSON_IsObject(tree) && !has_odd_strings(input, size)) {
+                cJSON_ArrayForEach(member, tree)
+                {
+                        if (strcmp(member->string, "items") != 0 || !cJSON_IsArray(member))
+                                continue;
+                        cJSON_ArrayForEach(item, member)
+                        {
+                                if (text >= end)
+                                        abort();
+                                compare_item(text, item);
+                                text += strlen(text) + 2;
+                        }
+                }
+                if (text != end)
+                        abort();
+        }
+        cJSON_Delete(tree);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         _cleanup_free_ char *input = malloc(size + 1);
-        uint64_t whole, cut;
+        _cleanup_text_ struct text whole = TEXT_EMPTY, pieces = TEXT_EMPTY;
+        size_t cut;
         int r, s;
 
         if (!input)
@@ -96,9 +132,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(input, data, size);
         input[size] = '\0';
         compare_object(input, size);
+        cut = size > 0 ? (size_t)data[size / 2] * size / 256 : 0;
         r = feed(input, size, 0, &whole);
-        s = feed(input, size, size / 2, &cut);
-        if ((r >= 0) != (s >= 0) || (r >= 0 && whole != cut))
+        s = feed(input, size, cut, &pieces);
+        if ((r >= 0) != (s >= 0))
                 abort();
+        if (r < 0)
+                return 0;
+        if (whole.size != pieces.size ||
+            (whole.size > 0 && memcmp(whole.data, pieces.data, whole.size) != 0))
+                abort();
+        compare_items(input, size, &whole);
         return 0;
 }
