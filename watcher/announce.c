@@ -2,7 +2,7 @@
 /*
  * Telling the supervisor: dirty keys as far as the credit goes, and that a LIST is complete. One mechanism
  * for an idle and a busy watcher: a source of the lowest priority commits and announces when nothing else is
- * to be done; while events pour in, full batches do (store_commit_due).
+ * to be done; while events pour in, each full batch does (announce_due).
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/exit-code.h"
 #include "watcher/watcher.h"
 
-#define BATCH_MAX 400 /* entries of at most some 400 bytes: well below a packet's cap */
+#define BATCH_MAX 400 /* entries of at most 500 bytes (apply.c bounds them): below a packet's cap */
 
 struct batch {
         struct record_change change[BATCH_MAX];
@@ -78,6 +78,11 @@ int announce_now(struct watcher *watcher)
         return r < 0 ? r : 0;
 }
 
+int announce_due(struct watcher *watcher)
+{
+        return store_commit_due(watcher->store) ? announce_now(watcher) : 0;
+}
+
 static int on_settle(sd_event_source *source _unused_, void *userdata)
 {
         (void)announce_now(userdata); /* a failure has said so and ends the loop */
@@ -115,18 +120,6 @@ static int tombstone_again(const struct store_object *object, void *userdata)
         return store_dirty_add(watcher->store, &change);
 }
 
-static int write_meta(struct watcher *watcher)
-{
-        struct store_meta meta = watcher->meta;
-
-        meta.resource_version = watcher->stream[0].resource_version;
-        meta.cluster = watcher->cluster;
-        /* Until every missing object is explained, the store's content belongs to its old scope. */
-        if (verification_idle(watcher))
-                meta.scope = watcher->scope;
-        return store_meta_set(watcher->store, &meta);
-}
-
 void announce_synced(struct watcher *watcher)
 {
         struct message_synced synced = {
@@ -148,7 +141,7 @@ void announce_synced(struct watcher *watcher)
         }
         watcher->first_synced = true;
         if (r >= 0)
-                r = write_meta(watcher);
+                r = meta_save(watcher, verification_idle(watcher));
         if (r < 0) {
                 store_failed(watcher, r);
                 return;

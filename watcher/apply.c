@@ -10,6 +10,11 @@
 #include "ipc/message-id.h"
 #include "watcher/watcher.h"
 
+/* Kubernetes' own bounds: a namespace of 63 and a name of 253 bytes; a UID has 36, a version 20 digits. */
+#define KEY_MAX     (63 + 1 + 253)
+#define UID_MAX     64
+#define VERSION_MAX 64
+
 struct identity {
         char *key, *uid, *resource_version;
 };
@@ -28,27 +33,63 @@ bool resource_version_less(const char *a, const char *b)
         return length_a != length_b ? length_a < length_b : strcmp(a, b) < 0;
 }
 
-static int read_identity(const char *json, size_t size, struct identity *ret)
+/* Foreign text that becomes a key, part of a path and of messages: UTF-8 without control characters. */
+static bool is_clean(const char *text, size_t max, char banned)
+{
+        size_t size = strlen(text), position = 0;
+
+        while (position < size) {
+                size_t length = utf8_sequence(text + position, size - position);
+                unsigned char c = (unsigned char)text[position];
+
+                if (length == 0 || c < ' ' || c == 0x7f || text[position] == banned)
+                        return false;
+                position += length;
+        }
+        return size > 0 && size <= max;
+}
+
+static int read_key(const struct scan_object *object, char **ret)
 {
         _cleanup_free_ char *name = NULL, *namespace_name = NULL;
+        char *key;
+        int r = scan_string(object->name, &name);
+
+        if (r >= 0 && object->namespace_name.start)
+                r = scan_string(object->namespace_name, &namespace_name);
+        if (r < 0)
+                return r;
+        if (namespace_name && namespace_name[0] == '\0') {
+                free(namespace_name);
+                namespace_name = NULL;
+        }
+        if (!is_clean(name, KEY_MAX, '/') || (namespace_name && !is_clean(namespace_name, KEY_MAX, '/')))
+                return -EBADMSG;
+        if (asprintf(&key, "%s%s%s", namespace_name ? namespace_name : "", namespace_name ? "/" : "", name) <
+            0)
+                return -ENOMEM;
+        *ret = key;
+        return strlen(key) <= KEY_MAX ? 0 : -EBADMSG;
+}
+
+static int read_identity(const char *json, size_t size, struct identity *ret)
+{
         struct scan_object object;
         int r = scan_object(json, size, &object);
 
         if (r >= 0)
-                r = scan_string(object.name, &name);
-        if (r >= 0 && object.namespace_name.start)
-                r = scan_string(object.namespace_name, &namespace_name);
-        if (r < 0)
-                return r;
-        if (asprintf(&ret->key, "%s%s%s", namespace_name ? namespace_name : "",
-                     namespace_name && namespace_name[0] ? "/" : "", name) < 0) {
-                ret->key = NULL;
-                return -ENOMEM;
-        }
-        r = scan_string(object.uid, &ret->uid);
+                r = read_key(&object, &ret->key);
+        if (r >= 0)
+                r = scan_string(object.uid, &ret->uid);
         if (r >= 0)
                 r = scan_string(object.resource_version, &ret->resource_version);
-        return r >= 0 && (name[0] == '\0' || ret->uid[0] == '\0') ? -EBADMSG : r;
+        if (r == -EAGAIN)
+                return -EBADMSG;
+        if (r < 0)
+                return r;
+        return is_clean(ret->uid, UID_MAX, '\0') && is_clean(ret->resource_version, VERSION_MAX, '\0')
+                       ? 0
+                       : -EBADMSG;
 }
 
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
@@ -116,13 +157,11 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
                 if (r >= 0 && dirty)
                         r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
         }
-        if (r >= 0 && store_commit_due(watcher->store))
-                r = store_commit(watcher->store);
         return r < 0 ? r : 0;
 }
 
-/* One object that cannot be read harms only itself; but then this LIST cannot prove that anything is gone.
- */
+/* One object that cannot be read harms only itself; but then what this LIST does not show may be just that
+ * one, and must be asked for. */
 static int skip_object(struct stream *stream, bool listed)
 {
         stream->watcher->count.undecodable++;
@@ -162,7 +201,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
                 return skip_object(stream, listed);
         if (r >= 0 && !listed && resource_version_less(stream->resource_version, identity.resource_version))
                 r = stream_set_resource_version(stream, identity.resource_version);
-        return r < 0 ? store_failed(watcher, r) : 0;
+        return r < 0 ? store_failed(watcher, r) : announce_due(watcher);
 }
 
 /* ---- deletions */
@@ -187,20 +226,24 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
         return bury(watcher, &last);
 }
 
-/* The mark goes down to 0, so that only a later event or LIST counts as seeing it again. */
-static int verify_left(struct watcher *watcher, const struct identity *identity)
+/* DELETED under a selector: gone, or merely not selected any more. What the store does not hold was neither.
+ * The mark goes down to 0, so that only a later event or LIST counts as seeing it again. */
+static int apply_left(struct watcher *watcher, const struct identity *identity)
 {
         struct store_object stored;
         int r = store_peek(watcher->store, identity->key, &stored);
 
-        if (r >= 0) {
-                r = strcmp(stored.uid, identity->uid) == 0 ? store_touch(watcher->store, identity->key, 0)
-                                                           : 0;
-                store_object_done(&stored);
-        }
-        if (r < 0 && r != -ENOENT)
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
                 return store_failed(watcher, r);
-        return verification_add(watcher, identity->key, identity->uid, false);
+        if (strcmp(stored.uid, identity->uid) == 0) {
+                r = store_touch(watcher->store, identity->key, 0);
+                r = r < 0 ? store_failed(watcher, r)
+                          : verification_add(watcher, identity->key, identity->uid, false);
+        }
+        store_object_done(&stored);
+        return r;
 }
 
 int apply_deleted(struct stream *stream, const char *json, size_t size)
@@ -220,7 +263,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 return store_failed(watcher, -ENOMEM);
         /* Under a selector this also comes when the object merely left the selection. */
         if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
-                return verify_left(watcher, &identity);
+                return apply_left(watcher, &identity);
         last = (struct store_object){
                 .key = identity.key,
                 .uid = identity.uid,
@@ -228,7 +271,8 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
         };
-        return bury(watcher, &last);
+        r = bury(watcher, &last);
+        return r < 0 ? r : announce_due(watcher);
 }
 
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid)
@@ -251,21 +295,14 @@ int apply_unselected(struct watcher *watcher, const char *key, const char *uid)
 
 /* ---- what a complete LIST did not show */
 
-static bool in_namespace(const char *key, const char *namespace_name)
-{
-        size_t length = strlen(namespace_name);
-
-        return length == 0 || (strncmp(key, namespace_name, length) == 0 && key[length] == '/');
-}
-
 static int absent_object(const struct store_object *object, void *userdata)
 {
         struct stream *stream = userdata;
         struct watcher *watcher = stream->watcher;
 
-        if (!in_namespace(object->key, stream->namespace_name))
+        if (stream_of_key(watcher, object->key) != stream)
                 return 0;
-        if (absence_is_deletion(watcher))
+        if (absence_is_deletion(watcher) && !stream->list_incomplete)
                 return apply_gone(watcher, object->key, object->uid);
         return verification_add(watcher, object->key, object->uid, false);
 }
@@ -275,7 +312,7 @@ int apply_absent(struct stream *stream)
         struct watcher *watcher = stream->watcher;
         int r;
 
-        if (stream->list_incomplete || watcher->deletions_suspended)
+        if (watcher->deletions_suspended)
                 return 0;
         r = store_visit_unmarked(watcher->store, stream->mark, absent_object, stream);
         if (r == -ECANCELED)
@@ -287,9 +324,8 @@ static int out_of_scope_object(const struct store_object *object, void *userdata
 {
         struct watcher *watcher = userdata;
 
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (in_namespace(object->key, watcher->stream[i].namespace_name))
-                        return 0;
+        if (stream_of_key(watcher, object->key))
+                return 0;
         return verification_add(watcher, object->key, object->uid, false);
 }
 

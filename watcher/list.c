@@ -29,6 +29,10 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
 
         if (r >= 0)
                 announce_soon(stream->watcher);
+        else if (!stream->watcher->child->stopping)
+                kube_error_set(&stream->stream_error, KUBE_FAILURE_PROTOCOL,
+                               "the server's list cannot be read%s",
+                               r == -EMSGSIZE ? ": an object is larger than 16 MiB" : "");
         return r;
 }
 
@@ -37,7 +41,8 @@ static void list_finished(struct stream *stream, const struct scan_list_metadata
         struct watcher *watcher = stream->watcher;
 
         watcher->count.lists++;
-        stream->list_unpaged = false;
+        stream->list_unpaged = stream->bad_line = false;
+        stream->complete_mark = stream->mark;
         if (stream_set_resource_version(stream, metadata->resource_version) < 0 || apply_absent(stream) < 0)
                 return;
         stream->synced = true;
@@ -72,12 +77,16 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                     void *userdata)
 {
         struct stream *stream = userdata;
-        enum phase phase = stream->continue_token[0] ? PHASE_CONTINUE : PHASE_LIST;
+        _cleanup_kube_error_ struct kube_error error = stream->stream_error;
+        enum phase phase = stream->continue_token[0] && !stream->list_unpaged ? PHASE_CONTINUE : PHASE_LIST;
 
         stream->transfer = NULL;
+        stream->stream_error = KUBE_ERROR_NONE;
         if (stream->watcher->child->stopping)
                 return;
-        if (response->error.failure == KUBE_FAILURE_NONE)
+        if (error.failure != KUBE_FAILURE_NONE)
+                stream_failed(stream, phase, &error, 0);
+        else if (response->error.failure == KUBE_FAILURE_NONE)
                 page_finished(stream);
         else
                 stream_failed(stream, phase, &response->error, response->credential_serial);
@@ -135,6 +144,7 @@ static void page_start(struct stream *stream)
 void list_start(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
+        int r;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream->state = STREAM_LISTING;
@@ -143,5 +153,10 @@ void list_start(struct stream *stream)
         if (watcher->first_mark == 0)
                 watcher->first_mark = stream->mark;
         stream->continue_token[0] = '\0';
-        page_start(stream);
+        /* The number is on record before anything carries it: no later LIST may have the same. */
+        r = meta_save(watcher, false);
+        if (r < 0)
+                store_failed(watcher, r);
+        else
+                page_start(stream);
 }

@@ -32,6 +32,9 @@ static int check_one(struct watcher *watcher, const struct record_owed *owed)
                 return 0;
         if (r < 0)
                 return store_failed(watcher, r);
+        /* A row of another kind of object: the watch was given another task, and nobody deleted anything. */
+        if (scope_is_other_resource(watcher->config->known_scope, watcher->scope))
+                return apply_unselected(watcher, owed->key, owed->uid);
         if (absence_is_deletion(watcher))
                 return apply_gone(watcher, owed->key, owed->uid);
         return verification_add(watcher, owed->key, owed->uid, true);
@@ -65,15 +68,11 @@ void owed_finish_maybe(struct watcher *watcher)
                 .cluster = watcher->cluster,
                 .scope = watcher->scope,
         };
-        struct store_meta meta = watcher->meta;
         int r;
 
         if (!watcher->owed_complete || watcher->checked || !verification_idle(watcher))
                 return;
-        meta.resource_version = watcher->stream[0].resource_version;
-        meta.cluster = watcher->cluster;
-        meta.scope = watcher->scope;
-        r = store_meta_set(watcher->store, &meta);
+        r = meta_save(watcher, true);
         if (r >= 0)
                 r = store_commit(watcher->store);
         if (r < 0) {

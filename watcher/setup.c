@@ -49,6 +49,13 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
         }
         kube_resource_done(&watcher->resource);
         watcher->resource = *resource;
+        if (!resource->namespaced && watcher->config->namespace_count > 0) {
+                child_fatal(watcher->child, EXIT_CODE_CONFIGURATION, watcher->config->watch, NULL,
+                            "%s %s is cluster-scoped: it has no namespaces, and 'namespaces' of this watch "
+                            "must go",
+                            watcher->config->api_version, watcher->config->kind);
+                return;
+        }
         watcher->discovered = true;
         trouble_clear(watcher, &watcher->trouble);
         setup_continue(watcher);
@@ -58,9 +65,7 @@ void setup_rediscover(struct watcher *watcher)
 {
         if (!watcher->discovered)
                 return;
-        watcher->discovered = false;
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                watcher->stream[i].state = STREAM_STOPPED;
+        watcher->discovered = false; /* streams that live go on until they find out themselves */
         setup_continue(watcher);
 }
 
@@ -78,19 +83,28 @@ static char *uid_of(const char *body, size_t size)
         return uid;
 }
 
-static char *server_hash(struct watcher *watcher)
+int setup_credential(struct watcher *watcher, const struct message_credential *credential)
 {
-        const char *server = kube_client_server(watcher->client);
-        char *hash;
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        char *server;
 
-        if (asprintf(&hash, "server-%016" PRIx64, XXH3_64bits(server, strlen(server))) < 0)
-                return NULL;
-        return hash;
+        text_append(&text, credential->server, strlen(credential->server) + 1);
+        text_append(&text, credential->certificate_authority, strlen(credential->certificate_authority) + 1);
+        if (text.failed || asprintf(&server, "server-%016" PRIx64, XXH3_64bits(text.data, text.size)) < 0)
+                return -ENOMEM;
+        free(watcher->server);
+        watcher->server = server;
+        if (watcher->discovered && watcher->identified)
+                streams_resume(watcher);
+        setup_continue(watcher);
+        return 0;
 }
 
-static bool differs(const char *known, const char *now)
+/* The weaker proof, of server and CA, is enough where there was no better one: RBAC may show more by now. */
+static bool is_other_cluster(const struct watcher *watcher, const char *known)
 {
-        return known[0] != '\0' && strcmp(known, now) != 0;
+        return known[0] != '\0' && strcmp(known, watcher->cluster) != 0 &&
+               strcmp(known, watcher->server) != 0;
 }
 
 /* The store of another cluster is not a cache of this one. */
@@ -100,7 +114,7 @@ static int adopt_cluster(struct watcher *watcher)
         const struct message_config_watcher *config = watcher->config;
         int r;
 
-        if (differs(config->known_cluster, watcher->cluster)) {
+        if (is_other_cluster(watcher, config->known_cluster)) {
                 watcher->deletions_suspended = true;
                 log_write(LOG_ERR, MESSAGE_ID_DELETIONS_SUSPENDED,
                           LOG_FIELDS({"RECONCILED_WATCH", config->watch}),
@@ -112,7 +126,7 @@ static int adopt_cluster(struct watcher *watcher)
                           config->watch, kube_client_server(watcher->client), watcher->cluster,
                           config->known_cluster);
         }
-        if (!differs(watcher->meta.cluster, watcher->cluster))
+        if (!is_other_cluster(watcher, watcher->meta.cluster))
                 return 0;
         r = store_rebuild(watcher->store, &error);
         if (r < 0)
@@ -122,37 +136,62 @@ static int adopt_cluster(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-static void identity_known(struct watcher *watcher)
+/* Asked again before a later LIST. What RBAC shows no more is told by server and CA. */
+static bool is_still_the_same(const struct watcher *watcher, const char *cluster)
 {
+        if (strcmp(cluster, watcher->cluster) == 0)
+                return true;
+        return strcmp(watcher->server, watcher->cluster_server) == 0 &&
+               (strcmp(cluster, watcher->server) == 0 || strcmp(watcher->cluster, watcher->server) == 0);
+}
+
+static int identity_known(struct watcher *watcher, const char *cluster)
+{
+        if (watcher->cluster && !is_still_the_same(watcher, cluster))
+                return child_fatal(
+                        watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                        "another cluster (%s, it was %s) answers at %s; what it lacks is not taken for "
+                        "deleted, and the operator starts anew",
+                        cluster, watcher->cluster, kube_client_server(watcher->client));
         if (!watcher->cluster) {
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL, "no memory");
-                return;
+                watcher->cluster = strdup(cluster);
+                watcher->cluster_server = strdup(watcher->server);
+                if (!watcher->cluster || !watcher->cluster_server)
+                        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                           "no memory");
+                if (adopt_cluster(watcher) < 0)
+                        return -ECANCELED;
         }
-        if (adopt_cluster(watcher) < 0)
-                return;
         watcher->identified = true;
         trouble_clear(watcher, &watcher->trouble);
         setup_continue(watcher);
+        return 0;
 }
 
 static void on_identity(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                         void *userdata)
 {
         struct watcher *watcher = userdata;
+        _cleanup_kube_error_ struct kube_error unreadable = KUBE_ERROR_NONE;
+        _cleanup_free_ char *uid = NULL;
         int status = response->http_status;
 
         watcher->identity = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE)
-                watcher->cluster = uid_of(response->body, response->body_size);
-        else if (status == 403 || status == 404)
-                watcher->cluster = server_hash(watcher);
-        else {
-                setup_failed(watcher, &response->error, response->credential_serial);
+        if (watcher->child->stopping)
                 return;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                uid = uid_of(response->body, response->body_size);
+                if (!uid)
+                        kube_error_set(&unreadable, KUBE_FAILURE_PROTOCOL,
+                                       "the answer about namespace kube-system cannot be read");
         }
-        if (!watcher->cluster)
-                watcher->cluster = server_hash(watcher);
-        identity_known(watcher);
+        if (uid)
+                (void)identity_known(watcher, uid);
+        else if (response->error.failure == KUBE_FAILURE_HTTP && (status == 403 || status == 404))
+                (void)identity_known(watcher, watcher->server);
+        else
+                setup_failed(watcher, unreadable.failure ? &unreadable : &response->error,
+                             response->credential_serial);
 }
 
 static int ask_identity(struct watcher *watcher)
@@ -168,6 +207,12 @@ static int ask_identity(struct watcher *watcher)
         return kube_client_start(watcher->client, &request, &watcher->identity);
 }
 
+void setup_identify(struct watcher *watcher)
+{
+        watcher->identified = false;
+        setup_continue(watcher);
+}
+
 /* ---- the order of it */
 
 void setup_continue(struct watcher *watcher)
@@ -176,6 +221,7 @@ void setup_continue(struct watcher *watcher)
 
         if (!kube_client_has_credential(watcher->client) || watcher->discovery || watcher->identity)
                 return;
+        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
         if (!watcher->discovered)
                 r = kube_discovery_start(watcher->client, watcher->config->api_version,
                                          watcher->config->kind, on_discovered, watcher, &watcher->discovery);
@@ -186,13 +232,4 @@ void setup_continue(struct watcher *watcher)
         if (r < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "a request cannot be started: %s", strerror(-r));
-}
-
-bool absence_is_deletion(const struct watcher *watcher)
-{
-        const struct message_config_watcher *config = watcher->config;
-
-        return config->label_selector[0] == '\0' && config->field_selector[0] == '\0' &&
-               !differs(watcher->meta.scope, watcher->scope) &&
-               !differs(config->known_scope, watcher->scope);
 }

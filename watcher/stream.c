@@ -47,16 +47,50 @@ void streams_free(struct watcher *watcher)
         watcher->stream_count = 0;
 }
 
+static bool in_namespace(const char *key, const char *namespace_name)
+{
+        size_t length = strlen(namespace_name);
+
+        return length == 0 || (strncmp(key, namespace_name, length) == 0 && key[length] == '/');
+}
+
+struct stream *stream_of_key(struct watcher *watcher, const char *key)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (in_namespace(key, watcher->stream[i].namespace_name))
+                        return &watcher->stream[i];
+        return NULL;
+}
+
+/* What stands behind a URL may change: a later LIST first asks whether this is still the same cluster. */
+static void list_again(struct stream *stream)
+{
+        if (!stream->watcher->first_synced) {
+                list_start(stream);
+                return;
+        }
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        stream->state = STREAM_STOPPED;
+        setup_identify(stream->watcher);
+}
+
 void streams_start(struct watcher *watcher)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (watcher->stream[i].state == STREAM_STOPPED && !watcher->stream[i].timer)
+                        list_start(&watcher->stream[i]);
+}
+
+/* A stream that runs outlives its old credential. */
+void streams_resume(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *stream = &watcher->stream[i];
 
-                /* A fresh credential ends a wait; a stream that runs outlives its old one. */
                 if (stream->state == STREAM_WAITING_TO_WATCH)
                         watch_start(stream);
-                else if (stream->state == STREAM_STOPPED || stream->state == STREAM_WAITING_TO_LIST)
-                        list_start(stream);
+                else if (stream->state == STREAM_WAITING_TO_LIST)
+                        list_again(stream);
         }
 }
 
@@ -75,8 +109,9 @@ static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_
 {
         struct stream *stream = userdata;
 
+        stream->timer = sd_event_source_disable_unref(stream->timer);
         if (stream->state == STREAM_WAITING_TO_LIST)
-                list_start(stream);
+                list_again(stream);
         else if (stream->state == STREAM_WAITING_TO_WATCH)
                 watch_start(stream);
         else if (stream->state == STREAM_STOPPED)
@@ -101,9 +136,10 @@ void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_
         switch (reaction) {
         case REACT_LIST_UNPAGED:
                 stream->list_unpaged = true;
-                _fallthrough_;
-        case REACT_LIST_NOW:
                 list_start(stream);
+                return;
+        case REACT_LIST_NOW:
+                list_again(stream);
                 return;
         case REACT_LIST_LATER:
         case REACT_REFRESH_LIST:
@@ -133,8 +169,12 @@ void stream_failed(struct stream *stream, enum phase phase, const struct kube_er
         enum reaction reaction = reaction_to(phase, answer_of(error));
         int64_t delay = 0;
 
-        /* What is lost is lost: a LIST at once finds it, and is no trouble unless it fails itself. */
-        if (reaction != REACT_LIST_NOW && reaction != REACT_LIST_UNPAGED) {
+        /* What is lost is lost: a LIST at once finds it, and is no trouble unless it fails itself, or leads
+         * here again and again. */
+        if (reaction == REACT_LIST_NOW) {
+                delay = (int64_t)trouble_pace(watcher, &stream->trouble);
+                reaction = delay > 0 ? REACT_LIST_LATER : REACT_LIST_NOW;
+        } else if (reaction != REACT_LIST_UNPAGED) {
                 delay = trouble_note(watcher, &stream->trouble, error, serial);
                 if (delay < 0)
                         return;

@@ -2,7 +2,8 @@
 /*
  * Absence that proves nothing by itself (a selector, a changed scope) is put to the server: 404 or another
  * UID means deleted; an object that is there has merely left the selection. A few questions at a time; one
- * that fails is asked again. An object that the store shows again meanwhile answers for itself.
+ * that fails is asked again, slower and slower. An object that a stream shows again meanwhile answers for
+ * itself. What must never happen here: an answer that is not certain, taken for a deletion.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,13 +14,11 @@
 
 #define QUESTIONS_MAX         8
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
-#define RETRY_USEC            USEC_PER_SEC
 
 struct question {
         struct question *next;
         struct watcher *watcher;
         struct kube_transfer *transfer;
-        uint64_t sequence;
         bool owed; /* from the ledger: the store may never have known it */
         char *key, *uid;
 };
@@ -28,7 +27,11 @@ struct verification {
         struct question *waiting, *last, *asked;
         size_t asked_count;
         sd_event_source *retry_timer;
+        struct trouble trouble; /* its pace alone */
+        bool refusal_told;
 };
+
+enum verdict { VERDICT_UNKNOWN, VERDICT_GONE, VERDICT_EXISTS };
 
 int verification_new(struct watcher *watcher _unused_, struct verification **ret)
 {
@@ -117,39 +120,53 @@ static void unlink_asked(struct verification *verification, struct question *que
 
 /* ---- answers */
 
-static bool has_uid(const char *body, size_t size, const char *uid)
+/* A 404 counts only when the server means the object: one that does not serve the resource (any more, or
+ * yet) answers 404 as well, without this reason. */
+static enum verdict verdict_of(const struct question *question, const struct kube_response *response)
 {
         struct scan_object object;
 
-        return scan_object(body, size, &object) >= 0 && scan_string_equals(object.uid, uid);
+        if (response->error.failure == KUBE_FAILURE_HTTP)
+                return response->http_status == 404 && response->error.reason &&
+                                       strcmp(response->error.reason, "NotFound") == 0
+                               ? VERDICT_GONE
+                               : VERDICT_UNKNOWN;
+        if (response->error.failure != KUBE_FAILURE_NONE ||
+            scan_object(response->body, response->body_size, &object) < 0 || !object.uid.start)
+                return VERDICT_UNKNOWN;
+        return scan_string_equals(object.uid, question->uid) ? VERDICT_EXISTS : VERDICT_GONE;
 }
 
-/* Seen again by a stream since the question was asked: it is selected, and needs no verdict. */
-static bool seen_again(struct watcher *watcher, const struct question *question)
-{
-        struct store_object stored;
-        bool again;
-
-        if (store_peek(watcher->store, question->key, &stored) < 0)
-                return false;
-        again = strcmp(stored.uid, question->uid) == 0;
-        for (size_t i = 0; i < watcher->stream_count && again; i++)
-                if (watcher->stream[i].synced && stored.mark < watcher->stream[i].mark)
-                        again = false;
-        store_object_done(&stored);
-        return again;
-}
-
-static void judge(struct question *question, const struct kube_response *response)
+/* 1: still without an answer. What a stream has shown again since is selected, and what is buried is known.
+ */
+static int is_open(const struct question *question)
 {
         struct watcher *watcher = question->watcher;
-        bool exists =
-                response->http_status == 200 && has_uid(response->body, response->body_size, question->uid);
+        const struct stream *stream = stream_of_key(watcher, question->key);
+        struct store_object stored;
+        bool same;
+        int r = store_peek(watcher->store, question->key, &stored);
 
-        if (!exists)
-                (void)apply_gone(watcher, question->key, question->uid);
-        else if (question->owed || !seen_again(watcher, question))
-                (void)apply_unselected(watcher, question->key, question->uid);
+        if (r < 0 && r != -ENOENT)
+                return store_failed(watcher, r);
+        if (r >= 0) {
+                same = strcmp(stored.uid, question->uid) == 0;
+                r = !stream || stored.mark < stream->complete_mark;
+                store_object_done(&stored);
+                if (same)
+                        return r;
+        }
+        return question->owed && !store_tombstone_exists(watcher->store, question->key, question->uid);
+}
+
+static int judge(const struct question *question, enum verdict verdict)
+{
+        int r = is_open(question);
+
+        if (r <= 0)
+                return r;
+        return verdict == VERDICT_GONE ? apply_gone(question->watcher, question->key, question->uid)
+                                       : apply_unselected(question->watcher, question->key, question->uid);
 }
 
 static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -159,6 +176,7 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         watcher->verification->retry_timer =
                 sd_event_source_disable_unref(watcher->verification->retry_timer);
         verification_continue(watcher);
+        owed_finish_maybe(watcher);
         return 0;
 }
 
@@ -168,9 +186,24 @@ static void retry_later(struct watcher *watcher)
 
         if (!verification->retry_timer &&
             sd_event_add_time_relative(watcher->child->event, &verification->retry_timer, CLOCK_BOOTTIME,
-                                       RETRY_USEC, 0, on_retry, watcher) < 0)
+                                       trouble_delay(watcher, &verification->trouble), 1, on_retry,
+                                       watcher) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
+}
+
+/* Once: it goes on until somebody grants it, and no deletion is known until then. */
+static void tell_refusal(const struct question *question, const struct kube_response *response)
+{
+        struct watcher *watcher = question->watcher;
+
+        if (response->http_status != 403 || watcher->verification->refusal_told)
+                return;
+        watcher->verification->refusal_told = true;
+        log_error(
+                "watch %s: whether %s was deleted cannot be found out, the API server refuses it (%s); its "
+                "deletion waits. Grant the verb 'get' beside 'list' and 'watch'",
+                watcher->config->watch, question->key, response->error.message);
 }
 
 static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -178,6 +211,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 {
         struct question *question = userdata;
         struct watcher *watcher = question->watcher;
+        enum verdict verdict = verdict_of(question, response);
 
         question->transfer = NULL;
         unlink_asked(watcher->verification, question);
@@ -185,14 +219,17 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                 question_free(question);
                 return;
         }
-        if (response->http_status == 200 || response->http_status == 404) {
-                judge(question, response);
+        if (verdict != VERDICT_UNKNOWN) {
+                watcher->verification->trouble.delay_usec = 0;
+                (void)judge(question, verdict); /* a failure has said so */
                 question_free(question);
                 announce_soon(watcher);
                 verification_continue(watcher);
                 owed_finish_maybe(watcher);
                 return;
         }
+        tell_refusal(question, response);
+        trouble_tell(watcher, &response->error, response->credential_serial);
         enqueue(watcher->verification, question);
         retry_later(watcher);
 }
@@ -219,16 +256,31 @@ static int ask(struct watcher *watcher, struct question *question)
         return kube_client_start(watcher->client, &request, &question->transfer);
 }
 
+/* The same object may have been asked about twice: each LIST that lacks it does. */
+static struct question *next_question(struct verification *verification)
+{
+        while (verification->waiting) {
+                struct question *question = verification->waiting;
+                int r = is_open(question);
+
+                if (r < 0)
+                        return NULL;
+                verification->waiting = question->next;
+                if (r > 0)
+                        return question;
+                question_free(question);
+        }
+        return NULL;
+}
+
 void verification_continue(struct watcher *watcher)
 {
         struct verification *verification = watcher->verification;
+        struct question *question;
 
         if (verification->retry_timer || !watcher->discovered)
                 return;
-        while (verification->waiting && verification->asked_count < QUESTIONS_MAX) {
-                struct question *question = verification->waiting;
-
-                verification->waiting = question->next;
+        while (verification->asked_count < QUESTIONS_MAX && (question = next_question(verification))) {
                 question->next = verification->asked;
                 verification->asked = question;
                 verification->asked_count++;

@@ -91,7 +91,7 @@ static int on_line(const char *line, size_t size, void *userdata)
         int r;
 
         if (!line) {
-                end_with(stream, KUBE_FAILURE_PROTOCOL, "an event above 16 MiB");
+                end_with(stream, KUBE_FAILURE_PROTOCOL, "an event of the watch is larger than 16 MiB");
                 stream->watcher->count.undecodable++;
                 return -ECANCELED;
         }
@@ -119,7 +119,11 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
 
         if (r < 0)
                 return r;
-        if (stream->watch_events > 0)
+        /* A moment's life proves little: what ends after its first event must not be repeated at full speed.
+         */
+        if (stream->watch_events > 0 && clock_boottime_usec() - stream->watch_started >= VERY_SHORT_USEC)
+                trouble_forget(stream->watcher, &stream->trouble);
+        else if (stream->watch_events > 0)
                 stream_succeeded(stream);
         arm_stall(stream);
         announce_soon(stream->watcher);

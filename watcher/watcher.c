@@ -3,30 +3,11 @@
 #include "watcher/watcher.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
-
-/* What the watch selects, as a hash: when it changes, a missing object may still exist. */
-static char *scope_hash(const struct message_config_watcher *config)
-{
-        _cleanup_text_ struct text text = TEXT_EMPTY;
-        char *scope;
-
-        text_append(&text, config->api_version, strlen(config->api_version) + 1);
-        text_append(&text, config->kind, strlen(config->kind) + 1);
-        text_append(&text, config->label_selector, strlen(config->label_selector) + 1);
-        text_append(&text, config->field_selector, strlen(config->field_selector) + 1);
-        for (size_t i = 0; i < config->namespace_count; i++)
-                text_append(&text, config->namespace[i].value, strlen(config->namespace[i].value) + 1);
-        if (text.failed || asprintf(&scope, "%016" PRIx64, XXH3_64bits(text.data, text.size)) < 0)
-                return NULL;
-        return scope;
-}
 
 int store_failed(struct watcher *watcher, int status)
 {
@@ -55,6 +36,21 @@ int store_failed(struct watcher *watcher, int status)
                            strerror(-status));
 }
 
+/* The watch was given another kind of object: what the store holds has nothing to do with it. */
+static int drop_other_resource(struct watcher *watcher)
+{
+        int r;
+
+        if (!scope_is_other_resource(watcher->meta.scope, watcher->scope))
+                return 0;
+        r = store_rebuild(watcher->store, NULL);
+        if (r < 0)
+                return store_failed(watcher, r);
+        store_meta_done(&watcher->meta);
+        r = store_meta_get(watcher->store, &watcher->meta);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
 static int open_store(struct watcher *watcher)
 {
         const struct message_config_watcher *config = watcher->config;
@@ -72,7 +68,7 @@ static int open_store(struct watcher *watcher)
                           "API server",
                           config->watch, error_message(&error));
         r = store_meta_get(watcher->store, &watcher->meta);
-        return r < 0 ? store_failed(watcher, r) : 0;
+        return r < 0 ? store_failed(watcher, r) : drop_other_resource(watcher);
 }
 
 static int on_config(struct child *child, struct message **config)
@@ -85,7 +81,7 @@ static int on_config(struct child *child, struct message **config)
                 return -EPROTO;
         watcher->config_message = TAKE_PTR(*config);
         watcher->config = &watcher->config_message->config_watcher;
-        watcher->scope = scope_hash(watcher->config);
+        watcher->scope = scope_new(watcher->config);
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (watcher; %.60s)",
                  watcher->config->operator_name);
         r = watcher->scope ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
@@ -106,8 +102,7 @@ static int on_credential(struct watcher *watcher, const struct message_credentia
 
         if (r < 0)
                 return r;
-        setup_continue(watcher);
-        return 0;
+        return setup_credential(watcher, credential);
 }
 
 /* The deletion is handled and recorded: only now may the last known object be forgotten. */
@@ -202,5 +197,7 @@ void watcher_done(struct watcher *watcher)
         sd_event_source_disable_unref(watcher->settle_source);
         free(watcher->scope);
         free(watcher->cluster);
+        free(watcher->server);
+        free(watcher->cluster_server);
         message_free(watcher->config_message);
 }

@@ -17,11 +17,14 @@
 
 struct watcher;
 
-/* A series of failures without a success between them. */
+/* A series of failures without a success between them, and the pace of attempts, which outlives a success
+ * that proves little (trouble_clear) and ends with one that proves much (trouble_forget) or with quiet. */
 struct trouble {
         unsigned failures;
         uint64_t since_boottime, since_realtime;
-        uint64_t delay_usec; /* base of the next delay, before jitter */
+        uint64_t delay_usec;     /* base of the next delay, before jitter */
+        uint64_t retry_boottime; /* when the last delay was over */
+        bool relisted;           /* a LIST at once was granted */
 };
 
 struct stream {
@@ -37,10 +40,10 @@ struct stream {
         /* LIST */
         struct scan_list *list;
         char *continue_token;
-        uint64_t mark;        /* of the running or last LIST */
-        bool list_unpaged;    /* after an expired continue token */
-        bool list_incomplete; /* an item could not be read: nothing may be called deleted */
-        bool list_gone_before;
+        uint64_t mark;          /* of the running or last LIST */
+        uint64_t complete_mark; /* of the last complete one: what is marked lower is not there any more */
+        bool list_unpaged;      /* after an expired continue token */
+        bool list_incomplete;   /* an item could not be read: what is missing may be that one */
 
         /* WATCH */
         struct frame frame;
@@ -63,6 +66,8 @@ struct watcher {
         struct store *store;
         struct store_meta meta;
         char *scope, *cluster;
+        char *server;         /* identity of the server: its URL and CA, of the newest credential */
+        char *cluster_server; /* the same, when the cluster was identified */
         struct stream *stream;
         size_t stream_count;
         struct trouble trouble; /* of discovery and identity */
@@ -83,11 +88,20 @@ void watcher_done(struct watcher *watcher);
 /* setup.c: discovery and identity; ends in streams_start. */
 void setup_continue(struct watcher *watcher);
 void setup_rediscover(struct watcher *watcher); /* the resource is not served (any more) */
+void setup_identify(struct watcher *watcher);   /* is this still the same cluster? */
+int setup_credential(struct watcher *watcher, const struct message_credential *credential);
+
+/* scope.c: what the watch selects, and what absence from it proves. */
+char *scope_new(const struct message_config_watcher *config);
+bool scope_is_other_resource(const char *known, const char *scope);
 bool absence_is_deletion(const struct watcher *watcher);
+int meta_save(struct watcher *watcher, bool explained); /* no missing object is unexplained */
 
 /* stream.c: transitions. */
 int streams_new(struct watcher *watcher);
-void streams_start(struct watcher *watcher);
+void streams_start(struct watcher *watcher);  /* those that stand still */
+void streams_resume(struct watcher *watcher); /* those that wait, too: a fresh credential is there */
+struct stream *stream_of_key(struct watcher *watcher, const char *key); /* NULL: no stream lists it */
 void streams_free(struct watcher *watcher);
 void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
 void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_usec);
@@ -103,6 +117,12 @@ void watch_start(struct stream *stream);
 int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
                      uint64_t serial);
 void trouble_clear(struct watcher *watcher, struct trouble *trouble);
+void trouble_forget(struct watcher *watcher, struct trouble *trouble);
+uint64_t trouble_delay(const struct watcher *watcher, struct trouble *trouble);
+/* What is no failure but must not be repeated at full speed: 0 the first time. */
+uint64_t trouble_pace(const struct watcher *watcher, struct trouble *trouble);
+/* Others must know: a credential that is refused, a server that wants to be left alone. */
+void trouble_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial);
 
 /* apply.c: what came from the server goes to the store. Negative: the store failed (fatal was said). */
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed);
@@ -117,6 +137,7 @@ bool resource_version_less(const char *a, const char *b);
 /* announce.c */
 void announce_soon(struct watcher *watcher);
 int announce_now(struct watcher *watcher);
+int announce_due(struct watcher *watcher); /* while events pour in: when a batch is full */
 void announce_synced(struct watcher *watcher);
 
 /* verify.c */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a watch selects, as text that is compared and kept: a hash of the kind of object, then one of
+ * everything that chooses among them. When the second differs from what the store or the ledger knows, a
+ * missing object may still exist; when the first does, it was of another kind, and nothing can be asked
+ * about it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "watcher/watcher.h"
+
+#define HASH_DIGITS 16
+
+static void append(struct text *text, const char *string)
+{
+        text_append(text, string, strlen(string) + 1);
+}
+
+/* Versions of a group show the same objects. */
+static int hash_resource(const struct message_config_watcher *config, uint64_t *ret)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        const char *slash = strchr(config->api_version, '/');
+
+        text_append(&text, config->api_version, slash ? (size_t)(slash - config->api_version) : 0);
+        text_append(&text, "", 1);
+        append(&text, config->kind);
+        if (text.failed)
+                return -ENOMEM;
+        *ret = XXH3_64bits(text.data, text.size);
+        return 0;
+}
+
+static int hash_selection(const struct message_config_watcher *config, uint64_t *ret)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        append(&text, config->api_version);
+        append(&text, config->kind);
+        append(&text, config->label_selector);
+        append(&text, config->field_selector);
+        for (size_t i = 0; i < config->namespace_count; i++)
+                append(&text, config->namespace[i].value);
+        if (text.failed)
+                return -ENOMEM;
+        *ret = XXH3_64bits(text.data, text.size);
+        return 0;
+}
+
+char *scope_new(const struct message_config_watcher *config)
+{
+        uint64_t resource, selection;
+        char *scope;
+
+        if (hash_resource(config, &resource) < 0 || hash_selection(config, &selection) < 0 ||
+            asprintf(&scope, "%016" PRIx64 "%016" PRIx64, resource, selection) < 0)
+                return NULL;
+        return scope;
+}
+
+bool scope_is_other_resource(const char *known, const char *scope)
+{
+        return strlen(known) == strlen(scope) && strncmp(known, scope, HASH_DIGITS) != 0;
+}
+
+static bool differs(const char *known, const char *now)
+{
+        return known[0] != '\0' && strcmp(known, now) != 0;
+}
+
+bool absence_is_deletion(const struct watcher *watcher)
+{
+        const struct message_config_watcher *config = watcher->config;
+
+        return config->label_selector[0] == '\0' && config->field_selector[0] == '\0' &&
+               !differs(watcher->meta.scope, watcher->scope) &&
+               !differs(config->known_scope, watcher->scope);
+}
+
+/* The cluster and the number of the LIST are on record before anything of them is. The old scope stands
+ * until every missing object is explained: until then the store's content belongs to it. */
+int meta_save(struct watcher *watcher, bool explained)
+{
+        struct store_meta meta = watcher->meta;
+
+        if (watcher->first_synced)
+                meta.resource_version = watcher->stream[0].resource_version;
+        meta.cluster = watcher->cluster;
+        if (explained || meta.scope[0] == '\0')
+                meta.scope = watcher->scope;
+        return store_meta_set(watcher->store, &meta);
+}
