@@ -22,6 +22,7 @@
 /* ---- records: RECORD_TABLE(R) lists R(record); an inner record stands before the one that uses it. */
 #define RECORD_TABLE(R)                                                                                     \
         R(string)                                                                                           \
+        R(header)                                                                                           \
         R(counter)                                                                                          \
         R(change)                                                                                           \
         R(owed)                                                                                             \
@@ -29,6 +30,11 @@
         R(watch)
 
 #define RECORD_string_FIELDS(U64, BOOL, STR, BIN, LIST) STR(value)
+
+/* A request header that every request to the API server carries: Impersonate-User and the like. */
+#define RECORD_header_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        STR(name)                                                                                           \
+        STR(value)
 
 #define RECORD_counter_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
         STR(name)                                                                                           \
@@ -155,6 +161,7 @@
         STR(password)                                                                                       \
         STR(proxy_url)                                                                                      \
         STR(default_namespace)                                                                              \
+        LIST(header, header)                                                                                \
         STR(identity)
 
 /* Keys that may need a run, within the credit that was given (each change costs one). */
@@ -179,9 +186,12 @@
         STR(cluster)                                                                                        \
         STR(scope)
 
-/* The watch does not work for now; it is being retried. reason: one line with the server's answer. */
+/* The watch does not work for now; it is being retried. health: enum watch_health (not HEALTHY).
+ * reason: one line with the server's answer. exit_code: of what would have been fatal (FAILED), else 0. */
 #define MESSAGE_degraded_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
         STR(watch)                                                                                          \
+        U64(health)                                                                                         \
+        U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
         U64(since_realtime)                                                                                 \
         U64(failures)
@@ -213,7 +223,9 @@
         U64(heartbeat_usec)
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
- * out of the fingerprint. user_agent: for every request. */
+ * out of the fingerprint. namespace: names, or patterns with * and ?, or those that "!" takes out again.
+ * required: the resource must be served; otherwise its absence is a state (ABSENT) without a deadline.
+ * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
@@ -222,6 +234,9 @@
         LIST(string, namespace)                                                                             \
         STR(label_selector)                                                                                 \
         STR(field_selector)                                                                                 \
+        BOOL(metadata_only)                                                                                 \
+        BOOL(required)                                                                                      \
+        BOOL(isolate)                                                                                       \
         U64(trigger)                                                                                        \
         STR(store_folder)                                                                                   \
         STR(finalizer)                                                                                      \

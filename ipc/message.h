@@ -35,6 +35,15 @@ enum change_kind {
 
 enum trigger { TRIGGER_ESSENCE, TRIGGER_ANY, TRIGGER_COUNT };
 
+/* How a watch is. */
+enum watch_health {
+        WATCH_HEALTHY,
+        WATCH_DEGRADED, /* does not work for now, is retried; fatal past its deadline */
+        WATCH_ABSENT,   /* the server does not serve this resource, and it is not required */
+        WATCH_FAILED,   /* past its deadline and isolated: retried, loudly, while the others go on */
+        WATCH_HEALTH_COUNT
+};
+
 enum run_action { ACTION_RECONCILE, ACTION_FINALIZE, ACTION_DELETED, ACTION_COUNT };
 
 enum run_result {
@@ -48,9 +57,10 @@ enum run_result {
 };
 
 const char *change_kind_name(enum change_kind kind);
-const char *run_action_name(enum run_action action); /* "reconcile", "finalize", "deleted" */
-const char *run_result_name(enum run_result result); /* "success", "retry" ... */
-const char *trigger_name(enum trigger trigger);      /* "essence", "any" */
+const char *run_action_name(enum run_action action);     /* "reconcile", "finalize", "deleted" */
+const char *run_result_name(enum run_result result);     /* "success", "retry" ... */
+const char *watch_health_name(enum watch_health health); /* "healthy", "degraded" ... */
+const char *trigger_name(enum trigger trigger);          /* "essence", "any" */
 
 /* ---- the structs */
 #define FIELD_U64(name)  uint64_t name;

@@ -49,6 +49,7 @@ static void tell_degraded(struct watcher *watcher, const struct trouble *trouble
 {
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
+                .health = WATCH_DEGRADED,
                 .reason = error->message ? error->message : "unknown",
                 .since_realtime = trouble->since_realtime,
                 .failures = trouble->failures,
