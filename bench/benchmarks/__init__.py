@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks by name, in the order in which they run. Each is a function that takes the Report."""
+from . import death, events, execution, growth, idle, latency, start, sync
+
+BENCHMARKS = {
+    "first-sync": sync.first_sync,
+    "event-rate": events.event_rate,
+    "exec-rate": execution.exec_rate,
+    "serve-rate": execution.serve_rate,
+    "latency": latency.latency,
+    "idle": idle.idle,
+    "start": start.start,
+    "warm-restart": start.warm_restart,
+    "death": death.death,
+    "relist": death.relist,
+    "growth": growth.growth,
+}
+
+
+PEERS = {}

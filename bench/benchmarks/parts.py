@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks are put together from: the tests' harness, the prepared server, what /proc says."""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+import urllib.request
+
+import yaml
+
+from harness import WIDGET_CRD, Devserver, Operator, Sandbox, wait_until
+from harness.process import Process, clean_environment, descendants, start
+from harness.sandbox import stage_programs
+from harness.operator import MESSAGE_ID
+from harness.setup import BUILD
+
+PROGRAM = BUILD / "bench"
+SYNCED = MESSAGE_ID["WATCH_SYNCED"]
+_staged = None
+
+
+@contextlib.contextmanager
+def sandbox():
+    """A Sandbox with our release programs."""
+    global _staged
+    if _staged is None:
+        _staged = stage_programs()[1]
+        for name in ("bench-server", "bench-noop", "bench-worker", "limit-first-sync", "limit-spawn", "limit-latency"):
+            target = _staged["reconciled"].parent / name
+            target.write_bytes((PROGRAM / name).read_bytes())
+            target.chmod(0o755)
+            _staged[name] = target
+    found = Sandbox(_staged, "bench")
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+class Server:
+    """bench/server.c with `objects` objects of `size` bytes."""
+
+    def __init__(self, box, objects, size=3000, sent=False):
+        self.box = box
+        self.user = box.user()
+        self.folder = box.subfolder("server", self.user)
+        self.kubeconfig = self.folder / "kubeconfig"
+        self.sent = self.folder / "sent" if sent else None
+        command = [box.program("bench-server"), "--objects", objects, "--size", size, "--kubeconfig", self.kubeconfig]
+        self.popen = start(self.user, command + (["--sent", self.sent] if sent else []), cwd=self.folder)
+        box.register(self)
+        wait_until(self.kubeconfig.exists, "bench-server to answer", 120)
+        self.url = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"]
+
+    def ask(self, path, method="POST"):
+        request = urllib.request.Request(f"{self.url}/bench/{path}", method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def counts(self):
+        return self.ask("counts", "GET")
+
+    def events(self, count):
+        return self.ask(f"events?count={count}")
+
+    def close(self):
+        self.popen.terminate()
+        self.popen.wait()
+
+
+def devserver(box, arguments=()):
+    return Devserver(box, [WIDGET_CRD], ["--history", "1000000", *arguments]).start()
+
+
+def operator(box, server, watches=None, handler=None, noop_worker=False, **more):
+    """An Operator, configured for `server` and not started: one watch of widgets unless `watches` says otherwise."""
+    found = Operator(box)
+    command = handler or [str(box.program("bench-noop"))]
+    found.configure(server, watches if watches is not None else [watch("widgets", command)], **{"workers": 4, **more})
+    if noop_worker:
+        found.replace_child("worker", f"#!/bin/sh\nexec {box.program('bench-worker')} \"$@\"\n")
+    return found
+
+
+def watch(name, command=None, serve=None, **more):
+    handler = {"serve": serve} if serve else {"exec": command}
+    return {"name": name, "apiVersion": "example.com/v1", "kind": "Widget", "handler": handler, **more}
+
+
+# Waiting without disturbing: reconciledctl costs milliseconds.
+
+def succeeded(found):
+    return sum(entry["succeeded"] for entry in found.ctl.status()["watches"])
+
+
+def wait_succeeded(found, count, deadline=600):
+    """Waits until so many runs have succeeded since the start; returns the moment it was seen."""
+    wait_until(lambda: succeeded(found) >= count, lambda: f"{count} runs, {succeeded(found)} so far", deadline, 0.02)
+    return time.monotonic()
+
+
+def queued(found):
+    """Keys that are known to the queue, running or announced and at rest."""
+    return sum(entry["queued"] + entry["running"] + entry["waiting"] + entry["succeeded"]
+               for entry in found.ctl.status()["watches"])
+
+
+# Memory and time, from /proc.
+
+def anonymous(pid):
+    """Anonymous memory of a process in bytes: page cache (LMDB's file) is not in it."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
+
+
+def processor_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        field = file.read().rsplit(")", 1)[1].split()
+    return (int(field[11]) + int(field[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wakeups(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+
+
+def tree(pid):
+    """The process and all below it."""
+    return [Process(pid)] + descendants(pid)
+
+
+def peak(pid):
+    """The most anonymous and file memory a process ever had resident, in bytes."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+
+
+def limit(box, name, *arguments):
+    """Runs a limit program; returns the numbers that it prints."""
+    user = box.user()
+    result = subprocess.run(user.command([box.program(name), *arguments]), env=clean_environment(user), check=True,
+                            capture_output=True, text=True, cwd=box.folder, timeout=600)
+    return [float(word) for word in result.stdout.split()]
+
+
+def lines_of(path):
+    path = pathlib.Path(path)
+    return [int(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]] if path.exists() else []
