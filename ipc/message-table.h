@@ -225,7 +225,9 @@
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
  * out of the fingerprint. namespace: names, or patterns with * and ?, or those that "!" takes out again.
  * required: the resource must be served; otherwise its absence is a state (ABSENT) without a deadline.
- * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. */
+ * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
+ * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
+ * initial_events: how long a streamed list may be silent before its end. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
@@ -245,6 +247,9 @@
         U64(deadline_usec)                                                                                  \
         U64(reconnect_first_usec)                                                                           \
         U64(reconnect_max_usec)                                                                             \
+        U64(stall_usec)                                                                                     \
+        U64(watch_timeout_usec)                                                                             \
+        U64(initial_events_usec)                                                                            \
         U64(page_limit)                                                                                     \
         U64(heartbeat_usec)
 

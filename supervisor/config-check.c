@@ -21,6 +21,9 @@ void watch_defaults(struct config_watch *watch)
                 .retry_max_usec = 10 * USEC_PER_MINUTE,
                 .deadline_usec = 5 * USEC_PER_MINUTE,
                 .reconnect_first_usec = 800 * USEC_PER_MSEC,
+                .stall_usec = 70 * USEC_PER_SEC,
+                .watch_timeout_usec = 300 * USEC_PER_SEC,
+                .initial_events_usec = 30 * USEC_PER_SEC,
                 .reconnect_max_usec = 30 * USEC_PER_SEC,
         };
 }

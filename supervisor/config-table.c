@@ -27,7 +27,10 @@ TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 
       DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR), LATER("attempts"));
 
 TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PER_MSEC, USEC_PER_HOUR),
-      DURATION("max", IN_WATCH(reconnect_max_usec), USEC_PER_MSEC, USEC_PER_HOUR));
+      DURATION("max", IN_WATCH(reconnect_max_usec), USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("stall", IN_WATCH(stall_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("watchTimeout", IN_WATCH(watch_timeout_usec), USEC_PER_SEC, USEC_PER_HOUR),
+      DURATION("initialEvents", IN_WATCH(initial_events_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR));
 
 static const struct key watch_key[] = {
         {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true},

@@ -31,6 +31,8 @@ struct config_watch {
         uint64_t retry_first_usec, retry_max_usec;         /* default 1s, 10m */
         uint64_t deadline_usec;                            /* default 5m */
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
+        uint64_t stall_usec, watch_timeout_usec;           /* default 70s, 5m */
+        uint64_t initial_events_usec;                      /* default 30s */
         unsigned line;                                     /* where it stands, for later errors */
         char *file;
 };
