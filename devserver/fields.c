@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "devserver/json.h"
 
 bool fields_is_leaf(const cJSON *fields)
 {
@@ -167,7 +168,7 @@ cJSON *fields_value_at(const cJSON *value, const char *path)
                 return cJSON_GetObjectItemCaseSensitive(value, path + 2);
         if ((path[0] != 'k' && path[0] != 'v') || !cJSON_IsArray(value))
                 return NULL;
-        identity = cJSON_Parse(path + 2);
+        identity = json_parse(path + 2, strlen(path + 2));
         cJSON_ArrayForEach(element, value)
         {
                 if (identity && (path[0] == 'v' ? cJSON_Compare(element, identity, true)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "devserver/json.h"
 #include "devserver/server.h"
 
 #define DEPTH_MAX 100
@@ -23,8 +24,11 @@ static cJSON *scalar(const yaml_node_t *node)
         if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
                 return cJSON_CreateBool(text[0] == 't');
         number = strtod(text, &end);
-        if (*end == '\0' && strspn(text, "0123456789+-.eE") == strlen(text))
-                return cJSON_CreateNumber(number);
+        if (*end == '\0' && strspn(text, "0123456789+-.eE") == strlen(text)) {
+                cJSON *exact = text[0] == '+' || text[0] == '.' ? NULL : json_parse(text, strlen(text));
+
+                return exact ? exact : cJSON_CreateNumber(number);
+        }
         return cJSON_CreateString(text);
 }
 
@@ -59,7 +63,7 @@ static cJSON *tree(yaml_document_t *document, const yaml_node_t *node, unsigned 
 
 cJSON *load_yaml_or_json(const struct text *text)
 {
-        cJSON *value = text->data ? cJSON_ParseWithLength(text->data, text->size) : NULL;
+        cJSON *value = json_parse(text->data, text->size);
         yaml_document_t document;
         yaml_parser_t parser;
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "devserver/apply.h"
+#include "devserver/json.h"
 #include "devserver/patch.h"
 #include "devserver/tree.h"
 
@@ -150,16 +151,24 @@ static void generate_name(cJSON *metadata)
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
         const char *prefix = tree_text(metadata, "generateName");
         unsigned char random[5] = {0};
-        char name[260];
+        char name[64];
 
         if (tree_text(metadata, "name")[0] || !prefix[0])
                 return;
         if (getrandom(random, sizeof(random), 0) < 0)
                 random[0] = 0;
-        snprintf(name, sizeof(name), "%.250s%c%c%c%c%c", prefix, letters[random[0] % 27],
+        snprintf(name, sizeof(name), "%.58s%c%c%c%c%c", prefix, letters[random[0] % 27],
                  letters[random[1] % 27], letters[random[2] % 27], letters[random[3] % 27],
                  letters[random[4] % 27]);
         tree_set_text(metadata, "name", name);
+}
+
+/* A client cannot create an object with a status where that is a subresource: but for namespaces and nodes.
+ */
+static bool status_is_reset(const struct resource *resource)
+{
+        return resource->status_subresource && strcmp(resource->plural, "namespaces") != 0 &&
+               strcmp(resource->plural, "nodes") != 0;
 }
 
 /* Creates `object` (taken over) and answers. */
@@ -176,6 +185,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
         name = tree_text(tree_metadata(object), "name");
         if (!name_is_valid(name)) {
                 answer_invalid(request, name, "metadata.name",
+                               name[0] ? "FieldValueInvalid" : "FieldValueRequired",
                                name[0] ? "Invalid value: a DNS-1123 subdomain is expected"
                                        : "Required value: name or generateName is required");
                 cJSON_Delete(object);
@@ -185,6 +195,8 @@ static void create(struct request *request, cJSON *object, const char *manager)
                 cJSON_Delete(object);
                 return;
         }
+        if (status_is_reset(resource))
+                cJSON_DeleteItemFromObjectCaseSensitive(object, "status");
         key = object_key(request->namespace_name, name);
         if (object_find(resource, key)) {
                 free(request->name);
@@ -215,8 +227,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
 
 void object_create(struct request *request)
 {
-        cJSON *object =
-                cJSON_ParseWithLength(request->body.data ? request->body.data : "", request->body.size);
+        cJSON *object = json_parse(request->body.data, request->body.size);
         _cleanup_free_ char *manager = field_manager(request);
 
         if (!request_body_fits(request, object) || !request_namespace_exists(request)) {
@@ -360,7 +371,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
         keep_system_fields(object, live);
         object = separate_status(request, object, live);
         if (deleting && adds_finalizer(object, live)) {
-                answer_invalid(request, request->name, "metadata.finalizers",
+                answer_invalid(request, request->name, "metadata.finalizers", "FieldValueForbidden",
                                "Forbidden: no new finalizers can be added if the object is being deleted");
                 cJSON_Delete(object);
                 return;
@@ -409,9 +420,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
 static void replace(struct request *request, const char *key)
 {
         const struct version *version = object_find(request->resource, key);
-        cJSON *object = cJSON_ParseWithLength(request->body.data ? request->body.data : "",
-                                              request->body.size),
-              *live;
+        cJSON *object = json_parse(request->body.data, request->body.size), *live;
         _cleanup_free_ char *manager = field_manager(request);
 
         if (!request_body_fits(request, object)) {
@@ -425,7 +434,7 @@ static void replace(struct request *request, const char *key)
         }
         live = version_parse(version);
         if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
-                answer_invalid(request, request->name, "metadata.resourceVersion",
+                answer_invalid(request, request->name, "metadata.resourceVersion", "FieldValueInvalid",
                                "Invalid value: 0x0: must be specified for an update");
                 cJSON_Delete(object);
         } else {
@@ -629,8 +638,7 @@ static void patch_any(struct request *request, const char *key)
                 return;
         }
         body = type == PATCH_APPLY ? load_yaml_or_json(&request->body)
-                                   : cJSON_ParseWithLength(request->body.data ? request->body.data : "",
-                                                           request->body.size);
+                                   : json_parse(request->body.data, request->body.size);
         if (!body)
                 answer_status(request, 400, "BadRequest", "the patch cannot be decoded");
         else if (type == PATCH_APPLY)

@@ -7,11 +7,13 @@
 
 enum operation {
         OPERATION_EQUALS,
-        OPERATION_NOT_EQUALS,
+        OPERATION_NOT_EQUALS, /* the last one that fields know */
         OPERATION_IN,
         OPERATION_NOT_IN,
         OPERATION_EXISTS,
-        OPERATION_ABSENT
+        OPERATION_ABSENT,
+        OPERATION_GREATER,
+        OPERATION_LESS,
 };
 
 struct requirement {
@@ -92,6 +94,10 @@ static int parse_operation(const char **p, struct requirement *requirement)
                 requirement->operation = OPERATION_NOT_EQUALS;
         } else if (take_operator(p, "==") || take_operator(p, "=")) {
                 requirement->operation = OPERATION_EQUALS;
+        } else if (take_operator(p, ">")) {
+                requirement->operation = OPERATION_GREATER;
+        } else if (take_operator(p, "<")) {
+                requirement->operation = OPERATION_LESS;
         } else if (take_operator(p, "notin")) {
                 requirement->operation = OPERATION_NOT_IN;
                 return parse_set(p, requirement);
@@ -101,7 +107,7 @@ static int parse_operation(const char **p, struct requirement *requirement)
         } else {
                 return **p == '\0' || **p == ',' ? 0 : -EINVAL;
         }
-        if (skip(*p)[strcspn(*p, ",=!")] != '\0' && skip(*p)[strcspn(*p, ",=!")] != ',')
+        if (skip(*p)[strcspn(*p, ",=!<>")] != '\0' && skip(*p)[strcspn(*p, ",=!<>")] != ',')
                 return -EINVAL;
         return add_value(requirement, take_word(p, ","));
 }
@@ -114,7 +120,7 @@ static int parse_requirement(const char **p, struct requirement *requirement)
                 requirement->operation = OPERATION_ABSENT;
                 *p = skip(*p + 1);
         }
-        requirement->key = take_word(p, "=!, \t(");
+        requirement->key = take_word(p, "=!<>, \t(");
         if (!requirement->key)
                 return -ENOMEM;
         if (requirement->key[0] == '\0')
@@ -235,8 +241,21 @@ static bool has_value(const struct requirement *requirement, const char *value)
         return false;
 }
 
+/* Both must be integers. */
+static int compare_integers(const char *a, const char *b, bool *ret_valid)
+{
+        char *a_end, *b_end;
+        long long x = strtoll(a, &a_end, 10), y = strtoll(b, &b_end, 10);
+
+        *ret_valid = *a && *b && !*a_end && !*b_end;
+        return x < y ? -1 : x > y;
+}
+
 static bool requirement_matches(const struct requirement *requirement, const char *value)
 {
+        bool valid = false;
+        int order;
+
         switch (requirement->operation) {
         case OPERATION_EXISTS:
                 return value != NULL;
@@ -248,6 +267,10 @@ static bool requirement_matches(const struct requirement *requirement, const cha
         case OPERATION_NOT_EQUALS:
         case OPERATION_NOT_IN:
                 return !value || !has_value(requirement, value);
+        case OPERATION_GREATER:
+        case OPERATION_LESS:
+                order = value ? compare_integers(value, requirement->value[0], &valid) : 0;
+                return valid && (requirement->operation == OPERATION_GREATER ? order > 0 : order < 0);
         }
         return false;
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "devserver/json.h"
+
 /* ---- versions */
 
 struct version *version_ref(struct version *version)
@@ -26,7 +28,7 @@ void version_unref(struct version *version)
 
 cJSON *version_parse(const struct version *version)
 {
-        return cJSON_ParseWithLength(version->json, version->size);
+        return json_parse(version->json, version->size);
 }
 
 static const char *metadata_text(const cJSON *object, const char *name)

@@ -7,11 +7,8 @@ cJSON *tree_metadata(const cJSON *object); /* NULL when there is none */
 const char *tree_text(const cJSON *object, const char *name);
 void tree_set_text(cJSON *object, const char *name, const char *text);
 void tree_set_time(cJSON *object, const char *name); /* to now, as the API writes times */
-/* validate.c: NULL, or what is wrong, written into `out`. */
-bool name_is_valid(const char *name);
-const char *object_mistake(const cJSON *object, struct text *out);
-const char *crd_mistake(const cJSON *crd, struct text *out);
-void tree_encode_secret(cJSON *secret); /* stringData into data; type Opaque unless given */
+bool name_is_valid(const char *name);                /* validate.c */
+void tree_encode_secret(cJSON *secret);              /* stringData into data; type Opaque unless given */
 void text_append_base64(struct text *out, const char *input);
 /* Without the server's own, which its collector takes away. */
 #define FOREGROUND_FINALIZER "foregroundDeletion"
@@ -22,4 +19,5 @@ bool request_is_dry_run(const struct request *request);
 bool request_namespace_exists(struct request *request);
 bool request_body_fits(struct request *request, cJSON *object);
 bool request_object_is_valid(struct request *request, const cJSON *object);
-void answer_invalid(struct request *request, const char *name, const char *field, const char *text);
+void answer_invalid(struct request *request, const char *name, const char *field, const char *reason,
+                    const char *text);

@@ -7,11 +7,25 @@
 
 #define ANNOTATIONS_MAX ((size_t)256 * 1024)
 
-static const char *invalid(struct text *out, const char *field, const char *value, const char *text)
+struct mistake {
+        const char *field, *reason;
+        char text[256];
+};
+
+static bool invalid(struct mistake *mistake, const char *field, const char *value, const char *text)
 {
-        text_clear(out);
-        text_printf(out, "%s: Invalid value: \"%s\": %s", field, value, text);
-        return out->data;
+        mistake->field = field;
+        mistake->reason = "FieldValueInvalid";
+        snprintf(mistake->text, sizeof(mistake->text), "Invalid value: \"%.80s\": %s", value, text);
+        return false;
+}
+
+static bool other_mistake(struct mistake *mistake, const char *field, const char *reason, const char *text)
+{
+        mistake->field = field;
+        mistake->reason = reason;
+        snprintf(mistake->text, sizeof(mistake->text), "%s", text);
+        return false;
 }
 
 /* Lower-case letters, digits, '-' and '.', each part beginning and ending with a letter or digit. */
@@ -49,35 +63,52 @@ static bool label_value_is_valid(const char *value)
         return true;
 }
 
-static const char *check_labels(const cJSON *metadata, struct text *out)
+/* [prefix/]name */
+static bool label_key_is_valid(const char *key)
+{
+        const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+        _cleanup_free_ char *prefix = slash ? strndup(key, (size_t)(slash - key)) : NULL;
+
+        return (!slash || (prefix && name_is_valid(prefix))) && name[0] && label_value_is_valid(name);
+}
+
+static bool labels_are_valid(const cJSON *metadata, struct mistake *mistake)
 {
         const cJSON *label;
 
-        cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels")) if (
-                !cJSON_IsString(label) ||
-                !label_value_is_valid(
-                        label->valuestring)) return invalid(out, "metadata.labels",
-                                                            cJSON_IsString(label) ? label->valuestring : "",
-                                                            "a valid label must be an empty string or "
-                                                            "consist of alphanumeric characters, '-', '_' "
-                                                            "or '.'");
-        return NULL;
+        cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
+        {
+                if (!cJSON_IsString(label) || !label_value_is_valid(label->valuestring))
+                        return invalid(mistake, "metadata.labels",
+                                       cJSON_IsString(label) ? label->valuestring : label->string,
+                                       "a valid label must be an empty string or consist of alphanumeric "
+                                       "characters, "
+                                       "'-', '_' or '.'");
+                if (!label_key_is_valid(label->string))
+                        return invalid(mistake, "metadata.labels", label->string,
+                                       "name part must consist of alphanumeric characters, '-', '_' or '.'");
+        }
+        return true;
 }
 
-static const char *check_annotations(const cJSON *metadata, struct text *out)
+static bool annotations_are_valid(const cJSON *metadata, struct mistake *mistake)
 {
         const cJSON *annotation;
         size_t total = 0;
 
-        cJSON_ArrayForEach(annotation, cJSON_GetObjectItemCaseSensitive(metadata, "annotations")) total +=
-                strlen(annotation->string) +
-                (cJSON_IsString(annotation) ? strlen(annotation->valuestring) : 0);
-        return total > ANNOTATIONS_MAX
-                       ? invalid(out, "metadata.annotations", "", "Too long: must have at most 262144 bytes")
-                       : NULL;
+        cJSON_ArrayForEach(annotation, cJSON_GetObjectItemCaseSensitive(metadata, "annotations"))
+        {
+                if (!cJSON_IsString(annotation))
+                        return invalid(mistake, "metadata.annotations", annotation->string,
+                                       "must be a string");
+                total += strlen(annotation->string) + strlen(annotation->valuestring);
+        }
+        return total <= ANNOTATIONS_MAX ||
+               other_mistake(mistake, "metadata.annotations", "FieldValueTooLong",
+                             "Too long: must have at most 262144 bytes");
 }
 
-static const char *check_finalizers(const cJSON *metadata, struct text *out)
+static bool finalizers_are_valid(const cJSON *metadata, struct mistake *mistake)
 {
         static const char *const standard[] = {"orphan", "foregroundDeletion", "kubernetes"};
         const cJSON *finalizer;
@@ -91,13 +122,13 @@ static const char *check_finalizers(const cJSON *metadata, struct text *out)
                         known = known || strcmp(name, standard[i]) == 0;
                 if (!known)
                         return invalid(
-                                out, "metadata.finalizers", name,
+                                mistake, "metadata.finalizers", name,
                                 "name is neither a standard finalizer name nor is it fully qualified");
         }
-        return NULL;
+        return true;
 }
 
-static const char *check_owners(const cJSON *metadata, struct text *out)
+static bool owners_are_valid(const cJSON *metadata, struct mistake *mistake)
 {
         const cJSON *owner;
         size_t controllers = 0;
@@ -106,41 +137,44 @@ static const char *check_owners(const cJSON *metadata, struct text *out)
         {
                 if (!tree_text(owner, "uid")[0] || !tree_text(owner, "name")[0] ||
                     !tree_text(owner, "kind")[0] || !tree_text(owner, "apiVersion")[0])
-                        return invalid(out, "metadata.ownerReferences", tree_text(owner, "name"),
+                        return invalid(mistake, "metadata.ownerReferences", tree_text(owner, "name"),
                                        "apiVersion, kind, name and uid must not be empty");
                 controllers += cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(owner, "controller")) ? 1 : 0;
         }
-        return controllers > 1 ? invalid(out, "metadata.ownerReferences", "",
-                                         "Only one reference can have Controller set to true")
-                               : NULL;
+        return controllers <= 1 || invalid(mistake, "metadata.ownerReferences", "",
+                                           "Only one reference can have Controller set to true");
 }
 
-const char *object_mistake(const cJSON *object, struct text *out)
+static bool crd_is_valid(const cJSON *crd, struct mistake *mistake)
+{
+        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(crd, "spec"), *version;
+        const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
+        char expected[512];
+        size_t stored = 0;
+
+        snprintf(expected, sizeof(expected), "%.250s.%.250s", tree_text(names, "plural"),
+                 tree_text(spec, "group"));
+        if (strcmp(tree_text(tree_metadata(crd), "name"), expected) != 0)
+                return invalid(mistake, "metadata.name", tree_text(tree_metadata(crd), "name"),
+                               "must be spec.names.plural+\".\"+spec.group");
+        if (!tree_text(names, "kind")[0])
+                return other_mistake(mistake, "spec.names.kind", "FieldValueRequired", "Required value");
+        if (strcmp(tree_text(spec, "scope"), "Namespaced") != 0 &&
+            strcmp(tree_text(spec, "scope"), "Cluster") != 0)
+                return invalid(mistake, "spec.scope", tree_text(spec, "scope"),
+                               "supported values: \"Cluster\", \"Namespaced\"");
+        cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions")) stored +=
+                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")) ? 1 : 0;
+        return stored == 1 || invalid(mistake, "spec.versions", "",
+                                      "must have exactly one version marked as storage version");
+}
+
+static bool object_is_valid(const cJSON *object, struct mistake *mistake)
 {
         const cJSON *metadata = tree_metadata(object);
-        const char *mistake = check_labels(metadata, out);
 
-        if (!mistake)
-                mistake = check_annotations(metadata, out);
-        if (!mistake)
-                mistake = check_finalizers(metadata, out);
-        return mistake ? mistake : check_owners(metadata, out);
-}
-
-const char *crd_mistake(const cJSON *crd, struct text *out)
-{
-        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(crd, "spec");
-        const char *plural = tree_text(cJSON_GetObjectItemCaseSensitive(spec, "names"), "plural");
-        char expected[512];
-
-        snprintf(expected, sizeof(expected), "%.250s.%.250s", plural, tree_text(spec, "group"));
-        if (strcmp(tree_text(tree_metadata(crd), "name"), expected) != 0)
-                return invalid(out, "metadata.name", tree_text(tree_metadata(crd), "name"),
-                               "must be spec.names.plural+\".\"+spec.group");
-        if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(spec, "versions")) == 0)
-                return invalid(out, "spec.versions", "",
-                               "must have exactly one version marked as storage version");
-        return NULL;
+        return labels_are_valid(metadata, mistake) && annotations_are_valid(metadata, mistake) &&
+               finalizers_are_valid(metadata, mistake) && owners_are_valid(metadata, mistake);
 }
 
 /* ---- whole requests */
@@ -218,30 +252,37 @@ bool request_body_fits(struct request *request, cJSON *object)
         return true;
 }
 
-void answer_invalid(struct request *request, const char *name, const char *field, const char *text)
+void answer_invalid(struct request *request, const char *name, const char *field, const char *reason,
+                    const char *text)
 {
-        _cleanup_free_ char *message = NULL;
+        _cleanup_free_ char *message = NULL, *kind = strdup(request->resource->kind);
         cJSON *causes = cJSON_CreateArray(), *cause = cJSON_CreateObject();
 
         if (asprintf(&message, "%s%s%s \"%s\" is invalid: %s: %s", request->resource->kind,
                      request->group[0] ? "." : "", request->group, name, field, text) < 0)
                 message = NULL;
-        cJSON_AddStringToObject(cause, "reason", "FieldValueInvalid");
+        cJSON_AddStringToObject(cause, "reason", reason);
         cJSON_AddStringToObject(cause, "message", text);
         cJSON_AddStringToObject(cause, "field", field);
         cJSON_AddItemToArray(causes, cause);
+        /* Of what is invalid the real server names the kind, not the resource. */
+        if (kind) {
+                free(request->plural);
+                request->plural = TAKE_PTR(kind);
+        }
         answer_status_causes(request, 422, "Invalid", causes, message ? message : text);
 }
 
 /* false: answered. */
 bool request_object_is_valid(struct request *request, const cJSON *object)
 {
-        _cleanup_text_ struct text text = TEXT_EMPTY;
-        const char *mistake = object_mistake(object, &text);
+        struct mistake mistake = {0};
+        bool valid = object_is_valid(object, &mistake);
 
-        if (!mistake && strcmp(request->resource->plural, "customresourcedefinitions") == 0)
-                mistake = crd_mistake(object, &text);
-        if (mistake)
-                answer_invalid(request, tree_text(tree_metadata(object), "name"), "metadata", mistake);
-        return !mistake;
+        if (valid && strcmp(request->resource->plural, "customresourcedefinitions") == 0)
+                valid = crd_is_valid(object, &mistake);
+        if (!valid)
+                answer_invalid(request, tree_text(tree_metadata(object), "name"), mistake.field,
+                               mistake.reason, mistake.text);
+        return valid;
 }

@@ -74,6 +74,11 @@ static void test_labels(void **state)
                 {"example.com/owner=me", true},
                 {"in=side", true},
                 {"notin", true},
+                {"size>1", true},
+                {"size > 2", false},
+                {"size<10", true},
+                {"tier>1", false},
+                {"absent>1", false},
         };
         const struct version *version =
                 put(widgets, "n/a",
@@ -81,7 +86,7 @@ static void test_labels(void **state)
                     "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"namespace\":"
                     "\"n\",\"labels\":{\"tier\":\"gold\",\"zone\":\"a\",\"empty\":\"\",\"example.com/"
                     "owner\":\"me\","
-                    "\"in\":\"side\",\"notin\":\"x\"}}}");
+                    "\"size\":\"2\",\"in\":\"side\",\"notin\":\"x\"}}}");
 
         for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
                 assert_labels(version, row[i].labels, row[i].expected);
@@ -100,8 +105,8 @@ static void test_an_object_without_labels(void **state)
 
 static void test_wrong_labels(void **state)
 {
-        static const char *const row[] = {"=x",  "a=b=c", "a in b", "a in (b", "a in",
-                                          "a b", ",",     "a=b,=",  "a notin", "(a)"};
+        static const char *const row[] = {"=x", "a=b=c", "a in b",  "a in (b", "a in", "a b",
+                                          ",",  "a=b,=", "a notin", "(a)",     "a=b<c"};
 
         for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
                 _cleanup_error_ struct error error = ERROR_NONE;
