@@ -85,7 +85,7 @@ static void handle_collection(struct request *request)
 
 static void route(struct request *request)
 {
-        if (discovery_handle(request))
+        if (strcmp(request->method, "GET") == 0 && discovery_handle(request))
                 return;
         if (parse_url(request))
                 request->resource = resource_find(&request->server->storage, request->group,

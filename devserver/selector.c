@@ -184,7 +184,17 @@ static bool field_is_supported(const struct resource *resource, const char *fiel
                 {"events", "involvedObject.name"},
                 {"events", "involvedObject.kind"},
                 {"events", "involvedObject.namespace"},
+                {"events", "involvedObject.uid"},
+                {"events", "involvedObject.apiVersion"},
+                {"events", "involvedObject.resourceVersion"},
+                {"events", "involvedObject.fieldPath"},
+                {"events", "regarding.name"},
+                {"events", "regarding.kind"},
+                {"events", "regarding.namespace"},
+                {"events", "regarding.uid"},
                 {"events", "reason"},
+                {"events", "reportingController"},
+                {"events", "source"},
                 {"events", "type"},
         };
 
