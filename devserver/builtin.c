@@ -4,33 +4,71 @@
 
 #include "devserver/server.h"
 
+/* What kubectl shows: {name, type, jsonPath, [priority]}. "count" is the number of elements. */
+#define COLUMN(name, type, path) "{\"name\":\"" name "\",\"type\":\"" type "\",\"jsonPath\":\"" path "\"}"
+#define AGE                      COLUMN("Age", "date", ".metadata.creationTimestamp")
+#define PHASE                    "[" COLUMN("Status", "string", ".status.phase") "," AGE "]"
+#define WORKLOAD                                                                                            \
+        "[" COLUMN("Desired", "integer", ".spec.replicas") "," COLUMN("Ready", "integer",                   \
+                                                                      ".status.readyReplicas") "," AGE "]"
+#define EVENT                                                                                               \
+        "[" COLUMN("Last Seen", "date", ".metadata.creationTimestamp") "," COLUMN(                          \
+                "Type", "string", ".type") "," COLUMN("Reason", "string", ".reason") ","
+
 static const struct {
         const char *group, *version, *kind, *plural, *short_name;
         bool namespaced, status;
+        const char *columns; /* NULL: the age */
 } table[] = {
-        {"", "v1", "Namespace", "namespaces", "ns", false, true},
-        {"", "v1", "ConfigMap", "configmaps", "cm", true, false},
-        {"", "v1", "Secret", "secrets", "", true, false},
-        {"", "v1", "Pod", "pods", "po", true, true},
-        {"", "v1", "Node", "nodes", "no", false, true},
-        {"", "v1", "Service", "services", "svc", true, true},
-        {"", "v1", "ServiceAccount", "serviceaccounts", "sa", true, false},
-        {"", "v1", "Event", "events", "ev", true, false},
-        {"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", true, true},
-        {"apps", "v1", "Deployment", "deployments", "deploy", true, true},
-        {"apps", "v1", "StatefulSet", "statefulsets", "sts", true, true},
-        {"apps", "v1", "DaemonSet", "daemonsets", "ds", true, true},
-        {"batch", "v1", "Job", "jobs", "", true, true},
-        {"coordination.k8s.io", "v1", "Lease", "leases", "", true, false},
-        {"events.k8s.io", "v1", "Event", "events", "ev", true, false},
-        {"rbac.authorization.k8s.io", "v1", "Role", "roles", "", true, false},
-        {"rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", true, false},
-        {"rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", false, false},
-        {"rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", false, false},
-        {"networking.k8s.io", "v1", "Ingress", "ingresses", "ing", true, true},
+        {"", "v1", "Namespace", "namespaces", "ns", false, true, PHASE},
+        {"", "v1", "ConfigMap", "configmaps", "cm", true, false,
+         "[" COLUMN("Data", "count", ".data") "," AGE "]"},
+        {"", "v1", "Secret", "secrets", "", true, false,
+         "[" COLUMN("Type", "string", ".type") "," COLUMN("Data", "count", ".data") "," AGE "]"},
+        {"", "v1", "Pod", "pods", "po", true, true, PHASE},
+        {"", "v1", "Node", "nodes", "no", false, true, NULL},
+        {"", "v1", "Service", "services", "svc", true, true,
+         "[" COLUMN("Type", "string", ".spec.type") "," COLUMN("Cluster-IP", "string",
+                                                               ".spec.clusterIP") "," AGE "]"},
+        {"", "v1", "ServiceAccount", "serviceaccounts", "sa", true, false, NULL},
+        {"", "v1", "Event", "events", "ev", true, false,
+         EVENT COLUMN("Object", "string", ".involvedObject.name") "," COLUMN("Message", "string",
+                                                                             ".message") "]"},
+        {"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", true, true, PHASE},
+        {"apps", "v1", "Deployment", "deployments", "deploy", true, true, WORKLOAD},
+        {"apps", "v1", "ReplicaSet", "replicasets", "rs", true, true, WORKLOAD},
+        {"apps", "v1", "StatefulSet", "statefulsets", "sts", true, true, WORKLOAD},
+        {"apps", "v1", "DaemonSet", "daemonsets", "ds", true, true, NULL},
+        {"batch", "v1", "Job", "jobs", "", true, true, NULL},
+        {"batch", "v1", "CronJob", "cronjobs", "cj", true, true, NULL},
+        {"coordination.k8s.io", "v1", "Lease", "leases", "", true, false,
+         "[" COLUMN("Holder", "string", ".spec.holderIdentity") "," AGE "]"},
+        {"events.k8s.io", "v1", "Event", "events", "ev", true, false,
+         EVENT COLUMN("Object", "string", ".regarding.name") "," COLUMN("Message", "string", ".note") "]"},
+        {"rbac.authorization.k8s.io", "v1", "Role", "roles", "", true, false, NULL},
+        {"rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", true, false, NULL},
+        {"rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", false, false, NULL},
+        {"rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", "", false, false,
+         NULL},
+        {"networking.k8s.io", "v1", "Ingress", "ingresses", "ing", true, true, NULL},
+        {"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb", true, true, NULL},
         {"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", "crd", false,
-         true},
+         true, NULL},
 };
+
+static void describe(struct resource *resource, const char *short_name, const char *columns)
+{
+        cJSON *names = cJSON_CreateObject(), *short_names = cJSON_AddArrayToObject(names, "shortNames");
+        cJSON *column = columns ? cJSON_Parse(columns) : NULL;
+
+        if (short_name[0])
+                cJSON_AddItemToArray(short_names, cJSON_CreateString(short_name));
+        if (strcmp(short_name, "crd") == 0)
+                cJSON_AddItemToArray(short_names, cJSON_CreateString("crds"));
+        resource_describe(resource, names, column, NULL);
+        cJSON_Delete(column);
+        cJSON_Delete(names);
+}
 
 static void add_namespace(struct server *server, const char *name)
 {
@@ -54,10 +92,8 @@ void builtin_add(struct server *server)
                         resource_add(&server->storage, table[i].group, table[i].version, table[i].kind,
                                      table[i].plural, table[i].namespaced, table[i].status, true);
 
-                if (!resource)
-                        continue;
-                free(resource->short_name);
-                resource->short_name = strdup(table[i].short_name);
+                if (resource)
+                        describe(resource, table[i].short_name, table[i].columns);
         }
         for (size_t i = 0; i < ELEMENTS(name); i++)
                 add_namespace(server, name[i]);

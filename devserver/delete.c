@@ -3,69 +3,194 @@
 #include <string.h>
 #include <time.h>
 
+#include "devserver/table.h"
 #include "devserver/tree.h"
 
+/* ---- what holds an object */
+
+static bool is_kind(const struct resource *resource, const char *plural)
+{
+        return resource->builtin && strcmp(resource->plural, plural) == 0;
+}
+
+static bool is_namespace(const struct resource *resource)
+{
+        return is_kind(resource, "namespaces");
+}
+
+static bool is_crd(const struct resource *resource)
+{
+        return is_kind(resource, "customresourcedefinitions");
+}
+
+static bool namespace_is_empty(const struct server *server, const char *name)
+{
+        for (const struct resource *resource = server->storage.resource; resource;
+             resource = resource->next) {
+                size_t begin, end;
+
+                if (!resource->namespaced || resource->table != resource)
+                        continue;
+                object_range(resource, name, &begin, &end);
+                if (begin < end)
+                        return false;
+        }
+        return true;
+}
+
+static bool has_content(struct server *server, const struct resource *resource, const char *key)
+{
+        const struct resource *table;
+
+        if (is_namespace(resource))
+                return !namespace_is_empty(server, key);
+        table = is_crd(resource) ? crd_table(server, key) : NULL;
+        return table && table->count > 0;
+}
+
+bool object_is_held(struct server *server, const cJSON *object)
+{
+        const struct resource *resource = resource_find_kind(
+                &server->storage, tree_text(object, "apiVersion"), tree_text(object, "kind"));
+        const cJSON *metadata = tree_metadata(object);
+
+        if (tree_finalizer_count(object) > 0 ||
+            (resource && has_content(server, resource, tree_text(metadata, "name"))))
+                return true;
+        return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(metadata, "finalizers")) > 0 &&
+               gc_is_blocked(server, tree_text(metadata, "uid"));
+}
+
 /* ---- delete */
+
+/* What waited for its end is looked at when the request is answered. */
+static void look_around(struct server *server, struct resource *resource, const cJSON *object)
+{
+        const char *namespace_name = tree_text(tree_metadata(object), "namespace");
+        _cleanup_free_ char *crd = NULL;
+
+        gc_look_at_dependents(server, tree_text(tree_metadata(object), "uid"));
+        gc_look_at_owners(server, object);
+        if (namespace_name[0])
+                gc_look_later(server, resource_find(&server->storage, "", "v1", "namespaces"),
+                              namespace_name);
+        if (!resource->builtin && asprintf(&crd, "%s.%s", resource->plural, resource->group) < 0)
+                crd = NULL;
+        if (crd)
+                gc_look_later(server,
+                              resource_find(&server->storage, "apiextensions.k8s.io", "v1",
+                                            "customresourcedefinitions"),
+                              crd);
+}
 
 void object_finish_delete(struct server *server, struct resource *resource, const char *key, cJSON *last)
 {
         const struct version *version = object_find(resource, key);
         cJSON *object = version ? version_parse(version) : NULL;
-        _cleanup_free_ char *uid = strdup(tree_text(tree_metadata(object), "uid"));
 
         if (!object)
                 return;
-        if (strcmp(resource->plural, "customresourcedefinitions") == 0)
+        if (is_crd(resource))
                 crd_deleted(server, object);
         object_remove(&server->storage, resource, key, last);
+        look_around(server, resource, object);
         cJSON_Delete(object);
-        if (uid && uid[0])
-                gc_after_delete(server, uid, false);
 }
 
-static void empty_namespace(struct server *server, const char *name)
+void object_finish_if_free(struct server *server, struct resource *resource, const char *key)
 {
-        for (struct resource *resource = server->storage.resource; resource; resource = resource->next) {
-                size_t length = strlen(name);
+        const struct version *version = object_find(resource, key);
+        cJSON *object;
 
-                if (!resource->namespaced || resource->removed)
-                        continue;
-                for (size_t i = resource->count; i-- > 0;) {
-                        _cleanup_free_ char *key = strdup(resource->object[i]->key);
+        if (!version || !version->deleting)
+                return;
+        object = version_parse(version);
+        if (object && !object_is_held(server, object))
+                object_finish_delete(server, resource, key, NULL);
+        cJSON_Delete(object);
+}
 
-                        if (key && strncmp(key, name, length) == 0 && key[length] == '/')
-                                object_request_delete(server, resource, key, false);
-                        if (i > resource->count)
-                                i = resource->count;
-                }
+static void delete_range(struct server *server, struct resource *resource, const char *namespace_name)
+{
+        size_t begin, end;
+
+        object_range(resource, namespace_name, &begin, &end);
+        while (end > begin) {
+                _cleanup_free_ char *key = strdup(resource->object[--end]->key);
+
+                if (key)
+                        object_request_delete(server, resource, key, PROPAGATION_BACKGROUND);
         }
 }
 
-void object_request_delete(struct server *server, struct resource *resource, const char *key, bool orphan)
+static void delete_content(struct server *server, struct resource *resource, const char *key)
+{
+        struct resource *table = is_crd(resource) ? crd_table(server, key) : NULL;
+
+        if (table)
+                delete_range(server, table, "");
+        if (!is_namespace(resource))
+                return;
+        for (struct resource *inside = server->storage.resource; inside; inside = inside->next)
+                if (inside->namespaced && inside->table == inside)
+                        delete_range(server, inside, key);
+}
+
+/* It stays for now: told by its deletionTimestamp. */
+static void mark_deleted(struct server *server, struct resource *resource, const char *key, cJSON *object)
+{
+        cJSON *metadata = tree_metadata(object),
+              *generation = cJSON_GetObjectItemCaseSensitive(metadata, "generation");
+        cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+
+        tree_set_time(metadata, "deletionTimestamp");
+        if (!is_namespace(resource) && !is_crd(resource))
+                cJSON_AddNumberToObject(metadata, "deletionGracePeriodSeconds", 0);
+        if (generation)
+                cJSON_SetNumberValue(generation, generation->valuedouble + 1);
+        if (is_namespace(resource) && status)
+                tree_set_text(status, "phase", "Terminating");
+        object_put(&server->storage, resource, key, object);
+}
+
+static void add_foreground_finalizer(cJSON *metadata)
+{
+        cJSON *finalizers = cJSON_GetObjectItemCaseSensitive(metadata, "finalizers");
+
+        if (!cJSON_IsArray(finalizers)) {
+                cJSON_DeleteItemFromObjectCaseSensitive(metadata, "finalizers");
+                finalizers = cJSON_AddArrayToObject(metadata, "finalizers");
+        }
+        cJSON_AddItemToArray(finalizers, cJSON_CreateString(FOREGROUND_FINALIZER));
+}
+
+void object_request_delete(struct server *server, struct resource *resource, const char *key,
+                           enum propagation propagation)
 {
         const struct version *version = object_find(resource, key);
         cJSON *object = version ? version_parse(version) : NULL;
-        _cleanup_free_ char *uid = strdup(tree_text(tree_metadata(object), "uid"));
+        const char *uid = tree_text(tree_metadata(object), "uid");
 
         if (!object)
                 return;
-        if (orphan && uid)
-                gc_after_delete(server, uid, true);
-        if (tree_finalizer_count(object) == 0) {
-                if (strcmp(resource->plural, "namespaces") == 0)
-                        empty_namespace(server, key);
+        if (propagation == PROPAGATION_ORPHAN)
+                gc_orphan(server, uid);
+        if (propagation == PROPAGATION_FOREGROUND && !version->deleting &&
+            (tree_finalizer_count(object) > 0 || gc_is_blocked(server, uid)))
+                add_foreground_finalizer(tree_metadata(object));
+        if (!version->deleting &&
+            (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers")) > 0 ||
+             has_content(server, resource, key)))
+                mark_deleted(server, resource, key, object);
+        if (propagation == PROPAGATION_FOREGROUND)
+                gc_look_at_dependents(server, uid);
+        delete_content(server, resource, key);
+        if (!object_is_held(server, object))
                 object_finish_delete(server, resource, key, NULL);
-        } else if (!cJSON_HasObjectItem(tree_metadata(object), "deletionTimestamp")) {
-                cJSON *generation = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "generation");
-
-                tree_set_time(tree_metadata(object), "deletionTimestamp");
-                cJSON_AddNumberToObject(tree_metadata(object), "deletionGracePeriodSeconds", 0);
-                if (generation)
-                        cJSON_SetNumberValue(generation, generation->valuedouble + 1);
-                object_put(&server->storage, resource, key, object);
-        }
         cJSON_Delete(object);
 }
+
+/* ---- requests */
 
 static bool preconditions_hold(struct request *request, const cJSON *options, const cJSON *live)
 {
@@ -87,13 +212,33 @@ static bool preconditions_hold(struct request *request, const cJSON *options, co
         return true;
 }
 
-static bool wants_orphans(const struct request *request, const cJSON *options)
+/* Of the options in the body, or of the URL. false: answered. */
+static bool read_propagation(struct request *request, const cJSON *options, enum propagation *ret)
 {
-        const char *policy = tree_text(options, "propagationPolicy"),
-                   *given = request_argument(request, "propagationPolicy");
+        static const char *const name[] = {
+                [PROPAGATION_BACKGROUND] = "Background",
+                [PROPAGATION_FOREGROUND] = "Foreground",
+                [PROPAGATION_ORPHAN] = "Orphan",
+        };
+        const char *given = tree_text(options, "propagationPolicy");
 
-        return strcmp(policy, "Orphan") == 0 || (given && strcmp(given, "Orphan") == 0) ||
-               cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "orphanDependents"));
+        if (!given[0])
+                given = request_argument(request, "propagationPolicy");
+        *ret = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(options, "orphanDependents"))
+                       ? PROPAGATION_ORPHAN
+                       : PROPAGATION_BACKGROUND;
+        if (!given || !given[0])
+                return true;
+        for (size_t i = 0; i < ELEMENTS(name); i++)
+                if (strcmp(given, name[i]) == 0) {
+                        *ret = (enum propagation)i;
+                        return true;
+                }
+        answer_status(request, 422, "Invalid",
+                      "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: "
+                      "\"%s\": supported values: \"Foreground\", \"Background\", \"Orphan\"",
+                      given);
+        return false;
 }
 
 static void answer_deleted(struct request *request, const cJSON *live)
@@ -106,7 +251,7 @@ static void answer_deleted(struct request *request, const cJSON *live)
         if (now) {
                 cJSON_Delete(status);
                 cJSON_Delete(details);
-                answer_raw(request, 200, now->json);
+                answer_version(request, 200, now);
                 return;
         }
         cJSON_DeleteItemFromObjectCaseSensitive(status, "code");
@@ -119,50 +264,27 @@ static void answer_deleted(struct request *request, const cJSON *live)
         answer_json(request, 200, status);
 }
 
-static bool wants_foreground(const struct request *request, const cJSON *options)
+static bool is_dry_run(const struct request *request, const cJSON *options)
 {
-        const char *given = request_argument(request, "propagationPolicy");
-
-        return strcmp(tree_text(options, "propagationPolicy"), "Foreground") == 0 ||
-               (given && strcmp(given, "Foreground") == 0);
-}
-
-/* Seen on objects that other finalizers hold as well. */
-static void add_foreground_finalizer(struct request *request, const char *key, const cJSON *live)
-{
-        cJSON *object = cJSON_Duplicate(live, true);
-
-        if (tree_finalizer_count(object) > 0 &&
-            !cJSON_HasObjectItem(tree_metadata(object), "deletionTimestamp")) {
-                cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "finalizers"),
-                                     cJSON_CreateString(FOREGROUND_FINALIZER));
-                object_put(&request->server->storage, request->resource, key, object);
-        }
-        cJSON_Delete(object);
+        return request_is_dry_run(request) ||
+               cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(options, "dryRun")) > 0;
 }
 
 void object_delete(struct request *request, const char *key)
 {
         const struct version *version = object_find(request->resource, key);
-        cJSON *options = cJSON_ParseWithLength(request->body.data ? request->body.data : "",
-                                               request->body.size),
-              *live;
-        const cJSON *dry_run = cJSON_GetObjectItemCaseSensitive(options, "dryRun");
+        enum propagation propagation;
+        cJSON *options, *live;
 
         if (!version) {
                 answer_not_found(request);
-                cJSON_Delete(options);
                 return;
         }
+        options = cJSON_ParseWithLength(request->body.data ? request->body.data : "", request->body.size);
         live = version_parse(version);
-        if (preconditions_hold(request, options, live)) {
-                bool is_real = !request_is_dry_run(request) && cJSON_GetArraySize(dry_run) == 0;
-
-                if (is_real && wants_foreground(request, options))
-                        add_foreground_finalizer(request, key, live);
-                if (is_real)
-                        object_request_delete(request->server, request->resource, key,
-                                              wants_orphans(request, options));
+        if (read_propagation(request, options, &propagation) && preconditions_hold(request, options, live)) {
+                if (!is_dry_run(request, options))
+                        object_request_delete(request->server, request->resource, key, propagation);
                 answer_deleted(request, live);
         }
         cJSON_Delete(live);
@@ -171,15 +293,19 @@ void object_delete(struct request *request, const char *key)
 
 void object_delete_collection(struct request *request)
 {
-        struct server *server = request->server;
-        struct resource *resource = request->resource;
+        cJSON *options =
+                cJSON_ParseWithLength(request->body.data ? request->body.data : "", request->body.size);
         _cleanup_text_ struct text keys = TEXT_EMPTY;
+        enum propagation propagation;
 
-        list_collect_keys(request, &keys);
-        if (request->status)
-                return;
-        for (size_t offset = 0; offset < keys.size; offset += strlen(keys.data + offset) + 1)
-                if (!request_is_dry_run(request))
-                        object_request_delete(server, resource, keys.data + offset, false);
-        answer_json(request, 200, status_object(200, "", ""));
+        if (read_propagation(request, options, &propagation))
+                list_collect_keys(request, &keys);
+        for (size_t offset = 0; !request->status && offset < keys.size;
+             offset += strlen(keys.data + offset) + 1)
+                if (!is_dry_run(request, options))
+                        object_request_delete(request->server, request->resource, keys.data + offset,
+                                              propagation);
+        if (!request->status)
+                answer_json(request, 200, status_object(200, "", ""));
+        cJSON_Delete(options);
 }

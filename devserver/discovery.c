@@ -25,9 +25,10 @@ static void add_resource(cJSON *list, const struct resource *resource, bool stat
         cJSON_AddBoolToObject(item, "namespaced", resource->namespaced);
         cJSON_AddStringToObject(item, "kind", resource->kind);
         add_verbs(item, status);
-        if (!status && resource->short_name[0])
-                cJSON_AddItemToArray(cJSON_AddArrayToObject(item, "shortNames"),
-                                     cJSON_CreateString(resource->short_name));
+        if (!status && resource->short_name)
+                cJSON_AddItemToObject(item, "shortNames", cJSON_Duplicate(resource->short_name, true));
+        if (!status && resource->category)
+                cJSON_AddItemToObject(item, "categories", cJSON_Duplicate(resource->category, true));
         cJSON_AddItemToArray(list, item);
 }
 

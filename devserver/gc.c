@@ -1,93 +1,215 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Garbage collection by owner references: what depended on a deleted owner goes with it; what names an owner
- * that does not exist, or lies in another namespace, goes as well, as with the real collector.
+ * Garbage collection by owner references, as by the real collector: what has lost all its owners goes, what
+ * has lost some forgets them, and an owner that is deleted in the foreground waits for those that block it.
+ *
+ * What may have become due is put into a list and looked at when the request has its answer: chains of
+ * owners of any length, without recursion.
  */
 #include <string.h>
 
 #include "devserver/tree.h"
 
-static cJSON *owners_of(const cJSON *object)
+enum owner_state {
+        OWNER_SOLID,
+        OWNER_ABSENT,  /* or in another namespace, or another object of that name */
+        OWNER_WAITING, /* it is being deleted in the foreground, and this reference blocks it */
+        OWNER_UNKNOWN, /* a kind that was never served here: nobody can tell */
+};
+
+struct gc_entry {
+        struct resource *resource;
+        char *key;
+};
+
+void gc_look_later(struct server *server, struct resource *resource, const char *key)
 {
-        return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "metadata"),
-                                                "ownerReferences");
+        struct gc_list *list = &server->gc;
+
+        if (list->count == list->allocated) {
+                size_t allocated = list->allocated ? list->allocated * 2 : 64;
+                struct gc_entry *entry = reallocarray(list->entry, allocated, sizeof(*entry));
+
+                if (!entry)
+                        return;
+                list->entry = entry;
+                list->allocated = allocated;
+        }
+        list->entry[list->count].resource = resource;
+        list->entry[list->count].key = strdup(key);
+        if (list->entry[list->count].key)
+                list->count++;
 }
 
-static bool owner_exists(struct server *server, const cJSON *reference, const char *namespace_name)
+void gc_look_at_dependents(struct server *server, const char *uid)
+{
+        const struct owner_reference *reference = NULL;
+
+        while ((reference = owner_index_find(&server->storage.owners, uid, reference)))
+                gc_look_later(server, reference->resource, reference->version->key);
+}
+
+void gc_look_at_owners(struct server *server, const cJSON *object)
+{
+        const char *namespace_name = tree_text(tree_metadata(object), "namespace");
+        const cJSON *reference;
+
+        cJSON_ArrayForEach(reference,
+                           cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "ownerReferences"))
+        {
+                struct resource *resource = resource_find_kind(
+                        &server->storage, tree_text(reference, "apiVersion"), tree_text(reference, "kind"));
+                _cleanup_free_ char *key = NULL;
+
+                if (!resource)
+                        continue;
+                key = object_key(resource->namespaced ? namespace_name : "", tree_text(reference, "name"));
+                if (key)
+                        gc_look_later(server, resource, key);
+        }
+}
+
+bool gc_is_blocked(const struct server *server, const char *uid)
+{
+        const struct owner_reference *reference = NULL;
+
+        while ((reference = owner_index_find(&server->storage.owners, uid, reference)))
+                if (reference->blocks)
+                        return true;
+        return false;
+}
+
+/* ---- one object */
+
+static bool was_served(const struct server *server, const cJSON *reference)
+{
+        for (const struct resource *resource = server->storage.resource; resource;
+             resource = resource->next) {
+                _cleanup_free_ char *api_version = resource_api_version(resource);
+
+                if (resource->removed && api_version &&
+                    strcmp(api_version, tree_text(reference, "apiVersion")) == 0 &&
+                    strcmp(resource->kind, tree_text(reference, "kind")) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static enum owner_state owner_state(struct server *server, const cJSON *reference,
+                                    const char *namespace_name)
 {
         struct resource *resource = resource_find_kind(&server->storage, tree_text(reference, "apiVersion"),
                                                        tree_text(reference, "kind"));
         _cleanup_free_ char *key = NULL;
         const struct version *version;
-        bool same = false;
-        cJSON *owner;
 
         if (!resource)
-                return false;
+                return was_served(server, reference) ? OWNER_ABSENT : OWNER_UNKNOWN;
         key = object_key(resource->namespaced ? namespace_name : "", tree_text(reference, "name"));
         version = key ? object_find(resource, key) : NULL;
-        if (!version)
-                return false;
-        owner = version_parse(version);
-        same = strcmp(tree_text(cJSON_GetObjectItemCaseSensitive(owner, "metadata"), "uid"),
-                      tree_text(reference, "uid")) == 0;
-        cJSON_Delete(owner);
-        return same;
+        if (!version || strcmp(version->uid, tree_text(reference, "uid")) != 0)
+                return OWNER_ABSENT;
+        if (version->deleting && strstr(version->json, FOREGROUND_FINALIZER) &&
+            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reference, "blockOwnerDeletion")))
+                return OWNER_WAITING;
+        return OWNER_SOLID;
 }
 
-bool gc_owner_is_valid(struct server *server, const cJSON *object, const char *namespace_name)
+/* Takes the references out that hold nothing. The number of those that are left. */
+static size_t drop_references(struct server *server, cJSON *object, const char *namespace_name,
+                              bool *ret_waiting, bool *ret_dropped)
 {
-        const cJSON *owners = owners_of(object), *reference;
+        cJSON *list = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "ownerReferences");
+        cJSON *reference = list ? list->child : NULL;
 
-        if (cJSON_GetArraySize(owners) == 0)
-                return true;
-        cJSON_ArrayForEach(reference,
-                           owners) if (owner_exists(server, reference, namespace_name)) return true;
-        return false;
-}
+        while (reference) {
+                enum owner_state state = owner_state(server, reference, namespace_name);
+                cJSON *next = reference->next;
 
-void gc_collect_object(struct server *server, struct resource *resource, const struct version *version)
-{
-        cJSON *object;
-        bool valid;
-
-        if (!strstr(version->json, "\"ownerReferences\""))
-                return;
-        object = version_parse(version);
-        valid = gc_owner_is_valid(server, object, version->namespace_name);
-        cJSON_Delete(object);
-        if (!valid) {
-                _cleanup_free_ char *key = strdup(version->key);
-
-                object_request_delete(server, resource, key, false);
-        }
-}
-
-static void orphan(struct server *server, struct resource *resource, const struct version *version,
-                   const char *uid)
-{
-        cJSON *object = version_parse(version), *owners = owners_of(object);
-        _cleanup_free_ char *key = strdup(version->key);
-
-        for (int i = cJSON_GetArraySize(owners) - 1; i >= 0; i--)
-                if (strcmp(tree_text(cJSON_GetArrayItem(owners, i), "uid"), uid) == 0)
-                        cJSON_DeleteItemFromArray(owners, i);
-        object_put(&server->storage, resource, key, object);
-        cJSON_Delete(object);
-}
-
-void gc_after_delete(struct server *server, const char *owner_uid, bool orphan_dependents)
-{
-        for (struct resource *resource = server->storage.resource; resource; resource = resource->next)
-                for (size_t i = resource->count; i-- > 0;) {
-                        if (i >= resource->count)
-                                continue;
-                        if (!strstr(resource->object[i]->json, "\"ownerReferences\"") ||
-                            !strstr(resource->object[i]->json, owner_uid))
-                                continue;
-                        if (orphan_dependents)
-                                orphan(server, resource, resource->object[i], owner_uid);
-                        else
-                                gc_collect_object(server, resource, resource->object[i]);
+                *ret_waiting = *ret_waiting || state == OWNER_WAITING;
+                if (state == OWNER_ABSENT || state == OWNER_WAITING) {
+                        *ret_dropped = true;
+                        cJSON_Delete(cJSON_DetachItemViaPointer(list, reference));
                 }
+                reference = next;
+        }
+        return (size_t)cJSON_GetArraySize(list);
+}
+
+static void check_owners(struct server *server, struct resource *resource, const struct version *version)
+{
+        bool waiting = false, dropped = false;
+        _cleanup_free_ char *key = strdup(version->key), *uid = strdup(version->uid);
+        cJSON *object = version_parse(version);
+        size_t left = drop_references(server, object, version->namespace_name, &waiting, &dropped);
+
+        if (!key || !uid || !dropped) {
+                cJSON_Delete(object);
+                return;
+        }
+        if (left == 0)
+                object_request_delete(server, resource, key,
+                                      waiting && gc_is_blocked(server, uid) ? PROPAGATION_FOREGROUND
+                                                                            : PROPAGATION_BACKGROUND);
+        else
+                object_put(&server->storage, resource, key, object);
+        cJSON_Delete(object);
+}
+
+static void look(struct server *server, struct resource *resource, const char *key)
+{
+        const struct version *version = object_find(resource, key);
+
+        if (version && version->owner_count > 0 && !version->deleting)
+                check_owners(server, resource, version);
+        object_finish_if_free(server, resource, key);
+}
+
+void gc_run(struct server *server)
+{
+        struct gc_list *list = &server->gc;
+
+        for (size_t i = 0; i < list->count; i++) {
+                _cleanup_free_ char *key = list->entry[i].key;
+
+                look(server, list->entry[i].resource, key);
+        }
+        list->count = 0;
+}
+
+void gc_done(struct server *server)
+{
+        for (size_t i = 0; i < server->gc.count; i++)
+                free(server->gc.entry[i].key);
+        free(server->gc.entry);
+        server->gc = (struct gc_list){0};
+}
+
+/* ---- orphans */
+
+static void forget_owner(struct server *server, struct resource *resource, const struct version *version,
+                         const char *uid)
+{
+        cJSON *object = version_parse(version);
+        cJSON *list = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "ownerReferences");
+
+        for (int i = cJSON_GetArraySize(list) - 1; i >= 0; i--)
+                if (strcmp(tree_text(cJSON_GetArrayItem(list, i), "uid"), uid) == 0)
+                        cJSON_DeleteItemFromArray(list, i);
+        if (list && !list->child)
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "ownerReferences");
+        object_put(&server->storage, resource, version->key, object);
+        cJSON_Delete(object);
+}
+
+void gc_orphan(struct server *server, const char *uid)
+{
+        const struct owner_reference *reference;
+
+        while ((reference = owner_index_find(&server->storage.owners, uid, NULL))) {
+                struct version *version = version_ref(reference->version);
+
+                forget_owner(server, reference->resource, version, uid);
+                version_unref(version);
+        }
 }

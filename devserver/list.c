@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "devserver/selector.h"
-#include "devserver/server.h"
+#include "devserver/table.h"
 
-#define SNAPSHOTS_MAX 16
+/* Lists in pages that are under way at once; beyond it the one that began first is gone (410). */
+#define SNAPSHOTS_MAX 64
 
 /* ---- snapshots: later pages show the state of the first */
 
@@ -43,139 +44,152 @@ static void drop_oldest(struct server *server)
         }
 }
 
-static bool in_namespace(const struct version *version, const char *namespace_name)
+/* What is older than the history is gone. */
+static void drop_expired(struct server *server)
 {
-        return namespace_name[0] == '\0' || strcmp(version->namespace_name, namespace_name) == 0;
+        struct snapshot **place = &server->snapshot;
+
+        while (*place) {
+                struct snapshot *snapshot = *place;
+
+                if (snapshot->resource_version >= server->storage.history_lost) {
+                        place = &snapshot->next;
+                        continue;
+                }
+                *place = snapshot->next;
+                snapshot_free(snapshot);
+        }
 }
 
-static struct snapshot *snapshot_take(struct request *request, const struct selector *selector)
+static struct snapshot *snapshot_new(struct request *request, size_t allocated)
 {
-        struct resource *resource = request->resource;
         struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
         if (!snapshot)
                 return NULL;
-        snapshot->resource = resource;
+        snapshot->resource = request->resource;
         snapshot->resource_version = request->server->storage.resource_version;
-        snapshot->object = calloc(resource->count ? resource->count : 1, sizeof(struct version *));
+        snapshot->object = calloc(allocated + 1, sizeof(struct version *));
         if (!snapshot->object) {
                 free(snapshot);
                 return NULL;
         }
-        for (size_t i = 0; i < resource->count; i++)
-                if (in_namespace(resource->object[i], request->namespace_name) &&
-                    selector_matches(selector, resource->object[i]))
-                        snapshot->object[snapshot->count++] = version_ref(resource->object[i]);
+        return snapshot;
+}
+
+static struct snapshot *snapshot_take(struct request *request, const struct selector *selector)
+{
+        const struct resource *table = request->resource->table;
+        struct snapshot *snapshot;
+        size_t begin, end;
+
+        object_range(table, request->namespace_name, &begin, &end);
+        snapshot = snapshot_new(request, end - begin);
+        for (size_t i = begin; snapshot && i < end; i++)
+                if (selector_matches(selector, table->object[i]))
+                        snapshot->object[snapshot->count++] = version_ref(table->object[i]);
+        return snapshot;
+}
+
+/* ---- an exact version of the past: what there is now, and the history read backwards */
+
+static int by_key(const void *a, const void *b)
+{
+        const struct version *const *x = a, *const *y = b;
+
+        return strcmp((*x)->key, (*y)->key);
+}
+
+/* Puts `version` in the place of whatever has its key; NULL takes that away. */
+static int snapshot_set(struct snapshot *snapshot, const char *key, struct version *version)
+{
+        size_t low = 0, high = snapshot->count;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(snapshot->object[middle]->key, key) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low < snapshot->count && strcmp(snapshot->object[low]->key, key) == 0) {
+                version_unref(snapshot->object[low]);
+                snapshot->object[low] = version_ref(version);
+                if (version)
+                        return 0;
+                memmove(snapshot->object + low, snapshot->object + low + 1,
+                        (--snapshot->count - low) * sizeof(struct version *));
+        } else if (version) {
+                struct version **grown =
+                        reallocarray(snapshot->object, snapshot->count + 1, sizeof(struct version *));
+
+                if (!grown)
+                        return -ENOMEM;
+                snapshot->object = grown;
+                snapshot->object[snapshot->count++] = version_ref(version);
+                qsort(snapshot->object, snapshot->count, sizeof(struct version *), by_key);
+        }
+        return 0;
+}
+
+static bool is_chosen(const struct request *request, const struct selector *selector,
+                      const struct version *version)
+{
+        return (!request->namespace_name[0] ||
+                strcmp(version->namespace_name, request->namespace_name) == 0) &&
+               selector_matches(selector, version);
+}
+
+static struct snapshot *snapshot_take_at(struct request *request, const struct selector *selector,
+                                         uint64_t resource_version)
+{
+        const struct storage *storage = &request->server->storage;
+        struct snapshot *snapshot = snapshot_take(request, selector);
+
+        for (uint64_t v = storage->resource_version; snapshot && v > resource_version; v--) {
+                const struct event *event = storage_event(storage, v);
+                struct version *before;
+
+                if (!event || event->resource != request->resource->table)
+                        continue;
+                before = event->previous && is_chosen(request, selector, event->previous) ? event->previous
+                                                                                          : NULL;
+                if (snapshot_set(snapshot, event->object->key, before) < 0) {
+                        snapshot_free(snapshot);
+                        return NULL;
+                }
+        }
+        if (snapshot)
+                snapshot->resource_version = resource_version;
         return snapshot;
 }
 
 /* ---- writing */
 
-static bool wants_table(const struct request *request)
-{
-        const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Accept");
-
-        return accept && strncmp(accept, "application/json;as=Table", 25) == 0;
-}
-
-static void write_row(struct text *out, const struct version *version)
-{
-        cJSON *object = version_parse(version);
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
-        const char *created =
-                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "creationTimestamp"));
-
-        text_append_string(out, "{\"cells\":[");
-        text_json_string(out, version->name);
-        text_append_string(out, ",");
-        text_json_string(out, created ? created : "");
-        text_append_string(out, "],\"object\":");
-        text_append(out, version->json, version->size);
-        text_append_string(out, "}");
-        cJSON_Delete(object);
-}
-
-bool wants_metadata_only(const struct request *request)
-{
-        const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Accept");
-
-        return accept && strncmp(accept, "application/json;as=PartialObjectMetadata", 41) == 0;
-}
-
-void write_metadata_only(struct text *out, const struct version *version)
-{
-        cJSON *object = version_parse(version);
-        char *metadata = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(object, "metadata"));
-
-        text_printf(out,
-                    "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":%s}",
-                    metadata ? metadata : "{}");
-        free(metadata);
-        cJSON_Delete(object);
-}
-
-static void write_item(struct text *out, const struct resource *resource, const struct version *version)
-{
-        if (resource->builtin && version->bare_offset > 0) {
-                text_append_string(out, "{");
-                text_append(out, version->json + version->bare_offset, version->size - version->bare_offset);
-        } else {
-                text_append(out, version->json, version->size);
-        }
-}
-
-static void write_head(struct request *request, uint64_t resource_version, const char *token,
-                       size_t remaining)
-{
-        struct text *out = &request->answer;
-        _cleanup_free_ char *api_version = resource_api_version(request->resource);
-
-        if (wants_table(request))
-                text_append_string(out,
-                                   "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{");
-        else if (wants_metadata_only(request))
-                text_append_string(out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s."
-                                        "io/v1\",\"metadata\":{");
-        else
-                text_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{",
-                            api_version ? api_version : "", request->resource->list_kind);
-        text_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)resource_version);
-        if (token)
-                text_printf(out, ",\"continue\":\"%s\"", token);
-        if (token && !request_argument(request, "labelSelector") &&
-            !request_argument(request, "fieldSelector"))
-                text_printf(out, ",\"remainingItemCount\":%zu", remaining);
-        if (wants_table(request))
-                text_append_string(out, "},\"columnDefinitions\":[{\"name\":\"Name\",\"type\":\"string\","
-                                        "\"format\":\"name\",\"description\":"
-                                        "\"\",\"priority\":0},{\"name\":\"Created "
-                                        "At\",\"type\":\"date\",\"format\":\"\",\"description\":\"\","
-                                        "\"priority\":0}],\"rows\":[");
-        else
-                text_append_string(out, "},\"items\":[");
-}
-
 static void write_page(struct request *request, const struct snapshot *snapshot, size_t from, size_t limit,
                        bool *ret_more)
 {
         size_t end = limit > 0 && snapshot->count - from > limit ? from + limit : snapshot->count;
-        char token[64];
+        enum representation representation = representation_of(request);
+        struct text *out = &request->answer;
 
         *ret_more = end < snapshot->count;
-        snprintf(token, sizeof(token), "%llu.%zu", (unsigned long long)snapshot->id, end);
         request->status = 200;
-        write_head(request, snapshot->resource_version, *ret_more ? token : NULL, snapshot->count - end);
+        write_list_head(out, request->resource, representation);
+        text_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)snapshot->resource_version);
+        if (*ret_more)
+                text_printf(out, ",\"continue\":\"%llu.%zu\"", (unsigned long long)snapshot->id, end);
+        if (*ret_more && !request_argument(request, "labelSelector") &&
+            !request_argument(request, "fieldSelector"))
+                text_printf(out, ",\"remainingItemCount\":%zu", snapshot->count - end);
+        write_list_middle(out, request->resource, representation);
         for (size_t i = from; i < end; i++) {
                 if (i > from)
-                        text_append(&request->answer, ",", 1);
-                if (wants_table(request))
-                        write_row(&request->answer, snapshot->object[i]);
-                else if (wants_metadata_only(request))
-                        write_metadata_only(&request->answer, snapshot->object[i]);
-                else
-                        write_item(&request->answer, request->resource, snapshot->object[i]);
+                        text_append(out, ",", 1);
+                write_item(out, request->resource, snapshot->object[i], representation);
         }
-        text_append_string(&request->answer, "]}\n");
+        text_append_string(out, "]}\n");
 }
 
 /* ---- the request */
@@ -198,9 +212,10 @@ static void continue_list(struct request *request, const char *token)
                 answer_status(request, 400, "BadRequest", "continue key is not valid: illegal base64 data");
                 return;
         }
-        for (struct snapshot *snapshot = server->snapshot; snapshot; snapshot = snapshot->next)
+        drop_expired(server);
+        for (const struct snapshot *snapshot = server->snapshot; snapshot; snapshot = snapshot->next)
                 if (snapshot->id == id && snapshot->resource == request->resource &&
-                    from <= snapshot->count && snapshot->resource_version >= server->storage.history_lost) {
+                    from <= snapshot->count) {
                         write_page(request, snapshot, from, limit_of(request), &more);
                         return;
                 }
@@ -209,7 +224,7 @@ static void continue_list(struct request *request, const char *token)
                       "You can start a new list without the continue parameter.");
 }
 
-static struct selector *selector_of(struct request *request)
+struct selector *list_selector(struct request *request)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         struct selector *selector = NULL;
@@ -226,64 +241,94 @@ bool version_is_number(const char *version)
         return version[strspn(version, "0123456789")] == '\0';
 }
 
-bool list_wait_for_version(struct request *request, const char *version)
+/* false: answered. The real server waits for seconds whether the version comes; here nothing is ever behind.
+ */
+static bool version_has_come(struct request *request, const char *version)
 {
         unsigned long long wanted = version ? strtoull(version, NULL, 10) : 0;
+        unsigned long long newest = request->server->storage.resource_version;
         cJSON *causes, *cause;
+        char message[128];
 
-        if (wanted <= request->server->storage.resource_version)
+        if (wanted <= newest)
                 return true;
+        snprintf(message, sizeof(message), "Timeout: Too large resource version: %llu, current: %llu",
+                 wanted, newest);
         causes = cJSON_CreateArray();
         cause = cJSON_CreateObject();
         cJSON_AddStringToObject(cause, "reason", "ResourceVersionTooLarge");
         cJSON_AddStringToObject(cause, "message", "Too large resource version");
         cJSON_AddItemToArray(causes, cause);
-        answer_status_causes(request, 504, "Timeout", causes, "Too large resource version");
+        answer_status_causes(request, 504, "Timeout", causes, message);
         return false;
 }
 
-/* An exact old version could be rebuilt from the history; nobody asks for it but tests of 410. */
-static bool exact_is_gone(struct request *request, const char *version)
+static void refuse_option(struct request *request, const char *text)
+{
+        answer_status(request, 422, "Invalid", "ListOptions.meta.k8s.io \"\" is invalid: %s", text);
+}
+
+/* false: answered. */
+static bool match_is_valid(struct request *request, const char *version, const char *match)
+{
+        bool exact = match && strcmp(match, "Exact") == 0;
+
+        if (!match || !match[0])
+                return true;
+        if (!version || !version[0])
+                refuse_option(request, "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden "
+                                       "unless resourceVersion is provided");
+        else if (!exact && strcmp(match, "NotOlderThan") != 0)
+                refuse_option(request, "resourceVersionMatch: Unsupported value: supported values: "
+                                       "\"Exact\", \"NotOlderThan\", \"\"");
+        else if (exact && strcmp(version, "0") == 0)
+                refuse_option(request, "resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is "
+                                       "forbidden for resourceVersion \"0\"");
+        return request->status == 0;
+}
+
+/* false: answered. */
+static bool options_are_valid(struct request *request)
+{
+        const char *token = request_argument(request, "continue");
+        const char *version = request_argument(request, "resourceVersion");
+        const char *limit = request_argument(request, "limit");
+
+        if (version && !version_is_number(version))
+                answer_status(request, 400, "BadRequest",
+                              "resourceVersion: Invalid value: \"%s\": is no number", version);
+        else if (limit && !version_is_number(limit))
+                answer_status(request, 400, "BadRequest", "limit: Invalid value: \"%s\": is no number",
+                              limit);
+        else if (token && token[0] && version && version[0] && strcmp(version, "0") != 0)
+                answer_status(request, 400, "BadRequest",
+                              "specifying resource version is not allowed when using continue");
+        return request->status == 0;
+}
+
+/* An exact version is asked for by its name, or, as before there was one, by a version with a limit. */
+static bool wants_exact(const struct request *request, const char *version)
 {
         const char *match = request_argument(request, "resourceVersionMatch");
 
-        if (!version || !match || strcmp(match, "Exact") != 0 ||
-            strtoull(version, NULL, 10) == request->server->storage.resource_version)
+        if (!version || !version[0] || strcmp(version, "0") == 0)
                 return false;
-        answer_status(request, 410, "Expired", "The resourceVersion for the provided list is too old.");
-        return true;
+        return match && match[0] ? strcmp(match, "Exact") == 0 : limit_of(request) > 0;
 }
 
-void list_handle(struct request *request)
+static void start_list(struct request *request, const struct selector *selector, const char *version)
 {
         struct server *server = request->server;
-        const char *token = request_argument(request, "continue"),
-                   *version = request_argument(request, "resourceVersion");
-        struct selector *selector;
+        uint64_t exact = wants_exact(request, version) ? strtoull(version, NULL, 10) : 0;
         struct snapshot *snapshot;
         bool more = false;
 
-        if (version && !version_is_number(version)) {
-                answer_status(request, 400, "BadRequest",
-                              "resourceVersion: Invalid value: \"%s\": is no number", version);
+        if (exact > 0 && exact < server->storage.history_lost) {
+                answer_status(request, 410, "Expired",
+                              "The resourceVersion for the provided list is too old.");
                 return;
         }
-        if (token && token[0] && version && version[0]) {
-                answer_status(request, 400, "BadRequest",
-                              "specifying resource version is not allowed when using continue");
-                return;
-        }
-        if (token && token[0]) {
-                continue_list(request, token);
-                return;
-        }
-        if (!list_wait_for_version(request, version) || exact_is_gone(request, version))
-                return;
-        selector = selector_of(request);
-        if (!selector)
-                return;
-        snapshot = snapshot_take(request, selector);
-        selector_free(selector);
+        snapshot = exact > 0 ? snapshot_take_at(request, selector, exact) : snapshot_take(request, selector);
         if (!snapshot) {
                 answer_status(request, 500, "InternalError", "no memory");
                 return;
@@ -291,6 +336,7 @@ void list_handle(struct request *request)
         snapshot->id = ++server->last_snapshot;
         write_page(request, snapshot, 0, limit_of(request), &more);
         if (more) {
+                drop_expired(server);
                 drop_oldest(server);
                 snapshot->next = server->snapshot;
                 server->snapshot = snapshot;
@@ -299,17 +345,38 @@ void list_handle(struct request *request)
         }
 }
 
+void list_handle(struct request *request)
+{
+        const char *token = request_argument(request, "continue");
+        const char *version = request_argument(request, "resourceVersion");
+        struct selector *selector;
+
+        if (!options_are_valid(request))
+                return;
+        if (token && token[0]) {
+                continue_list(request, token);
+                return;
+        }
+        if (!match_is_valid(request, version, request_argument(request, "resourceVersionMatch")) ||
+            !version_has_come(request, version))
+                return;
+        selector = list_selector(request);
+        if (selector)
+                start_list(request, selector, version);
+        selector_free(selector);
+}
+
 void list_collect_keys(struct request *request, struct text *keys)
 {
-        struct selector *selector = selector_of(request);
+        const struct resource *table = request->resource->table;
+        struct selector *selector = list_selector(request);
+        size_t begin, end;
 
         if (!selector)
                 return;
-        for (size_t i = 0; i < request->resource->count; i++) {
-                const struct version *version = request->resource->object[i];
-
-                if (in_namespace(version, request->namespace_name) && selector_matches(selector, version))
-                        text_append(keys, version->key, strlen(version->key) + 1);
-        }
+        object_range(table, request->namespace_name, &begin, &end);
+        for (; begin < end; begin++)
+                if (selector_matches(selector, table->object[begin]))
+                        text_append(keys, table->object[begin]->key, strlen(table->object[begin]->key) + 1);
         selector_free(selector);
 }

@@ -282,6 +282,7 @@ static int serve(const struct options *options)
         if (storage_init(&server.storage, options->history) < 0 || sd_event_default(&server.event) < 0)
                 return EXIT_CODE_SOFTWARE;
         server.storage.on_event = watch_on_event;
+        server.storage.on_forget = watch_on_forget;
         server.storage.userdata = &server;
         server.token = options->token ? strdup(options->token) : NULL;
         sd_event_add_signal(server.event, NULL, SIGTERM, NULL, NULL);
@@ -296,6 +297,7 @@ static int serve(const struct options *options)
                 sd_event_loop(server.event);
         http_stop(&server);
         snapshots_free(&server);
+        gc_done(&server);
         storage_done(&server.storage);
         free(server.token);
         free(server.certificate);

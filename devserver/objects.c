@@ -12,6 +12,7 @@
 #include "devserver/apply.h"
 #include "devserver/json.h"
 #include "devserver/patch.h"
+#include "devserver/table.h"
 #include "devserver/tree.h"
 
 /* ---- small helpers */
@@ -124,7 +125,8 @@ static void after_write(struct server *server, struct resource *resource, const 
                 crd_changed(server, object);
                 cJSON_Delete(object);
         }
-        gc_collect_object(server, resource, version);
+        if (version->owner_count > 0)
+                gc_look_later(server, resource, version->key);
 }
 
 struct version *object_insert(struct server *server, struct resource *resource, const char *namespace_name,
@@ -221,7 +223,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
                 answer_status(request, 500, "InternalError", "no memory");
                 return;
         }
-        answer_raw(request, 201, version->json);
+        answer_version(request, 201, version);
         after_write(server, resource, version);
 }
 
@@ -398,7 +400,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 answer_json(request, 200, object);
                 return;
         }
-        if (deleting && tree_finalizer_count(object) == 0) {
+        if (deleting && !object_is_held(server, object)) {
                 char *json = cJSON_PrintUnformatted(object);
 
                 answer_raw(request, 200, json);
@@ -413,7 +415,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 answer_status(request, 500, "InternalError", "no memory");
                 return;
         }
-        answer_raw(request, 200, version->json);
+        answer_version(request, 200, version);
         after_write(server, resource, version);
 }
 
@@ -432,7 +434,7 @@ static void replace(struct request *request, const char *key)
                 cJSON_Delete(object);
                 return;
         }
-        live = version_parse(version);
+        live = version_parse_as(version, request->resource);
         if (!request->resource->builtin && !tree_text(tree_metadata(object), "resourceVersion")[0]) {
                 answer_invalid(request, request->name, "metadata.resourceVersion", "FieldValueInvalid",
                                "Invalid value: 0x0: must be specified for an update");
@@ -478,7 +480,7 @@ static void patch(struct request *request, const char *key, enum patch_type type
                 answer_not_found(request);
                 return;
         }
-        live = version_parse(version);
+        live = version_parse_as(version, request->resource);
         object = cJSON_Duplicate(live, true);
         cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(object), "resourceVersion");
         if (type == PATCH_MERGE)
@@ -599,7 +601,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                 cJSON_Delete(body);
                 return;
         }
-        live = version ? version_parse(version) : NULL;
+        live = version ? version_parse_as(version, request->resource) : NULL;
         if (live && apply_is_stale(request, body, live)) {
                 cJSON_Delete(body);
                 cJSON_Delete(live);
@@ -658,7 +660,7 @@ void object_handle(struct request *request)
         if (strcmp(request->method, "GET") == 0) {
                 version = object_find(request->resource, key);
                 if (version)
-                        answer_raw(request, 200, version->json);
+                        answer_version(request, 200, version);
                 else
                         answer_not_found(request);
         } else if (strcmp(request->method, "PUT") == 0) {

@@ -109,4 +109,5 @@ void server_handle(struct request *request)
                 route(request);
         else
                 answer_status(request, 401, "Unauthorized", "Unauthorized");
+        gc_run(request->server);
 }

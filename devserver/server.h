@@ -38,6 +38,12 @@ struct snapshot {
         size_t count;
 };
 
+/* What the collector has to look at. */
+struct gc_list {
+        struct gc_entry *entry;
+        size_t count, allocated;
+};
+
 struct server {
         struct storage storage;
         sd_event *event;
@@ -48,7 +54,7 @@ struct server {
         char *token;
         FILE *request_log;
         uint64_t bookmark_usec;
-        uint64_t uid_counter;
+        struct gc_list gc;
         char *certificate, *key; /* PEM, with TLS */
         sd_event_source *run_source, *run_timer, *epoll_source;
 };
@@ -80,15 +86,14 @@ bool discovery_handle(struct request *request);
 
 /* list.c, watch.c */
 void list_handle(struct request *request);
-bool wants_metadata_only(const struct request *request);
-void write_metadata_only(struct text *out, const struct version *version);
+struct selector *list_selector(struct request *request); /* NULL: answered */
 bool version_is_number(const char *version);
-bool list_wait_for_version(struct request *request, const char *version);
 /* The keys that the request's namespace and selectors choose, each with its NUL; answers on an error. */
 void list_collect_keys(struct request *request, struct text *keys);
 void snapshots_free(struct server *server);
 void watch_handle(struct request *request);
 void watch_on_event(const struct event *event, void *userdata);
+void watch_on_forget(const struct event *event, void *userdata);
 struct MHD_Response *watch_response(struct watch *watch);
 void watches_end(struct server *server, const struct resource *resource); /* NULL: all */
 int watches_start(struct server *server);                                 /* bookmarks and timeouts */
@@ -101,17 +106,32 @@ void object_delete_collection(struct request *request);
 /* Adds what the server gives every new object; used by --load and by the server itself as well. */
 struct version *object_insert(struct server *server, struct resource *resource, const char *namespace_name,
                               cJSON *object);
-/* Deletion after the last finalizer: removes, then what depended on it. */
+/* delete.c */
+enum propagation { PROPAGATION_BACKGROUND, PROPAGATION_FOREGROUND, PROPAGATION_ORPHAN };
+
+void object_request_delete(struct server *server, struct resource *resource, const char *key,
+                           enum propagation propagation);
+/* Whether an object whose deletion was asked for must stay: finalizers, what blocks it, what is in it. */
+bool object_is_held(struct server *server, const cJSON *object);
+/* Removes it. `last`: its last state, or NULL for the one that is stored. */
 void object_finish_delete(struct server *server, struct resource *resource, const char *key, cJSON *last);
-void object_request_delete(struct server *server, struct resource *resource, const char *key, bool orphan);
+/* Removes it, if its deletion was asked for and nothing holds it any more. */
+void object_finish_if_free(struct server *server, struct resource *resource, const char *key);
 
 /* gc.c */
-void gc_after_delete(struct server *server, const char *owner_uid, bool orphan);
-bool gc_owner_is_valid(struct server *server, const cJSON *object, const char *namespace_name);
-void gc_collect_object(struct server *server, struct resource *resource, const struct version *version);
+void gc_look_later(struct server *server, struct resource *resource, const char *key);
+void gc_look_at_dependents(struct server *server, const char *uid);
+void gc_look_at_owners(struct server *server, const cJSON *object);
+void gc_run(struct server *server); /* until there is nothing left to look at */
+void gc_done(struct server *server);
+bool gc_is_blocked(const struct server *server,
+                   const char *uid);                    /* by a reference with blockOwnerDeletion */
+void gc_orphan(struct server *server, const char *uid); /* its dependents forget it */
 
 /* crd.c */
-int crd_changed(struct server *server, const cJSON *crd);
+void crd_changed(struct server *server, const cJSON *crd);
+/* Whose objects a CRD's are; NULL: it is not served. `name`: "widgets.example.com". */
+struct resource *crd_table(struct server *server, const char *name);
 void crd_deleted(struct server *server, const cJSON *crd);
 void crd_add_status(cJSON *crd);
 

@@ -22,7 +22,12 @@ void version_unref(struct version *version)
         free(version->key);
         free(version->namespace_name);
         free(version->name);
+        free(version->uid);
+        for (size_t i = 0; i < version->owner_count; i++)
+                free(version->owner[i].uid);
+        free(version->owner);
         free(version->json);
+        cJSON_Delete(version->labels);
         free(version);
 }
 
@@ -56,8 +61,43 @@ static size_t bare_offset(const cJSON *object)
         return offset;
 }
 
+static int set_resource_version(cJSON *object, uint64_t resource_version)
+{
+        cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
+        char text[24];
+
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)resource_version);
+        cJSON_DeleteItemFromObjectCaseSensitive(metadata, "resourceVersion");
+        return cJSON_AddStringToObject(metadata, "resourceVersion", text) ? 0 : -ENOMEM;
+}
+
+static int read_owners(struct version *version, const cJSON *metadata)
+{
+        const cJSON *list = cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"), *item;
+        int count = cJSON_GetArraySize(list);
+
+        if (count == 0)
+                return 0;
+        version->owner = calloc((size_t)count, sizeof(struct owner_reference));
+        if (!version->owner)
+                return -ENOMEM;
+        cJSON_ArrayForEach(item, list)
+        {
+                const char *uid = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "uid"));
+                struct owner_reference *owner = &version->owner[version->owner_count];
+
+                owner->uid = strdup(uid ? uid : "");
+                if (!owner->uid)
+                        return -ENOMEM;
+                owner->blocks = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "blockOwnerDeletion"));
+                version->owner_count++;
+        }
+        return 0;
+}
+
 static struct version *version_new(const char *key, const cJSON *object, uint64_t resource_version)
 {
+        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
         struct version *version = calloc(1, sizeof(*version));
 
         if (!version)
@@ -67,14 +107,52 @@ static struct version *version_new(const char *key, const cJSON *object, uint64_
         version->key = strdup(key);
         version->namespace_name = strdup(metadata_text(object, "namespace"));
         version->name = strdup(metadata_text(object, "name"));
+        version->uid = strdup(metadata_text(object, "uid"));
+        version->labels = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), true);
+        version->deleting = cJSON_HasObjectItem(metadata, "deletionTimestamp");
         version->json = cJSON_PrintUnformatted(object);
-        if (!version->key || !version->namespace_name || !version->name || !version->json) {
+        if (!version->key || !version->namespace_name || !version->name || !version->uid || !version->json ||
+            read_owners(version, metadata) < 0) {
                 version_unref(version);
                 return NULL;
         }
         version->size = strlen(version->json);
         version->bare_offset = bare_offset(object);
         return version;
+}
+
+static int set_api_version(cJSON *object, const struct resource *resource)
+{
+        cJSON *item = cJSON_GetObjectItemCaseSensitive(object, "apiVersion");
+        _cleanup_free_ char *api_version = resource_api_version(resource);
+
+        if (!api_version)
+                return -ENOMEM;
+        if (!item || !cJSON_IsString(item) || strcmp(item->valuestring, api_version) == 0)
+                return 0;
+        return cJSON_SetValuestring(item, api_version) ? 0 : -ENOMEM;
+}
+
+cJSON *version_parse_as(const struct version *version, const struct resource *resource)
+{
+        cJSON *object = version_parse(version);
+
+        if (object && set_api_version(object, resource) < 0) {
+                cJSON_Delete(object);
+                return NULL;
+        }
+        return object;
+}
+
+struct version *version_at(const struct version *version, uint64_t resource_version)
+{
+        cJSON *object = version_parse(version);
+        struct version *copy = NULL;
+
+        if (object && set_resource_version(object, resource_version) == 0)
+                copy = version_new(version->key, object, resource_version);
+        cJSON_Delete(object);
+        return copy;
 }
 
 /* ---- resources */
@@ -93,26 +171,35 @@ static void event_clear(struct event *event)
         *event = (struct event){0};
 }
 
+static void resource_free(struct resource *resource)
+{
+        for (size_t i = 0; i < resource->count; i++)
+                version_unref(resource->object[i]);
+        free(resource->object);
+        free(resource->group);
+        free(resource->version);
+        free(resource->kind);
+        free(resource->list_kind);
+        free(resource->plural);
+        free(resource->singular);
+        cJSON_Delete(resource->short_name);
+        cJSON_Delete(resource->category);
+        cJSON_Delete(resource->column);
+        cJSON_Delete(resource->schema);
+        free(resource);
+}
+
 void storage_done(struct storage *storage)
 {
         for (size_t i = 0; i < storage->history_count; i++)
                 event_clear(&storage->history[(storage->history_first + i) % storage->history_size]);
         free(storage->history);
+        owner_index_done(&storage->owners);
         while (storage->resource) {
                 struct resource *resource = storage->resource;
 
                 storage->resource = resource->next;
-                for (size_t i = 0; i < resource->count; i++)
-                        version_unref(resource->object[i]);
-                free(resource->object);
-                free(resource->group);
-                free(resource->version);
-                free(resource->kind);
-                free(resource->list_kind);
-                free(resource->plural);
-                free(resource->singular);
-                free(resource->short_name);
-                free(resource);
+                resource_free(resource);
         }
 }
 
@@ -129,7 +216,7 @@ struct resource *resource_add(struct storage *storage, const char *group, const 
         resource->kind = strdup(kind);
         resource->plural = strdup(plural);
         resource->singular = strdup(kind);
-        resource->short_name = strdup("");
+        resource->table = resource;
         if (asprintf(&resource->list_kind, "%sList", kind) < 0)
                 resource->list_kind = NULL;
         for (char *c = resource->singular; c && *c; c++)
@@ -141,6 +228,37 @@ struct resource *resource_add(struct storage *storage, const char *group, const 
                 place = &(*place)->next;
         *place = resource;
         return resource;
+}
+
+static void describe_text(char **text, const cJSON *names, const char *name)
+{
+        const char *given = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, name));
+
+        if (given && given[0]) {
+                free(*text);
+                *text = strdup(given);
+        }
+}
+
+static void describe_list(cJSON **list, const cJSON *given)
+{
+        cJSON_Delete(*list);
+        *list = cJSON_GetArraySize(given) > 0 ? cJSON_Duplicate(given, true) : NULL;
+}
+
+void resource_describe(struct resource *resource, const cJSON *names, const cJSON *columns,
+                       const cJSON *schema)
+{
+        describe_text(&resource->singular, names, "singular");
+        describe_text(&resource->list_kind, names, "listKind");
+        describe_list(&resource->short_name, cJSON_GetObjectItemCaseSensitive(names, "shortNames"));
+        describe_list(&resource->category, cJSON_GetObjectItemCaseSensitive(names, "categories"));
+        describe_list(&resource->column, columns);
+        cJSON_Delete(resource->schema);
+        resource->schema = schema ? cJSON_Duplicate(schema, true) : NULL;
+        if (!resource->column)
+                resource->column = cJSON_Parse("[{\"name\":\"Age\",\"type\":\"date\",\"jsonPath\":"
+                                               "\".metadata.creationTimestamp\"}]");
 }
 
 struct resource *resource_find(struct storage *storage, const char *group, const char *version,
@@ -174,16 +292,6 @@ struct resource *resource_find_kind(struct storage *storage, const char *api_ver
         return NULL;
 }
 
-void resource_remove(struct storage *storage, struct resource *resource)
-{
-        while (resource->count > 0) {
-                _cleanup_free_ char *key = strdup(resource->object[resource->count - 1]->key);
-
-                object_remove(storage, resource, key, NULL);
-        }
-        resource->removed = true;
-}
-
 /* ---- objects */
 
 char *object_key(const char *namespace_name, const char *name)
@@ -197,17 +305,32 @@ char *object_key(const char *namespace_name, const char *name)
 
 size_t object_lower_bound(const struct resource *resource, const char *key)
 {
-        size_t low = 0, high = resource->count;
+        size_t low = 0, high = resource->table->count;
 
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
 
-                if (strcmp(resource->object[middle]->key, key) < 0)
+                if (strcmp(resource->table->object[middle]->key, key) < 0)
                         low = middle + 1;
                 else
                         high = middle;
         }
         return low;
+}
+
+void object_range(const struct resource *resource, const char *namespace_name, size_t *ret_begin,
+                  size_t *ret_end)
+{
+        char bound[512];
+
+        *ret_begin = 0;
+        *ret_end = resource->table->count;
+        if (!namespace_name[0])
+                return;
+        snprintf(bound, sizeof(bound), "%.500s/", namespace_name);
+        *ret_begin = object_lower_bound(resource, bound);
+        bound[strlen(bound) - 1] = '/' + 1;
+        *ret_end = object_lower_bound(resource, bound);
 }
 
 static bool is_at(const struct resource *resource, size_t index, const char *key)
@@ -219,7 +342,7 @@ struct version *object_find(const struct resource *resource, const char *key)
 {
         size_t index = object_lower_bound(resource, key);
 
-        return is_at(resource, index, key) ? resource->object[index] : NULL;
+        return is_at(resource->table, index, key) ? resource->table->object[index] : NULL;
 }
 
 static void record(struct storage *storage, enum event_type type, struct resource *resource,
@@ -229,12 +352,15 @@ static void record(struct storage *storage, enum event_type type, struct resourc
         struct event *event = &storage->history[slot];
 
         if (storage->history_count == storage->history_size) {
+                if (storage->on_forget)
+                        storage->on_forget(event, storage->userdata);
                 storage->history_lost = event->resource_version;
                 event_clear(event);
                 storage->history_first = (storage->history_first + 1) % storage->history_size;
         } else {
                 storage->history_count++;
         }
+        storage->resource_version++;
         *event = (struct event){
                 .resource_version = storage->resource_version,
                 .type = type,
@@ -246,14 +372,15 @@ static void record(struct storage *storage, enum event_type type, struct resourc
                 storage->on_event(event, storage->userdata);
 }
 
-static int set_resource_version(cJSON *object, uint64_t resource_version)
+/* Each version is one event, without gaps. */
+const struct event *storage_event(const struct storage *storage, uint64_t resource_version)
 {
-        cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
-        char text[24];
+        uint64_t first = storage->resource_version + 1 - storage->history_count;
 
-        snprintf(text, sizeof(text), "%llu", (unsigned long long)resource_version);
-        cJSON_DeleteItemFromObjectCaseSensitive(metadata, "resourceVersion");
-        return cJSON_AddStringToObject(metadata, "resourceVersion", text) ? 0 : -ENOMEM;
+        if (resource_version < first || resource_version > storage->resource_version)
+                return NULL;
+        return &storage->history[(storage->history_first + (size_t)(resource_version - first)) %
+                                 storage->history_size];
 }
 
 static int make_room(struct resource *resource)
@@ -274,17 +401,23 @@ static int make_room(struct resource *resource)
 struct version *object_put(struct storage *storage, struct resource *resource, const char *key,
                            cJSON *object)
 {
-        size_t index = object_lower_bound(resource, key);
         struct version *version, *previous = NULL;
+        size_t index;
 
-        if (make_room(resource) < 0 || set_resource_version(object, storage->resource_version + 1) < 0)
+        resource = resource->table;
+        index = object_lower_bound(resource, key);
+        /* Objects are kept in the version of their table. */
+        if (set_api_version(object, resource) < 0 || make_room(resource) < 0 ||
+            set_resource_version(object, storage->resource_version + 1) < 0)
                 return NULL;
         version = version_new(key, object, storage->resource_version + 1);
-        if (!version)
+        if (!version || owner_index_add(&storage->owners, resource, version) < 0) {
+                version_unref(version);
                 return NULL;
-        storage->resource_version++;
+        }
         if (is_at(resource, index, key)) {
                 previous = resource->object[index];
+                owner_index_remove(&storage->owners, previous);
         } else {
                 memmove(resource->object + index + 1, resource->object + index,
                         (resource->count - index) * sizeof(*resource->object));
@@ -299,21 +432,24 @@ struct version *object_put(struct storage *storage, struct resource *resource, c
 struct version *object_remove(struct storage *storage, struct resource *resource, const char *key,
                               cJSON *last)
 {
-        size_t index = object_lower_bound(resource, key);
         struct version *version, *previous;
         cJSON *object;
+        size_t index;
 
+        resource = resource->table;
+        index = object_lower_bound(resource, key);
         if (!is_at(resource, index, key))
                 return NULL;
         previous = resource->object[index];
         object = last ? last : version_parse(previous);
-        set_resource_version(object, storage->resource_version + 1);
-        version = version_new(key, object, storage->resource_version + 1);
+        version = object && set_resource_version(object, storage->resource_version + 1) == 0
+                          ? version_new(key, object, storage->resource_version + 1)
+                          : NULL;
         if (!last)
                 cJSON_Delete(object);
         if (!version)
                 return NULL;
-        storage->resource_version++;
+        owner_index_remove(&storage->owners, previous);
         memmove(resource->object + index, resource->object + index + 1,
                 (resource->count - index - 1) * sizeof(*resource->object));
         resource->count--;

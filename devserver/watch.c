@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WATCH: a connection that is suspended while there is nothing to say. Events that enter or leave the
- * selection are told as ADDED and DELETED, as the real server does.
+ * WATCH: a connection that reads the history from a cursor on, and is suspended while there is nothing new.
+ * What is on its way to a slow client are places in the history and shared versions, no copies. Events that
+ * enter or leave the selection are told as ADDED and DELETED, as the real server does.
+ *
+ * Invariant: the cursor of a suspended watch is at the newest version.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "devserver/selector.h"
-#include "devserver/server.h"
+#include "devserver/table.h"
 
 #define LAST_BOOKMARK_USEC (2 * USEC_PER_SEC)
 #define TICK_USEC          (200 * USEC_PER_MSEC)
+#define DEFAULT_USEC       (1800 * USEC_PER_SEC)
+/* Formatted at a time, and how much a client may be behind what the history still has. */
+#define CHUNK              ((size_t)64 * 1024)
+#define BACKLOG_MAX        ((size_t)64 * 1024 * 1024)
 
 struct watch {
         struct watch *next;
@@ -20,8 +27,14 @@ struct watch {
         struct resource *resource;
         struct selector *selector;
         char *namespace_name;
+        struct version **initial; /* what there was at the start, for a watch without a version */
+        size_t initial_next, initial_count;
+        uint64_t cursor, last; /* the newest version told; the version that the stream ends with */
         struct text buffer;
-        bool bookmarks, ended, suspended, table, metadata_only;
+        size_t sent; /* of the buffer */
+        enum representation representation;
+        bool headed; /* the table's columns were told */
+        bool bookmarks, bookmark_due, suspended;
         uint64_t deadline, next_bookmark;
 };
 
@@ -36,77 +49,27 @@ static void resume(struct watch *watch)
         http_run_soon(watch->server);
 }
 
+static void end(struct watch *watch)
+{
+        if (watch->last > watch->server->storage.resource_version)
+                watch->last = watch->server->storage.resource_version;
+        resume(watch);
+}
+
 static void say(struct watch *watch, const char *type, const char *json, size_t size)
 {
         text_printf(&watch->buffer, "{\"type\":\"%s\",\"object\":", type);
         text_append(&watch->buffer, json, size);
         text_append_string(&watch->buffer, "}\n");
-        resume(watch);
 }
 
 static void say_version(struct watch *watch, const char *type, const struct version *version)
 {
-        if (watch->metadata_only) {
-                _cleanup_text_ struct text json = TEXT_EMPTY;
-
-                write_metadata_only(&json, version);
-                say(watch, type, json.data, json.size);
-                return;
-        }
-        if (!watch->table) {
-                say(watch, type, version->json, version->size);
-                return;
-        }
-        text_printf(
-                &watch->buffer,
-                "{\"type\":\"%s\",\"object\":{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/"
-                "v1\",\"metadata\":{"
-                "\"resourceVersion\":\"%llu\"},\"columnDefinitions\":[{\"name\":\"Name\",\"type\":"
-                "\"string\",\"format\":"
-                "\"name\",\"description\":\"\",\"priority\":0}],\"rows\":[{\"cells\":[\"%s\"],\"object\":",
-                type, (unsigned long long)version->resource_version, version->name);
-        text_append(&watch->buffer, version->json, version->size);
-        text_append_string(&watch->buffer, "}]}}\n");
-        resume(watch);
+        text_printf(&watch->buffer, "{\"type\":\"%s\",\"object\":", type);
+        write_object(&watch->buffer, watch->resource, version, watch->representation, !watch->headed);
+        text_append_string(&watch->buffer, "}\n");
+        watch->headed = true;
 }
-
-static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
-{
-        struct watch *watch = userdata;
-        size_t size = watch->buffer.size < max ? watch->buffer.size : max;
-
-        if (size > 0) {
-                memcpy(out, watch->buffer.data, size);
-                text_consume(&watch->buffer, size);
-                return (ssize_t)size;
-        }
-        if (watch->ended)
-                return MHD_CONTENT_READER_END_OF_STREAM;
-        watch->suspended = true;
-        MHD_suspend_connection(watch->connection);
-        return 0;
-}
-
-static void on_free(void *userdata)
-{
-        struct watch *watch = userdata, **place = &watch->server->watch;
-
-        while (*place && *place != watch)
-                place = &(*place)->next;
-        if (*place)
-                *place = watch->next;
-        selector_free(watch->selector);
-        text_done(&watch->buffer);
-        free(watch->namespace_name);
-        free(watch);
-}
-
-struct MHD_Response *watch_response(struct watch *watch)
-{
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, on_read, watch, on_free);
-}
-
-/* ---- events */
 
 static bool is_selected(const struct watch *watch, const struct version *version)
 {
@@ -119,25 +82,18 @@ static bool is_selected(const struct watch *watch, const struct version *version
 /* It left the selection: told with its last state inside, under the version of the change. */
 static void say_left(struct watch *watch, const struct event *event)
 {
-        cJSON *object = version_parse(event->previous),
-              *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
-        char version[24], *json;
+        struct version *left = version_at(event->previous, event->resource_version);
 
-        snprintf(version, sizeof(version), "%llu", (unsigned long long)event->resource_version);
-        cJSON_DeleteItemFromObjectCaseSensitive(metadata, "resourceVersion");
-        cJSON_AddStringToObject(metadata, "resourceVersion", version);
-        json = cJSON_PrintUnformatted(object);
-        if (json)
-                say(watch, "DELETED", json, strlen(json));
-        free(json);
-        cJSON_Delete(object);
+        if (left)
+                say_version(watch, "DELETED", left);
+        version_unref(left);
 }
 
 static void tell(struct watch *watch, const struct event *event)
 {
         bool is, was;
 
-        if (watch->ended || watch->resource != event->resource)
+        if (watch->resource->table != event->resource)
                 return;
         is = event->type != EVENT_DELETED && is_selected(watch, event->object);
         was = event->type != EVENT_ADDED && is_selected(watch, event->previous);
@@ -147,14 +103,6 @@ static void tell(struct watch *watch, const struct event *event)
                 say_version(watch, "DELETED", event->object);
         else if (was)
                 say_left(watch, event);
-}
-
-void watch_on_event(const struct event *event, void *userdata)
-{
-        struct server *server = userdata;
-
-        for (struct watch *watch = server->watch; watch; watch = watch->next)
-                tell(watch, event);
 }
 
 static void say_bookmark(struct watch *watch)
@@ -180,92 +128,223 @@ static void say_gone(struct watch *watch, uint64_t version)
                  (unsigned long long)version, (unsigned long long)watch->server->storage.history_lost + 1);
         status = status_object(410, "Expired", message);
         json = cJSON_PrintUnformatted(status);
-        say(watch, "ERROR", json, strlen(json));
+        if (json)
+                say(watch, "ERROR", json, strlen(json));
         free(json);
         cJSON_Delete(status);
-        watch->ended = true;
+}
+
+/* ---- what comes next */
+
+/* false: there is nothing now. */
+static bool say_next(struct watch *watch)
+{
+        const struct storage *storage = &watch->server->storage;
+        uint64_t newest = storage->resource_version < watch->last ? storage->resource_version : watch->last;
+        const struct event *event;
+
+        if (watch->initial_next < watch->initial_count) {
+                say_version(watch, "ADDED", watch->initial[watch->initial_next]);
+                version_unref(TAKE_PTR(watch->initial[watch->initial_next]));
+                watch->initial_next++;
+                return true;
+        }
+        if (watch->cursor >= newest)
+                return false;
+        event = storage_event(storage, watch->cursor + 1);
+        if (!event)
+                return false;
+        watch->cursor++;
+        tell(watch, event);
+        return true;
+}
+
+static void fill(struct watch *watch)
+{
+        text_clear(&watch->buffer);
+        watch->sent = 0;
+        while (watch->buffer.size < CHUNK && say_next(watch))
+                ;
+        if (watch->buffer.size == 0 && watch->bookmark_due) {
+                watch->bookmark_due = false;
+                say_bookmark(watch);
+        }
+}
+
+static bool has_ended(const struct watch *watch)
+{
+        return watch->last <= watch->cursor && watch->initial_next == watch->initial_count;
+}
+
+static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
+{
+        struct watch *watch = userdata;
+        size_t size;
+
+        if (watch->sent == watch->buffer.size)
+                fill(watch);
+        if (watch->buffer.failed)
+                return MHD_CONTENT_READER_END_WITH_ERROR;
+        size = watch->buffer.size - watch->sent;
+        if (size > 0) {
+                size = size < max ? size : max;
+                memcpy(out, watch->buffer.data + watch->sent, size);
+                watch->sent += size;
+                return (ssize_t)size;
+        }
+        if (has_ended(watch))
+                return MHD_CONTENT_READER_END_OF_STREAM;
+        watch->suspended = true;
+        MHD_suspend_connection(watch->connection);
+        return 0;
+}
+
+static void on_free(void *userdata)
+{
+        struct watch *watch = userdata, **place = &watch->server->watch;
+
+        while (*place && *place != watch)
+                place = &(*place)->next;
+        if (*place)
+                *place = watch->next;
+        for (size_t i = watch->initial_next; i < watch->initial_count; i++)
+                version_unref(watch->initial[i]);
+        free(watch->initial);
+        selector_free(watch->selector);
+        text_done(&watch->buffer);
+        free(watch->namespace_name);
+        free(watch);
+}
+
+struct MHD_Response *watch_response(struct watch *watch)
+{
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32768, on_read, watch, on_free);
+}
+
+/* ---- events */
+
+void watch_on_event(const struct event *event, void *userdata)
+{
+        struct server *server = userdata;
+
+        for (struct watch *watch = server->watch; watch; watch = watch->next) {
+                if (!watch->suspended || event->resource_version <= watch->cursor)
+                        continue;
+                if (watch->resource->table == event->resource)
+                        resume(watch);
+                else
+                        watch->cursor = event->resource_version;
+        }
+}
+
+/* Whoever has not read so far takes a copy; a client that is further behind than that is cut off, as by the
+ * real server, and finds out with its next watch. */
+void watch_on_forget(const struct event *event, void *userdata)
+{
+        struct server *server = userdata;
+
+        for (struct watch *watch = server->watch; watch; watch = watch->next) {
+                while (watch->cursor < event->resource_version && watch->buffer.size < BACKLOG_MAX)
+                        if (!say_next(watch))
+                                break;
+                if (watch->cursor < event->resource_version) {
+                        watch->last = 0;
+                        resume(watch);
+                }
+        }
 }
 
 /* ---- start */
 
-static void replay(struct watch *watch, uint64_t from)
+static int take_initial(struct watch *watch)
 {
-        struct storage *storage = &watch->server->storage;
+        const struct resource *table = watch->resource->table;
 
-        for (size_t i = 0; i < storage->history_count; i++) {
-                const struct event *event =
-                        &storage->history[(storage->history_first + i) % storage->history_size];
-
-                if (event->resource_version > from)
-                        tell(watch, event);
-        }
+        watch->initial = calloc(table->count ? table->count : 1, sizeof(struct version *));
+        if (!watch->initial)
+                return -ENOMEM;
+        for (size_t i = 0; i < table->count; i++)
+                if (is_selected(watch, table->object[i]))
+                        watch->initial[watch->initial_count++] = version_ref(table->object[i]);
+        return 0;
 }
 
-static void begin(struct watch *watch, const char *version)
+static int begin(struct watch *watch, const char *version)
 {
         uint64_t from = version ? strtoull(version, NULL, 10) : 0;
 
-        if (from == 0) {
-                for (size_t i = 0; i < watch->resource->count; i++)
-                        if (is_selected(watch, watch->resource->object[i]))
-                                say_version(watch, "ADDED", watch->resource->object[i]);
-        } else if (from < watch->server->storage.history_lost) {
+        watch->last = UINT64_MAX;
+        watch->cursor = from ? from : watch->server->storage.resource_version;
+        if (from == 0)
+                return take_initial(watch);
+        if (from < watch->server->storage.history_lost) {
                 say_gone(watch, from);
-        } else {
-                replay(watch, from);
+                watch->last = 0;
         }
+        return 0;
 }
 
-static bool asks_for_table(const struct request *request)
+static void set_times(struct watch *watch, const struct request *request)
 {
-        const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Accept");
+        const char *timeout = request_argument(request, "timeoutSeconds");
+        uint64_t seconds = timeout ? strtoull(timeout, NULL, 10) : 0, now = clock_boottime_usec();
 
-        return accept && strncmp(accept, "application/json;as=Table", 25) == 0;
+        watch->deadline = now + (seconds > 0 && seconds < 100000000 ? seconds * USEC_PER_SEC : DEFAULT_USEC);
+        watch->bookmarks = request_flag(request, "allowWatchBookmarks");
+        watch->next_bookmark = now + watch->server->bookmark_usec;
+        /* The last one comes shortly before the end: whoever comes back starts where this one ended. */
+        if (watch->next_bookmark > watch->deadline)
+                watch->next_bookmark = watch->deadline > now + LAST_BOOKMARK_USEC
+                                               ? watch->deadline - LAST_BOOKMARK_USEC
+                                               : now;
+}
+
+/* false: answered. */
+static bool request_is_valid(struct request *request)
+{
+        const char *version = request_argument(request, "resourceVersion");
+
+        if (version && !version_is_number(version)) {
+                answer_status(request, 400, "BadRequest",
+                              "resourceVersion: Invalid value: \"%s\": is no number", version);
+                return false;
+        }
+        if (request_argument(request, "sendInitialEvents")) {
+                answer_status(
+                        request, 422, "Invalid",
+                        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: "
+                        "sendInitialEvents is forbidden for watch unless the WatchList feature gate is "
+                        "enabled");
+                return false;
+        }
+        return true;
 }
 
 void watch_handle(struct request *request)
 {
         struct server *server = request->server;
-        _cleanup_error_ struct error error = ERROR_NONE;
-        const char *timeout = request_argument(request, "timeoutSeconds");
-        struct watch *watch = calloc(1, sizeof(*watch));
-        uint64_t now = clock_boottime_usec();
+        struct watch *watch;
 
+        if (!request_is_valid(request))
+                return;
+        watch = calloc(1, sizeof(*watch));
         if (!watch || !(watch->namespace_name = strdup(request->namespace_name))) {
                 free(watch);
                 answer_status(request, 500, "InternalError", "no memory");
                 return;
         }
-        if (request_argument(request, "resourceVersion") &&
-            !version_is_number(request_argument(request, "resourceVersion"))) {
-                answer_status(request, 400, "BadRequest", "resourceVersion: Invalid value: is no number");
-                free(watch->namespace_name);
-                free(watch);
-                return;
-        }
-        if (selector_parse(request_argument(request, "labelSelector"),
-                           request_argument(request, "fieldSelector"), request->resource, &watch->selector,
-                           &error) < 0) {
-                answer_status(request, 400, "BadRequest", "%s", error_message(&error));
-                free(watch->namespace_name);
-                free(watch);
-                return;
-        }
         watch->server = server;
         watch->connection = request->connection;
         watch->resource = request->resource;
-        watch->bookmarks = request_flag(request, "allowWatchBookmarks");
-        watch->table = asks_for_table(request);
-        watch->metadata_only = wants_metadata_only(request);
-        watch->deadline = now + (timeout ? strtoull(timeout, NULL, 10) : 1800) * USEC_PER_SEC;
-        watch->next_bookmark = now + server->bookmark_usec;
-        /* The last one comes shortly before the end, so that whoever comes back starts where this one ended.
-         */
-        if (watch->next_bookmark > watch->deadline)
-                watch->next_bookmark = watch->deadline > now + LAST_BOOKMARK_USEC
-                                               ? watch->deadline - LAST_BOOKMARK_USEC
-                                               : now;
-        begin(watch, request_argument(request, "resourceVersion"));
+        watch->representation = representation_of(request);
+        watch->selector = list_selector(request);
+        set_times(watch, request);
+        if (!watch->selector || begin(watch, request_argument(request, "resourceVersion")) < 0) {
+                if (!request->status)
+                        answer_status(request, 500, "InternalError", "no memory");
+                on_free(watch);
+                return;
+        }
         watch->next = server->watch;
         server->watch = watch;
         request->watch = watch;
@@ -275,13 +354,26 @@ void watch_handle(struct request *request)
 void watches_end(struct server *server, const struct resource *resource)
 {
         for (struct watch *watch = server->watch; watch; watch = watch->next)
-                if (!resource || watch->resource == resource) {
-                        watch->ended = true;
-                        resume(watch);
-                }
+                if (!resource || watch->resource == resource)
+                        end(watch);
 }
 
 /* ---- time */
+
+static void tick(struct watch *watch, uint64_t now)
+{
+        uint64_t last = watch->deadline - LAST_BOOKMARK_USEC;
+
+        if (watch->bookmarks && now >= watch->next_bookmark) {
+                watch->next_bookmark = now + watch->server->bookmark_usec;
+                if (now < last && watch->next_bookmark > last)
+                        watch->next_bookmark = last;
+                watch->bookmark_due = true;
+                resume(watch);
+        }
+        if (now >= watch->deadline)
+                end(watch);
+}
 
 static int on_tick(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
@@ -289,19 +381,8 @@ static int on_tick(sd_event_source *source, uint64_t usec _unused_, void *userda
         uint64_t now = clock_boottime_usec();
         int r;
 
-        for (struct watch *watch = server->watch; watch; watch = watch->next) {
-                if (watch->bookmarks && now >= watch->next_bookmark && !watch->ended) {
-                        watch->next_bookmark = now + server->bookmark_usec;
-                        if (now + LAST_BOOKMARK_USEC < watch->deadline &&
-                            watch->next_bookmark > watch->deadline - LAST_BOOKMARK_USEC)
-                                watch->next_bookmark = watch->deadline - LAST_BOOKMARK_USEC;
-                        say_bookmark(watch);
-                }
-                if (now >= watch->deadline && !watch->ended) {
-                        watch->ended = true;
-                        resume(watch);
-                }
-        }
+        for (struct watch *watch = server->watch; watch; watch = watch->next)
+                tick(watch, now);
         r = sd_event_source_set_time_relative(source, TICK_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

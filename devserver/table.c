@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "devserver/table.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "devserver/tree.h"
+
+static const char as_table[] = "application/json;as=Table";
+static const char as_metadata[] = "application/json;as=PartialObjectMetadata";
+
+enum representation representation_of(const struct request *request)
+{
+        const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Accept");
+
+        if (accept && strncmp(accept, as_table, sizeof(as_table) - 1) == 0)
+                return REPRESENTATION_TABLE;
+        if (accept && strncmp(accept, as_metadata, sizeof(as_metadata) - 1) == 0)
+                return REPRESENTATION_METADATA;
+        return REPRESENTATION_PLAIN;
+}
+
+/* ---- cells */
+
+void age_format(int64_t seconds, char *out, size_t size)
+{
+        long long s = seconds < 0 ? 0 : seconds, m = s / 60, h = m / 60, d = h / 24;
+
+        if (s < 120)
+                snprintf(out, size, "%llds", s);
+        else if (m < 10)
+                snprintf(out, size, s % 60 ? "%lldm%llds" : "%lldm", m, s % 60);
+        else if (m < 180)
+                snprintf(out, size, "%lldm", m);
+        else if (h < 8)
+                snprintf(out, size, m % 60 ? "%lldh%lldm" : "%lldh", h, m % 60);
+        else if (h < 48)
+                snprintf(out, size, "%lldh", h);
+        else if (d < 8)
+                snprintf(out, size, h % 24 ? "%lldd%lldh" : "%lldd", d, h % 24);
+        else
+                snprintf(out, size, "%lldd", d);
+}
+
+static void write_age(struct text *out, const char *time_text)
+{
+        struct tm tm = {0};
+        char age[32];
+
+        if (!strptime(time_text, "%Y-%m-%dT%H:%M:%S", &tm)) {
+                text_json_string(out, "<unknown>");
+                return;
+        }
+        age_format((int64_t)(time(NULL) - timegm(&tm)), age, sizeof(age));
+        text_json_string(out, age);
+}
+
+/* The element of a list that has `.key==value` inside. `filter`: `?(@.key=="value")`. */
+static const cJSON *find_by_filter(const cJSON *list, const char *filter)
+{
+        char key[64], value[128];
+        const cJSON *element;
+
+        if (sscanf(filter, "?(@.%63[^= ] %*[= ]%*1[\"']%127[^\"']", key, value) != 2 &&
+            sscanf(filter, "?(@.%63[^= ]%*[= ]%*1[\"']%127[^\"']", key, value) != 2)
+                return NULL;
+        cJSON_ArrayForEach(element, list)
+        {
+                if (strcmp(tree_text(element, key), value) == 0)
+                        return element;
+        }
+        return NULL;
+}
+
+static const cJSON *step_into(const cJSON *value, const char *inside)
+{
+        size_t length = strlen(inside);
+        char name[256];
+
+        if (inside[0] == '?')
+                return find_by_filter(value, inside);
+        if ((inside[0] == '\'' || inside[0] == '"') && length >= 2 && length < sizeof(name)) {
+                snprintf(name, sizeof(name), "%.*s", (int)length - 2, inside + 1);
+                return cJSON_GetObjectItemCaseSensitive(value, name);
+        }
+        return cJSON_IsArray(value) ? cJSON_GetArrayItem(value, (int)strtol(inside, NULL, 10)) : NULL;
+}
+
+/* ".name" up to the next '.' or '['; "\." is a dot inside of the name. */
+static const char *take_name(const char *path, char *name, size_t size)
+{
+        size_t length = 0;
+
+        for (; *path && *path != '.' && *path != '['; path++) {
+                if (*path == '\\' && path[1] == '.')
+                        path++;
+                if (length + 1 < size)
+                        name[length++] = *path;
+        }
+        name[length] = '\0';
+        return path;
+}
+
+const cJSON *column_value(const cJSON *object, const char *path)
+{
+        char name[256];
+
+        while (object && *path) {
+                if (*path == '.') {
+                        path = take_name(path + 1, name, sizeof(name));
+                        if (name[0])
+                                object = cJSON_GetObjectItemCaseSensitive(object, name);
+                } else if (*path == '[') {
+                        size_t length = strcspn(path + 1, "]");
+
+                        snprintf(name, sizeof(name), "%.*s", (int)length, path + 1);
+                        object = step_into(object, name);
+                        path += 1 + length + (path[1 + length] == ']');
+                } else {
+                        return NULL;
+                }
+        }
+        return object;
+}
+
+static void write_cell(struct text *out, const cJSON *object, const cJSON *column)
+{
+        const cJSON *value = column_value(object, tree_text(column, "jsonPath"));
+        const char *type = tree_text(column, "type");
+        _cleanup_free_ char *json = NULL;
+
+        if (!value || cJSON_IsNull(value)) {
+                text_append_string(out, "null");
+        } else if (strcmp(type, "date") == 0) {
+                write_age(out, cJSON_IsString(value) ? value->valuestring : "");
+        } else if (strcmp(type, "count") == 0) {
+                text_printf(out, "%d", cJSON_GetArraySize(value));
+        } else if (cJSON_IsString(value)) {
+                text_json_string(out, value->valuestring);
+        } else {
+                json = cJSON_PrintUnformatted(value);
+                if (strcmp(type, "string") == 0)
+                        text_json_string(out, json);
+                else
+                        text_append_string(out, json);
+        }
+}
+
+static void write_columns(struct text *out, const struct resource *resource)
+{
+        const cJSON *column;
+
+        text_append_string(out, "\"columnDefinitions\":[{\"name\":\"Name\",\"type\":\"string\",\"format\":"
+                                "\"name\",\"description\":\"\",\"priority\":0}");
+        cJSON_ArrayForEach(column, resource->column)
+        {
+                const cJSON *priority = cJSON_GetObjectItemCaseSensitive(column, "priority");
+                const char *type = tree_text(column, "type");
+
+                /* Ages and counts are made here. */
+                if (strcmp(type, "date") == 0 || strcmp(type, "count") == 0)
+                        type = "string";
+                text_append_string(out, ",{\"name\":");
+                text_json_string(out, tree_text(column, "name"));
+                text_append_string(out, ",\"type\":");
+                text_json_string(out, type);
+                text_append_string(out, ",\"format\":\"\",\"description\":");
+                text_json_string(out, tree_text(column, "description"));
+                text_printf(out, ",\"priority\":%d}", cJSON_IsNumber(priority) ? priority->valueint : 0);
+        }
+        text_append_string(out, "],");
+}
+
+/* ---- objects */
+
+static void write_plain(struct text *out, const struct resource *resource, const struct version *version)
+{
+        _cleanup_free_ char *api_version = NULL;
+
+        if (resource->table == resource || version->bare_offset == 0) {
+                text_append(out, version->json, version->size);
+                return;
+        }
+        api_version = resource_api_version(resource);
+        text_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",", api_version ? api_version : "",
+                    resource->kind);
+        text_append(out, version->json + version->bare_offset, version->size - version->bare_offset);
+}
+
+static void write_metadata(struct text *out, const cJSON *object)
+{
+        _cleanup_free_ char *metadata = cJSON_PrintUnformatted(tree_metadata(object));
+
+        text_printf(out,
+                    "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":%s}",
+                    metadata ? metadata : "{}");
+}
+
+static void write_row(struct text *out, const struct resource *resource, const struct version *version)
+{
+        cJSON *object = version_parse(version);
+        const cJSON *column;
+
+        text_append_string(out, "{\"cells\":[");
+        text_json_string(out, version->name);
+        cJSON_ArrayForEach(column, resource->column)
+        {
+                text_append_string(out, ",");
+                write_cell(out, object, column);
+        }
+        text_append_string(out, "],\"object\":");
+        write_metadata(out, object);
+        text_append_string(out, "}");
+        cJSON_Delete(object);
+}
+
+void write_item(struct text *out, const struct resource *resource, const struct version *version,
+                enum representation representation)
+{
+        if (representation == REPRESENTATION_TABLE) {
+                write_row(out, resource, version);
+        } else if (representation == REPRESENTATION_METADATA) {
+                write_object(out, resource, version, representation, false);
+        } else if (resource->builtin && version->bare_offset > 0) {
+                text_append_string(out, "{");
+                text_append(out, version->json + version->bare_offset, version->size - version->bare_offset);
+        } else {
+                write_plain(out, resource, version);
+        }
+}
+
+void write_object(struct text *out, const struct resource *resource, const struct version *version,
+                  enum representation representation, bool head)
+{
+        if (representation == REPRESENTATION_PLAIN) {
+                write_plain(out, resource, version);
+        } else if (representation == REPRESENTATION_METADATA) {
+                cJSON *object = version_parse(version);
+
+                write_metadata(out, object);
+                cJSON_Delete(object);
+        } else {
+                write_list_head(out, resource, representation);
+                text_printf(out, "\"resourceVersion\":\"%llu\"},",
+                            (unsigned long long)version->resource_version);
+                if (head)
+                        write_columns(out, resource);
+                else
+                        text_append_string(out, "\"columnDefinitions\":null,");
+                text_append_string(out, "\"rows\":[");
+                write_row(out, resource, version);
+                text_append_string(out, "]}");
+        }
+}
+
+void answer_version(struct request *request, int status, const struct version *version)
+{
+        request->status = status;
+        text_clear(&request->answer);
+        write_object(&request->answer, request->resource, version, representation_of(request), true);
+        text_append_string(&request->answer, "\n");
+}
+
+/* ---- lists */
+
+void write_list_head(struct text *out, const struct resource *resource, enum representation representation)
+{
+        _cleanup_free_ char *api_version = resource_api_version(resource);
+
+        if (representation == REPRESENTATION_TABLE)
+                text_append_string(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\"");
+        else if (representation == REPRESENTATION_METADATA)
+                text_append_string(
+                        out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\"");
+        else
+                text_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"", api_version ? api_version : "",
+                            resource->list_kind);
+        text_append_string(out, ",\"metadata\":{");
+}
+
+void write_list_middle(struct text *out, const struct resource *resource, enum representation representation)
+{
+        text_append_string(out, "},");
+        if (representation == REPRESENTATION_TABLE)
+                write_columns(out, resource);
+        text_append_string(out, representation == REPRESENTATION_TABLE ? "\"rows\":[" : "\"items\":[");
+}
