@@ -280,7 +280,7 @@ void object_delete(struct request *request, const char *key)
                 answer_not_found(request);
                 return;
         }
-        options = cJSON_ParseWithLength(request->body.data ? request->body.data : "", request->body.size);
+        options = json_parse(request->body.data, request->body.size);
         live = version_parse(version);
         if (read_propagation(request, options, &propagation) && preconditions_hold(request, options, live)) {
                 if (!is_dry_run(request, options))
@@ -294,7 +294,7 @@ void object_delete(struct request *request, const char *key)
 void object_delete_collection(struct request *request)
 {
         cJSON *options =
-                cJSON_ParseWithLength(request->body.data ? request->body.data : "", request->body.size);
+                json_parse(request->body.data, request->body.size);
         _cleanup_text_ struct text keys = TEXT_EMPTY;
         enum propagation propagation;
 

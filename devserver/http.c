@@ -7,9 +7,9 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
-#include "devserver/server.h"
+#include "devserver/tree.h"
 
-#define BODY_MAX ((size_t)8 * 1024 * 1024)
+#define BODY_MAX ((size_t)3 * 1024 * 1024) /* as the real server's */
 
 const char *request_argument(const struct request *request, const char *name)
 {
@@ -85,6 +85,50 @@ static enum MHD_Result send_answer(struct request *request)
         return r;
 }
 
+/* ---- bodies */
+
+static void take_body(struct request *request, const char *data, size_t size)
+{
+        if (request->body.size + size > BODY_MAX)
+                request->too_large = true;
+        if (!request->too_large)
+                text_append(&request->body, data, size);
+}
+
+static bool content_type_has(const struct request *request, const char *part)
+{
+        const char *type = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Content-Type");
+
+        return type && strstr(type, part);
+}
+
+/* An object may come as YAML; behind this everything is JSON. false: answered. */
+static bool translate_body(struct request *request)
+{
+        _cleanup_free_ char *json = NULL;
+        cJSON *value;
+
+        if (request->too_large) {
+                answer_status(request, 413, "RequestEntityTooLarge",
+                              "Request entity too large: limit is %zu", BODY_MAX);
+                return false;
+        }
+        if (content_type_has(request, "protobuf")) {
+                answer_status(request, 415, "UnsupportedMediaType",
+                              "the body of the request was in an unknown format - accepted media types "
+                              "include: application/json, application/yaml");
+                return false;
+        }
+        if (strcmp(request->method, "PATCH") == 0 || !content_type_has(request, "yaml"))
+                return true;
+        value = load_yaml_or_json(&request->body);
+        json = value ? cJSON_PrintUnformatted(value) : NULL;
+        cJSON_Delete(value);
+        text_clear(&request->body);
+        text_append_string(&request->body, json ? json : "");
+        return true;
+}
+
 static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version _unused_, const char *data,
                                  size_t *size, void **state)
@@ -103,12 +147,12 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
         request->method = method;
         request->url = url;
         if (*size > 0) {
-                if (request->body.size + *size <= BODY_MAX)
-                        text_append(&request->body, data, *size);
+                take_body(request, data, *size);
                 *size = 0;
                 return MHD_YES;
         }
-        server_handle(request);
+        if (translate_body(request))
+                server_handle(request);
         return send_answer(request);
 }
 
@@ -193,6 +237,8 @@ int http_start(struct server *server, const char *address, uint16_t port, char *
         unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (server->certificate ? MHD_USE_TLS : 0);
         int r;
 
+        if (strcmp(address, "localhost") == 0)
+                address = "127.0.0.1";
         if (inet_pton(AF_INET, address, &socket_address.sin_addr) != 1)
                 return error_set(error, -EINVAL, "\"%s\" is no IPv4 address", address);
         server->daemon = MHD_start_daemon(

@@ -6,57 +6,128 @@
 
 #include "devserver/json.h"
 #include "devserver/server.h"
+#include "devserver/tree.h"
 
 #define DEPTH_MAX 100
+#define NODES_MAX 1000000 /* aliases may repeat without end what is short in the file */
 
-/* ---- YAML to a tree */
+/* ---- YAML 1.1 to a tree, as kubectl and the real server read it */
+
+struct reader {
+        yaml_document_t *document;
+        size_t nodes;
+};
+
+static bool is_one_of(const char *text, const char *const *word, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (strcmp(text, word[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* NULL: the text is no integer in another notation than decimal. */
+static cJSON *other_integer(const char *text)
+{
+        const char *digits = text + (text[0] == '-' || text[0] == '+');
+        int base = 0;
+        char *end;
+        long long value;
+
+        if (digits[0] != '0' || digits[1] == '\0')
+                return NULL;
+        if (digits[1] == 'x')
+                base = 16;
+        else if (digits[1] == 'o' || digits[1] == 'b')
+                base = digits[1] == 'o' ? 8 : 2;
+        else if (strspn(digits, "01234567") == strlen(digits))
+                base = 8;
+        if (base == 0)
+                return NULL;
+        errno = 0;
+        value = strtoll(digits + (digits[1] >= 'a' ? 2 : 1), &end, base);
+        if (*end || errno != 0)
+                return NULL;
+        return cJSON_CreateNumber((double)(text[0] == '-' ? -value : value));
+}
 
 static cJSON *scalar(const yaml_node_t *node)
 {
+        static const char *const null[] = {"", "~", "null", "Null", "NULL"};
+        static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
+                                          "on",   "On",   "ON",   "y",   "Y"};
+        static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
+                                         "off",   "Off",   "OFF",   "n",  "N"};
         const char *text = (const char *)node->data.scalar.value;
+        cJSON *number;
         char *end;
-        double number;
 
         if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
                 return cJSON_CreateString(text);
-        if (strcmp(text, "") == 0 || strcmp(text, "null") == 0 || strcmp(text, "~") == 0)
+        if (is_one_of(text, null, ELEMENTS(null)))
                 return cJSON_CreateNull();
-        if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
-                return cJSON_CreateBool(text[0] == 't');
-        number = strtod(text, &end);
-        if (*end == '\0' && strspn(text, "0123456789+-.eE") == strlen(text)) {
-                cJSON *exact = text[0] == '+' || text[0] == '.' ? NULL : json_parse(text, strlen(text));
-
-                return exact ? exact : cJSON_CreateNumber(number);
-        }
-        return cJSON_CreateString(text);
+        if (is_one_of(text, yes, ELEMENTS(yes)) || is_one_of(text, no, ELEMENTS(no)))
+                return cJSON_CreateBool(is_one_of(text, yes, ELEMENTS(yes)));
+        number = other_integer(text);
+        if (number)
+                return number;
+        strtod(text, &end);
+        if (*end != '\0' || strspn(text, "0123456789+-.eE") != strlen(text))
+                return cJSON_CreateString(text);
+        number = json_parse(text, strlen(text));
+        return number ? number : cJSON_CreateNumber(strtod(text, NULL)); /* ".5" and "+1" are no JSON */
 }
 
-static cJSON *tree(yaml_document_t *document, const yaml_node_t *node, unsigned depth)
-{
-        cJSON *value;
+static cJSON *tree(struct reader *reader, int index, unsigned depth);
 
-        if (!node || depth > DEPTH_MAX)
+static cJSON *sequence(struct reader *reader, const yaml_node_t *node, unsigned depth)
+{
+        cJSON *list = cJSON_CreateArray();
+
+        for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
+             item++)
+                cJSON_AddItemToArray(list, tree(reader, *item, depth));
+        return list;
+}
+
+static cJSON *mapping(struct reader *reader, const yaml_node_t *node, unsigned depth)
+{
+        cJSON *object = cJSON_CreateObject();
+
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
+             pair++) {
+                const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
+                const char *name =
+                        key && key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : NULL;
+
+                if (name && !cJSON_HasObjectItem(object, name))
+                        cJSON_AddItemToObject(object, name, tree(reader, pair->value, depth));
+        }
+        return object;
+}
+
+static cJSON *tree(struct reader *reader, int index, unsigned depth)
+{
+        const yaml_node_t *node = yaml_document_get_node(reader->document, index);
+
+        if (!node || depth > DEPTH_MAX || ++reader->nodes > NODES_MAX)
                 return cJSON_CreateNull();
         if (node->type == YAML_SCALAR_NODE)
                 return scalar(node);
-        if (node->type == YAML_SEQUENCE_NODE) {
-                value = cJSON_CreateArray();
-                for (yaml_node_item_t *item = node->data.sequence.items.start;
-                     item < node->data.sequence.items.top; item++)
-                        cJSON_AddItemToArray(
-                                value, tree(document, yaml_document_get_node(document, *item), depth + 1));
-                return value;
-        }
-        value = cJSON_CreateObject();
-        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
-             pair++) {
-                const yaml_node_t *key = yaml_document_get_node(document, pair->key);
+        return node->type == YAML_SEQUENCE_NODE ? sequence(reader, node, depth + 1)
+                                                : mapping(reader, node, depth + 1);
+}
 
-                if (key && key->type == YAML_SCALAR_NODE)
-                        cJSON_AddItemToObject(
-                                value, (const char *)key->data.scalar.value,
-                                tree(document, yaml_document_get_node(document, pair->value), depth + 1));
+/* NULL: it is no mapping, or too much of one. */
+static cJSON *document_tree(yaml_document_t *document)
+{
+        struct reader reader = {.document = document};
+        const yaml_node_t *root = yaml_document_get_root_node(document);
+        cJSON *value = root && root->type == YAML_MAPPING_NODE ? mapping(&reader, root, 0) : NULL;
+
+        if (reader.nodes > NODES_MAX) {
+                cJSON_Delete(value);
+                return NULL;
         }
         return value;
 }
@@ -71,10 +142,7 @@ cJSON *load_yaml_or_json(const struct text *text)
                 return value;
         yaml_parser_set_input_string(&parser, (const unsigned char *)text->data, text->size);
         if (yaml_parser_load(&parser, &document)) {
-                const yaml_node_t *root = yaml_document_get_root_node(&document);
-
-                if (root && root->type == YAML_MAPPING_NODE)
-                        value = tree(&document, root, 0);
+                value = document_tree(&document);
                 yaml_document_delete(&document);
         }
         yaml_parser_delete(&parser);
@@ -83,18 +151,49 @@ cJSON *load_yaml_or_json(const struct text *text)
 
 /* ---- files */
 
+static int check_place(struct server *server, const char *path, const struct resource *resource,
+                       const char *namespace_name, const char *name, struct error *error)
+{
+        struct resource *namespaces = resource_find(&server->storage, "", "v1", "namespaces");
+        _cleanup_free_ char *key = object_key(namespace_name, name);
+
+        if (namespace_name[0] && !object_find(namespaces, namespace_name))
+                return error_set(
+                        error, -EINVAL,
+                        "%s: %s \"%s\" is in namespace \"%s\", which does not exist; load that first", path,
+                        resource->kind, name, namespace_name);
+        if (!key)
+                return error_set(error, -ENOMEM, "no memory");
+        return object_find(resource, key) ? error_set(error, -EINVAL, "%s: %s \"%s\" is there already", path,
+                                                      resource->kind, name)
+                                          : 0;
+}
+
+static int check_object(const char *path, const struct resource *resource, const cJSON *object,
+                        struct error *error)
+{
+        const char *name = tree_text(tree_metadata(object), "name");
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        const char *mistake = object_mistake(object, &text);
+
+        if (!mistake && strcmp(resource->plural, "customresourcedefinitions") == 0)
+                mistake = crd_mistake(object, &text);
+        if (!name_is_valid(name))
+                mistake = "metadata.name: a DNS-1123 subdomain is expected";
+        return mistake ? error_set(error, -EINVAL, "%s: %s \"%s\" is invalid: %s", path, resource->kind,
+                                   name, mistake)
+                       : 0;
+}
+
 static int load_object(struct server *server, const char *path, cJSON *object, struct error *error)
 {
-        const char *api_version =
-                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "apiVersion"));
-        const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "kind"));
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
-        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
-        const char *namespace_name =
-                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "namespace"));
+        const char *api_version = tree_text(object, "apiVersion"), *kind = tree_text(object, "kind");
+        const char *name = tree_text(tree_metadata(object), "name");
+        const char *namespace_name = tree_text(tree_metadata(object), "namespace");
         struct resource *resource;
+        int r;
 
-        if (!api_version || !kind || !name)
+        if (!api_version[0] || !kind[0] || !name[0])
                 return error_set(error, -EINVAL, "%s: an object lacks apiVersion, kind or metadata.name",
                                  path);
         resource = resource_find_kind(&server->storage, api_version, kind);
@@ -102,44 +201,85 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
                 return error_set(error, -EINVAL,
                                  "%s: there is no kind %s in %s; load its CustomResourceDefinition first",
                                  path, kind, api_version);
-        if (!namespace_name)
+        if (strcmp(kind, "Namespace") == 0 && resource->builtin && object_find(resource, name))
+                return 0;
+        if (!resource->namespaced)
+                namespace_name = "";
+        else if (!namespace_name[0])
                 namespace_name = "default";
-        if (!object_insert(server, resource, resource->namespaced ? namespace_name : "", object))
-                return error_set(error, -ENOMEM, "no memory");
-        return 0;
+        r = check_object(path, resource, object, error);
+        if (r >= 0)
+                r = check_place(server, path, resource, namespace_name, name, error);
+        if (r >= 0 && !object_insert(server, resource, namespace_name, object))
+                r = error_set(error, -ENOMEM, "no memory");
+        return r;
+}
+
+/* One object, or a List of them. */
+static int load_document(struct server *server, const char *path, cJSON *document, struct error *error)
+{
+        cJSON *items = cJSON_GetObjectItemCaseSensitive(document, "items"), *item;
+        int r = 0;
+
+        if (!cJSON_IsArray(items) || strcmp(tree_text(document, "kind"), "List") != 0)
+                return load_object(server, path, document, error);
+        cJSON_ArrayForEach(item, items)
+        {
+                if (r >= 0)
+                        r = load_object(server, path, item, error);
+        }
+        return r;
+}
+
+/* "---" and nothing behind it. */
+static bool is_empty(yaml_document_t *document)
+{
+        const yaml_node_t *root = yaml_document_get_root_node(document);
+
+        return root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0;
+}
+
+static int load_documents(struct server *server, const char *path, yaml_parser_t *parser,
+                          struct error *error)
+{
+        bool more = true;
+        int r = 0;
+
+        while (more && r >= 0) {
+                yaml_document_t document;
+
+                if (!yaml_parser_load(parser, &document))
+                        return error_set(error, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
+                                         parser->problem ? parser->problem : "not valid YAML");
+                more = yaml_document_get_root_node(&document) != NULL;
+                if (more) {
+                        cJSON *object = document_tree(&document);
+
+                        if (object)
+                                r = load_document(server, path, object, error);
+                        else if (!is_empty(&document))
+                                r = error_set(error, -EINVAL, "%s: a document is no object, or too large",
+                                              path);
+                        cJSON_Delete(object);
+                }
+                yaml_document_delete(&document);
+        }
+        return r;
 }
 
 int load_file(struct server *server, const char *path, struct error *error)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "re");
         yaml_parser_t parser;
-        bool more = true;
-        int r = 0;
+        int r;
 
         if (!file)
                 return error_set(error, -errno, "%s: %s", path, strerror(errno));
         if (!yaml_parser_initialize(&parser))
                 return error_set(error, -ENOMEM, "no memory");
         yaml_parser_set_input_file(&parser, file);
-        while (more && r >= 0) {
-                yaml_document_t document;
-                const yaml_node_t *root;
-
-                if (!yaml_parser_load(&parser, &document)) {
-                        r = error_set(error, -EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-                                      parser.problem ? parser.problem : "not valid YAML");
-                        break;
-                }
-                root = yaml_document_get_root_node(&document);
-                more = root != NULL;
-                if (root && root->type == YAML_MAPPING_NODE) {
-                        cJSON *object = tree(&document, root, 0);
-
-                        r = load_object(server, path, object, error);
-                        cJSON_Delete(object);
-                }
-                yaml_document_delete(&document);
-        }
+        r = load_documents(server, path, &parser, error);
         yaml_parser_delete(&parser);
+        gc_run(server);
         return r;
 }

@@ -11,7 +11,8 @@
 #include "base/exit-code.h"
 #include "devserver/tree.h"
 
-#define LOADS_MAX 64
+#define LOADS_MAX   64
+#define HISTORY_MAX 10000000
 
 struct options {
         const char *listen, *kubeconfig, *request_log, *token, *tls_certificate, *tls_key;
@@ -93,6 +94,17 @@ static int usage(const char *text, const char *argument)
         return -EINVAL;
 }
 
+static int parse_history(const char *text, size_t *ret)
+{
+        char *end;
+        unsigned long long history = strtoull(text, &end, 10);
+
+        if (text[0] < '0' || text[0] > '9' || *end || history == 0 || history > HISTORY_MAX)
+                return usage("--history takes a number from 1 to 10000000", text);
+        *ret = (size_t)history;
+        return 0;
+}
+
 static int take_option(struct options *options, int c)
 {
         static char *token; /* from a file: lives as long as the process */
@@ -136,8 +148,7 @@ static int take_option(struct options *options, int c)
                 return duration_parse(optarg, &options->bookmark_usec) < 0 ? usage("no duration", optarg)
                                                                            : 0;
         case OPTION_HISTORY:
-                options->history = (size_t)strtoull(optarg, NULL, 10);
-                return options->history == 0 ? usage("--history takes a number above 0", optarg) : 0;
+                return parse_history(optarg, &options->history);
         case OPTION_REMOTE:
                 options->allow_remote = true;
                 return 0;
@@ -166,6 +177,9 @@ static int parse_options(int argc, char **argv, struct options *options)
                 r = options->load_count > 0 ? take_option(options, 'L')
                                             : usage("an argument that is no option", optarg);
         }
+        if (r >= 0 && !options->tls_certificate != !options->tls_key)
+                r = usage("--tls-cert and --tls-key go together",
+                          options->tls_key ? options->tls_key : options->tls_certificate);
         return r;
 }
 
@@ -191,15 +205,22 @@ static int write_kubeconfig(const char *path, const char *url, const char *autho
         text_append_string(&text, "contexts:\n- name: devserver\n  context:\n    cluster: devserver\n    "
                                   "user: devserver\n    namespace: "
                                   "default\nusers:\n- name: devserver\n  user:");
-        text_printf(&text, token ? "\n    token: %s\n" : " {}%s\n", token ? token : "");
+        text_append_string(&text, token ? "\n    token: " : " {}");
+        if (token)
+                text_json_string(&text, token);
+        text_append_string(&text, "\n");
         if (text.failed || asprintf(&temporary, "%s.new", path) < 0) {
                 temporary = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
-        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0 || write(fd, text.data, text.size) != (ssize_t)text.size || rename(temporary, path) < 0)
-                return error_set(error, -EIO, "%s: cannot be written: %s", path, strerror(errno));
-        return 0;
+        unlink(temporary);
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0 && write(fd, text.data, text.size) == (ssize_t)text.size && rename(temporary, path) == 0)
+                return 0;
+        error_set(error, -EIO, "%s: cannot be written: %s", path, strerror(errno));
+        if (fd >= 0)
+                unlink(temporary);
+        return -EIO;
 }
 
 /* ---- start */

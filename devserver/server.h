@@ -27,7 +27,7 @@ struct request {
         const char *content_type;
         struct watch *watch; /* instead of an answer */
         struct MHD_Response *delayed;
-        bool logged;
+        bool logged, too_large;
 };
 
 struct snapshot {

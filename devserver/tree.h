@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Small helpers over an object's tree. Texts that are absent read as "". */
+#include "devserver/json.h"
 #include "devserver/server.h"
 
 cJSON *tree_metadata(const cJSON *object); /* NULL when there is none */

@@ -7,6 +7,7 @@
  * Invariant: the cursor of a suspended watch is at the newest version.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -309,6 +310,13 @@ static bool request_is_valid(struct request *request)
                               "resourceVersion: Invalid value: \"%s\": is no number", version);
                 return false;
         }
+        if (request_argument(request, "resourceVersionMatch") &&
+            !request_argument(request, "sendInitialEvents")) {
+                answer_status(request, 422, "Invalid",
+                              "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: "
+                              "resourceVersionMatch is forbidden for watch");
+                return false;
+        }
         if (request_argument(request, "sendInitialEvents")) {
                 answer_status(
                         request, 422, "Invalid",
@@ -360,6 +368,18 @@ void watches_end(struct server *server, const struct resource *resource)
 
 /* ---- time */
 
+/* libmicrohttpd does not look at a suspended connection, so that it would not see that the client has gone.
+ */
+static bool client_has_gone(const struct watch *watch)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(watch->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct pollfd fd = {.fd = info ? info->connect_fd : -1, .events = POLLRDHUP};
+
+        return watch->suspended && fd.fd >= 0 && poll(&fd, 1, 0) > 0 &&
+               (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 static void tick(struct watch *watch, uint64_t now)
 {
         uint64_t last = watch->deadline - LAST_BOOKMARK_USEC;
@@ -371,7 +391,7 @@ static void tick(struct watch *watch, uint64_t now)
                 watch->bookmark_due = true;
                 resume(watch);
         }
-        if (now >= watch->deadline)
+        if (now >= watch->deadline || client_has_gone(watch))
                 end(watch);
 }
 
