@@ -242,7 +242,7 @@ static int start_http(struct server *server, const struct options *options, char
         address = strndup(listen, (size_t)(colon - listen));
         if (!address)
                 return error_set(error, -ENOMEM, "no memory");
-        if (strncmp(address, "127.", 4) != 0 && !options->allow_remote)
+        if (strcmp(address, "localhost") != 0 && strncmp(address, "127.", 4) != 0 && !options->allow_remote)
                 return error_set(
                         error, -EINVAL,
                         "%s is not a loopback address: anyone who reaches it rules this server; say "
