@@ -293,8 +293,7 @@ void object_delete(struct request *request, const char *key)
 
 void object_delete_collection(struct request *request)
 {
-        cJSON *options =
-                json_parse(request->body.data, request->body.size);
+        cJSON *options = json_parse(request->body.data, request->body.size);
         _cleanup_text_ struct text keys = TEXT_EMPTY;
         enum propagation propagation;
 

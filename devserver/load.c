@@ -174,10 +174,8 @@ static int check_object(const char *path, const struct resource *resource, const
 {
         const char *name = tree_text(tree_metadata(object), "name");
         _cleanup_text_ struct text text = TEXT_EMPTY;
-        const char *mistake = object_mistake(object, &text);
+        const char *mistake = object_mistake(resource, object, &text);
 
-        if (!mistake && strcmp(resource->plural, "customresourcedefinitions") == 0)
-                mistake = crd_mistake(object, &text);
         if (!name_is_valid(name))
                 mistake = "metadata.name: a DNS-1123 subdomain is expected";
         return mistake ? error_set(error, -EINVAL, "%s: %s \"%s\" is invalid: %s", path, resource->kind,

@@ -16,7 +16,10 @@ void text_append_base64(struct text *out, const char *input);
 size_t tree_finalizer_count(const cJSON *object);
 bool request_is_dry_run(const struct request *request);
 
-/* validate.c: false: answered with what is wrong. The body must be of the URL's kind, name and namespace. */
+/* validate.c: NULL, or what is wrong with the metadata (or the whole CustomResourceDefinition); the text is
+ * in `text`. */
+const char *object_mistake(const struct resource *resource, const cJSON *object, struct text *text);
+/* false: answered with what is wrong. The body must be of the URL's kind, name and namespace. */
 bool request_namespace_exists(struct request *request);
 bool request_body_fits(struct request *request, cJSON *object);
 bool request_object_is_valid(struct request *request, const cJSON *object);

@@ -177,6 +177,22 @@ static bool object_is_valid(const cJSON *object, struct mistake *mistake)
                finalizers_are_valid(metadata, mistake) && owners_are_valid(metadata, mistake);
 }
 
+static bool is_valid(const struct resource *resource, const cJSON *object, struct mistake *mistake)
+{
+        return object_is_valid(object, mistake) &&
+               (strcmp(resource->plural, "customresourcedefinitions") != 0 || crd_is_valid(object, mistake));
+}
+
+const char *object_mistake(const struct resource *resource, const cJSON *object, struct text *text)
+{
+        struct mistake mistake = {0};
+
+        if (is_valid(resource, object, &mistake))
+                return NULL;
+        text_printf(text, "%s: %s", mistake.field, mistake.text);
+        return text->failed ? "no memory" : text->data;
+}
+
 /* ---- whole requests */
 
 /* false: answered. */
@@ -277,10 +293,8 @@ void answer_invalid(struct request *request, const char *name, const char *field
 bool request_object_is_valid(struct request *request, const cJSON *object)
 {
         struct mistake mistake = {0};
-        bool valid = object_is_valid(object, &mistake);
+        bool valid = is_valid(request->resource, object, &mistake);
 
-        if (valid && strcmp(request->resource->plural, "customresourcedefinitions") == 0)
-                valid = crd_is_valid(object, &mistake);
         if (!valid)
                 answer_invalid(request, tree_text(tree_metadata(object), "name"), mistake.field,
                                mistake.reason, mistake.text);
