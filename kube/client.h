@@ -39,6 +39,9 @@ struct kube_request {
          * piece of a 2xx body as it comes; negative return ends the transfer (on_done with CANCELLED).
          * Bodies of other answers are always collected (1 MiB). */
         int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);
+        /* May be NULL. Once, when the head of a 2xx answer is complete: a watch stands before its first
+         * event. */
+        void (*on_accepted)(struct kube_transfer *transfer, void *userdata);
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         size_t body_max;

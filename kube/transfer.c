@@ -99,6 +99,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
                 return -ENOMEM;
         transfer->client = client;
         transfer->on_data = request->on_data;
+        transfer->on_accepted = request->on_accepted;
         transfer->on_done = request->on_done;
         transfer->userdata = request->userdata;
         transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
@@ -128,6 +129,23 @@ static int add_header(struct kube_transfer *transfer, const char *name, const ch
                 return -ENOMEM;
         transfer->header = header;
         return 0;
+}
+
+/* The empty line ends the head. A 100 Continue has one of its own; a proxy's answer is not shown here. */
+static size_t on_head(char *line, size_t size, size_t count, void *userdata)
+{
+        struct kube_transfer *transfer = userdata;
+        size_t total = size * count;
+        long status = 0;
+
+        if (transfer->cancelled)
+                return 0;
+        if (total > 2 || line[0] == '\0' || !strchr("\r\n", line[0]))
+                return total;
+        curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (status >= 200 && status < 300)
+                transfer->on_accepted(transfer, transfer->userdata);
+        return transfer->cancelled ? 0 : total;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *userdata)
@@ -268,6 +286,11 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->header);
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+        if (transfer->on_accepted) {
+                curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+                curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+                curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+        }
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
         curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
         if (request->timeout_usec > 0)

@@ -41,6 +41,7 @@ struct kube_transfer {
         size_t body_max;
         uint64_t credential_serial;
         int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);
+        void (*on_accepted)(struct kube_transfer *transfer, void *userdata);
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         void *userdata;
