@@ -41,6 +41,8 @@ static int load_config(const struct options *options, struct config **ret)
         config_problems_done(&problems);
         if (r == -ENOMEM)
                 log_error("no memory for the configuration");
+        if (r < 0 && !options->check)
+                notify_failed(EXIT_CODE_CONFIGURATION, "the configuration is wrong; the journal says where");
         return r;
 }
 

@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What systemd is told: READY, STATUS in words that an operator likes, STOPPING. */
+/*
+ * What systemd is told: READY, STATUS in words that an operator likes, STOPPING, how much longer the stop
+ * may take, and why it has come to that.
+ */
+#include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "base/duration.h"
+#include "base/exit-code.h"
 #include "supervisor/supervisor.h"
+
+/* A stop takes as long as running handlers may take (stop.grace), whatever the unit's TimeoutStopSec says.
+ * Each promise covers the next two; the stop itself has bounds, so this ends. */
+#define EXTEND_USEC       (15 * USEC_PER_SEC)
+#define EXTEND_AGAIN_USEC (5 * USEC_PER_SEC)
+
+/* A line is an assignment to systemd: what a server or a handler said must not begin one. */
+static void one_line(char *text)
+{
+        for (; *text; text++)
+                if ((unsigned char)*text < ' ')
+                        *text = ' ';
+}
 
 static const struct watch *first_degraded(const struct supervisor *supervisor)
 {
@@ -34,6 +54,7 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         if (degraded && used < size)
                 snprintf(buffer + used, size - used, "; watch %s degraded: %s", degraded->config->name,
                          degraded->degraded_reason ? degraded->degraded_reason : "");
+        one_line(buffer);
 }
 
 void notify_status(struct supervisor *supervisor)
@@ -58,9 +79,58 @@ void notify_ready(struct supervisor *supervisor)
         log_debug("all children are ready");
 }
 
+static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        struct queue_counts counts = queue_count_all(supervisor->queue);
+        int r;
+
+        sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, EXTEND_USEC);
+        if (supervisor->phase != PHASE_TEARDOWN)
+                sd_notifyf(0, "STATUS=stopping: %zu running", counts.running);
+        r = sd_event_source_set_time_relative(source, EXTEND_AGAIN_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
 void notify_stopping(struct supervisor *supervisor)
 {
         struct queue_counts counts = queue_count_all(supervisor->queue);
 
-        sd_notifyf(0, "STOPPING=1\nSTATUS=stopping: %zu running", counts.running);
+        sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=stopping: %zu running",
+                   EXTEND_USEC, counts.running);
+        /* Without it the unit's own time is what there is. */
+        (void)sd_event_add_time_relative(supervisor->event, &supervisor->extend_timer, CLOCK_MONOTONIC,
+                                         EXTEND_AGAIN_USEC, 0, on_extend, supervisor);
+}
+
+static int errno_of(int exit_code)
+{
+        switch (exit_code) {
+        case EXIT_CODE_USAGE:
+        case EXIT_CODE_CONFIGURATION:
+                return EINVAL;
+        case EXIT_CODE_UNAVAILABLE:
+                return EHOSTUNREACH;
+        case EXIT_CODE_IO:
+                return EIO;
+        case EXIT_CODE_NO_PERMISSION:
+                return EACCES;
+        default:
+                return ECHILD;
+        }
+}
+
+void notify_failed(int exit_code, const char *cause)
+{
+        char text[512];
+
+        snprintf(text, sizeof(text), "%s", cause);
+        one_line(text);
+        sd_notifyf(0, "STOPPING=1\nSTATUS=%s\nERRNO=%d\nEXIT_STATUS=%d", text, errno_of(exit_code),
+                   exit_code);
+}
+
+void notify_fault(const char *text, int error)
+{
+        sd_notifyf(0, "STATUS=%s\nERRNO=%d\nWATCHDOG=trigger", text, -error);
 }

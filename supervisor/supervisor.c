@@ -16,6 +16,7 @@
 static int refuse(int code, const char *what, const struct error *error)
 {
         log_error("cannot start: %s: %s", what, error_message(error));
+        notify_failed(code, error_message(error));
         return code;
 }
 
@@ -218,6 +219,7 @@ int supervisor_run(struct supervisor *supervisor)
         r = sd_event_loop(supervisor->event);
         if (r < 0) {
                 log_error("the event loop failed: %s", strerror(-r));
+                notify_fault("the event loop failed", r);
                 r = EXIT_CODE_SOFTWARE;
         }
         supervisor->exit_code = r;
@@ -259,6 +261,7 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->due_timer);
         sd_event_source_disable_unref(supervisor->queue_timer);
         sd_event_source_disable_unref(supervisor->kill_timer);
+        sd_event_source_disable_unref(supervisor->extend_timer);
         free(supervisor->child);
         free(supervisor->watch);
         free(supervisor->worker);

@@ -95,7 +95,7 @@ struct supervisor {
         uint64_t starts; /* of this state folder, this one included */
         int lock_fd, control_fd;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
-                *control_source;
+                *extend_timer, *control_source;
         struct control_peer *control_peer;
         size_t control_count;
         char status_text[256]; /* as last told to systemd */
@@ -169,6 +169,9 @@ void teardown_continue(struct supervisor *supervisor);
 void notify_ready(struct supervisor *supervisor);
 void notify_stopping(struct supervisor *supervisor);
 void notify_status(struct supervisor *supervisor);
+void notify_failed(int exit_code, const char *cause);
+/* Something inside is broken so that no end in order can be promised: systemd ends everything (SIGABRT). */
+void notify_fault(const char *text, int error);
 
 /* control.c, status.c */
 int control_start(struct supervisor *supervisor, struct error *error);

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #include "base/descendants.h"
 #include "base/duration.h"
@@ -62,6 +61,7 @@ static int on_give_up(sd_event_source *source _unused_, uint64_t usec _unused_, 
 {
         log_error("a child cannot be ended, not even by SIGKILL (it may hang in the kernel); leaving it "
                   "behind");
+        notify_fault("a child cannot be ended, not even by SIGKILL", -ETIMEDOUT);
         finish(userdata);
         return 0;
 }
@@ -108,7 +108,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                   key && key[0] ? ", busy with " : "", key ? key : "", exit_code, exit_code_name(exit_code));
         supervisor->phase = PHASE_TEARDOWN;
         supervisor->exit_code = exit_code;
-        sd_notifyf(0, "STOPPING=1\nSTATUS=%s", supervisor->cause);
+        notify_failed(exit_code, supervisor->cause);
         signal_all(supervisor, SIGTERM);
         if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
                 signal_all(supervisor, SIGKILL);

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The units on a real systemd: how they start, what they say, how they end and come again."""
+import re
+
+import pytest
+
+from harness import wait_until
+from harness.operator import MESSAGE_ID
+
+# Debian 12 has systemd 252; these came with 254 and are ignored before, with a warning.
+NEWER = ("RestartSteps", "RestartMaxDelaySec")
+
+
+def test_verify(node):
+    said = node.run("systemd-analyze", "verify", "--man=no", "reconciled.service", "reconciled@second.service").stderr
+    others = [line for line in said.splitlines() if not any(f"'{key}'" in line for key in NEWER)]
+    assert others == []
+
+
+@pytest.mark.parametrize("unit", ["reconciled.service", "reconciled@second.service"])
+def test_exposure(node, unit):
+    said = node.run("systemd-analyze", "security", unit, "--no-pager").stdout
+    score = float(re.search(r"Overall exposure level for .*: ([0-9.]+)", said).group(1))
+    assert score <= 1.5, said
+
+
+def test_folders_and_users_are_made(node):
+    assert node.run("systemd-sysusers", "--dry-run").returncode == 0
+    assert node.run("id", "-un", "reconciled").stdout == "reconciled\n"
+    assert node.run("stat", "-c", "%a %U", "/etc/reconciled", "/etc/reconciled/conf.d", "/etc/credstore").stdout == \
+        "755 root\n755 root\n700 root\n"
+
+
+def test_start(node):
+    node.configure("echo '{\"status\": {\"seen\": true}}'")
+    node.start()
+    node.create_widget("a", size=1)
+    wait_until(lambda: node.widget("a")["status"] == {"seen": True}, "the handler's status")
+    shown = node.show(node.unit, "ActiveState", "SubState", "NRestarts", "StatusText", "Type")
+    assert shown["ActiveState"] == "active" and shown["SubState"] == "running" and shown["NRestarts"] == "0"
+    wait_until(lambda: "1 watch in sync" in node.show(node.unit, "StatusText"), "the status line")
+    assert node.run("reconciledctl", "status").stdout.count("widgets") >= 1
+    assert node.run("stat", "-c", "%a %U", "/var/lib/reconciled", "/run/reconciled").stdout == \
+        "700 reconciled\n700 reconciled\n"
+    pid = node.main_pid()
+    assert node.run("ps", "-o", "user=", "-p", pid, check=False).stdout.strip() in ("reconciled", "reconci+", "")
+    assert "CapEff:\t0000000000000000" in node.run("cat", f"/proc/{pid}/status").stdout
+
+
+def test_the_journal_has_fields_and_explains(node):
+    node.configure("exit 75")
+    node.start()
+    started = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['STARTED']}")
+    assert started["RECONCILED_ROLE"] == "supervisor" and started["_SYSTEMD_UNIT"] == node.unit
+    node.create_widget("a")
+    failed = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RUN_FAILED']}")
+    assert failed["RECONCILED_WATCH"] == "widgets" and failed["RECONCILED_KEY"] == "default/a"
+    text = node.run("journalctl", "-x", "-u", node.unit, f"MESSAGE_ID={MESSAGE_ID['RUN_FAILED']}", "-n", "1").stdout
+    assert "Subject: default/a: a run has failed and will be tried again" in text
+    assert "The pause before the next attempt grows" in text
+
+
+def test_a_stopped_supervisor_is_ended_by_the_watchdog_and_started_again(node):
+    node.configure()
+    node.drop_in(node.unit, "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n")
+    node.start()
+    before = node.main_pid()
+    node.kill(before, "STOP")
+    node.wait_restarts(1)
+    assert node.main_pid() != before
+    node.wait_journal("UNIT=" + node.unit, text="Watchdog timeout")
+    # Nothing of the first life is left: as many processes as one operator has.
+    wait_until(lambda: len(node.processes(node.unit)) == 4, lambda: f"four processes: {node.processes(node.unit)}")
+
+
+@pytest.mark.parametrize("role", ["credential", "watcher", "worker"])
+def test_a_dead_child_ends_the_unit_which_starts_again_and_catches_up(node, role):
+    node.configure("echo '{\"status\": {\"seen\": true}}'")
+    node.drop_in(node.unit, "[Service]\nRestartSec=1s\n")
+    node.start()
+    node.kill(node.child(node.unit, role), "KILL")
+    fatal = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CHILD_FATAL']}")
+    assert role in fatal["MESSAGE"] and fatal["RECONCILED_EXIT_CODE"] == "70"
+    node.create_widget("meanwhile")
+    node.wait_journal("UNIT=" + node.unit, text="status=70")
+    node.wait_restarts(1)
+    wait_until(lambda: node.widget("meanwhile").get("status") == {"seen": True}, "the backlog to be caught up")
+
+
+def test_killed_supervisor_leaves_nothing(node):
+    node.configure("setsid -f sleep 1000; exec sleep 1000")
+    node.drop_in(node.unit, "[Service]\nRestart=no\n")
+    node.start()
+    node.create_widget("a")
+    wait_until(lambda: sum("sleep 1000" in line for line in node.processes(node.unit).values()) == 2, "both sleeps")
+    node.kill(node.main_pid(), "KILL")
+    node.wait_state(node.unit, "failed")
+    assert node.run("pgrep", "-f", "reconciled-(watcher|worker|credential)|sleep 1000", check=False).stdout == ""
+
+
+def test_a_wrong_configuration_is_not_tried_again(node):
+    node.configure(worker=3)
+    assert node.run("systemctl", "start", node.unit, check=False).returncode != 0
+    node.wait_state(node.unit, "failed")
+    shown = node.show(node.unit, "ExecMainStatus", "NRestarts", "Result", "StatusErrno")
+    assert shown == {"ExecMainStatus": "78", "NRestarts": "0", "Result": "exit-code", "StatusErrno": "22"}
+    wrong = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CONFIGURATION_WRONG']}")
+    assert 'did you mean "workers"' in wrong["MESSAGE"]
+
+
+def test_wrong_usage_is_not_tried_again(node):
+    node.configure()
+    node.drop_in(node.unit, "[Service]\nExecStart=\nExecStart=/usr/bin/reconciled --no-such-option\n")
+    node.run("systemctl", "start", node.unit, check=False)
+    node.wait_state(node.unit, "failed")
+    assert node.show(node.unit, "ExecMainStatus", "NRestarts") == {"ExecMainStatus": "64", "NRestarts": "0"}
+
+
+def test_many_crashes_never_leave_it_dead(node):
+    node.configure()
+    node.drop_in(node.unit, "[Service]\nRestartSec=10ms\n")
+    node.start()
+    for count in range(1, 9):
+        node.kill(node.main_pid(), "KILL")
+        node.wait_restarts(count)
+
+
+def test_the_runtime_folder_survives_a_crash_but_no_stop(node):
+    node.configure()
+    node.drop_in(node.unit, "[Service]\nRestartSec=10ms\n")
+    node.start()
+    node.run("touch", "/run/reconciled/mark")
+    node.kill(node.main_pid(), "KILL")
+    node.wait_restarts(1)
+    node.run("test", "-e", "/run/reconciled/mark")
+    node.run("systemctl", "stop", node.unit)
+    assert node.run("test", "-e", "/run/reconciled", check=False).returncode == 1
+
+
+def test_an_instance_has_a_user_a_state_folder_and_credentials_of_its_own(node):
+    unit = "reconciled@second.service"
+    node.configure("id -u >&2", path="/etc/reconciled/second.yaml")
+    node.start(unit)
+    node.create_widget("a")
+    line = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}")
+    assert 61184 <= int(line["MESSAGE"]) <= 65519 and line["RECONCILED_KEY"] == "default/a"  # systemd's dynamic users
+    assert node.show(unit, "DynamicUser") == "yes"
+    node.run("test", "-f", "/var/lib/private/reconciled-second/ledger.sqlite")
+    assert "widgets" in node.run("reconciledctl", "--runtime-directory", "/run/reconciled-second", "status").stdout
+    assert node.run("stat", "-c", "%a", "/run/credentials/" + unit).stdout in ("500\n", "550\n")
+
+
+def test_credentials_come_from_a_place_that_the_user_cannot_read(node):
+    node.configure("cat /etc/credstore/reconciled.kubeconfig >&2; env >&2; echo end >&2")
+    node.start()
+    node.create_widget("a")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="end")
+    said = [entry["MESSAGE"] for entry in node.journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}")]
+    assert any("Permission denied" in line for line in said), said
+    assert not any(line.startswith(("KUBECONFIG=", "CREDENTIALS_DIRECTORY=", "NOTIFY_SOCKET=")) for line in said), said
+
+
+def test_a_missing_credential_is_told(node):
+    node.configure()
+    node.run("rm", "/etc/credstore/reconciled.kubeconfig")
+    node.run("systemctl", "start", node.unit, check=False)
+    node.wait_state(node.unit, "failed")
+    assert node.show(node.unit, "ExecMainStatus", "NRestarts") == {"ExecMainStatus": "78", "NRestarts": "0"}
+    assert "kubeconfig" in node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CHILD_FATAL']}")["MESSAGE"]
+
+
+def test_a_handler_is_in_the_sandbox(node):
+    node.configure("touch /etc/x /usr/x /var/lib/x /dev/x; mount -t tmpfs x /mnt; unshare -U true; ls /root; echo end >&2")
+    node.start()
+    node.create_widget("a")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="end")
+    said = "\n".join(entry["MESSAGE"] for entry in node.journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}"))
+    for path in ("/etc/x", "/usr/x", "/var/lib/x", "/dev/x"):
+        assert path in said
+    assert "unshare" in said and "mount" in said and "/root" in said
+    for path in ("etc/x", "usr/x", "var/lib/x"):
+        assert not (node.root / path).exists()
+
+
+def test_a_stop_waits_for_running_handlers_longer_than_the_unit_would(node):
+    node.configure("sleep 6; echo '{\"status\": {\"done\": true}}'", stop={"grace": "60s"})
+    node.drop_in(node.unit, "[Service]\nTimeoutStopSec=3s\n")
+    node.start()
+    node.create_widget("a")
+    wait_until(lambda: any("sleep 6" in line for line in node.processes(node.unit).values()), "the handler")
+    node.run("systemctl", "stop", node.unit)
+    assert node.show(node.unit, "ActiveState", "Result") == {"ActiveState": "inactive", "Result": "success"}
+    assert node.widget("a")["status"] == {"done": True}
+
+
+def test_a_wrong_file_is_refused_at_a_reload(node):
+    node.configure()
+    node.start()
+    before = node.main_pid()
+    node.configure(worker=3)
+    assert node.run("systemctl", "reload", node.unit, check=False).returncode != 0
+    assert node.show(node.unit, "ActiveState", "MainPID") == {"ActiveState": "active", "MainPID": str(before)}
