@@ -144,15 +144,23 @@ static bool answer_group(struct request *request, const char *name)
 
 /* ---- paths */
 
+static void answer_version_of_server(struct request *request)
+{
+        unsigned minor = request->server->version_minor;
+
+        request->status = 200;
+        text_printf(&request->answer,
+                    "{\"major\":\"1\",\"minor\":\"%u\",\"gitVersion\":\"v1.%u.0+reconciled-devserver\","
+                    "\"platform\":\"linux/amd64\",\"goVersion\":\"none\",\"compiler\":\"gcc\","
+                    "\"gitCommit\":\"\",\"gitTreeState\":\"\",\"buildDate\":\"\"}\n",
+                    minor, minor);
+}
+
 static bool answer_fixed(struct request *request)
 {
         static const struct {
                 const char *url, *json;
         } table[] = {
-                {"/version", "{\"major\":\"1\",\"minor\":\"30\",\"gitVersion\":\"v1.30.0+reconciled-"
-                             "devserver\",\"platform\":\"linux/"
-                             "amd64\",\"goVersion\":\"none\",\"compiler\":\"gcc\",\"gitCommit\":\"\","
-                             "\"gitTreeState\":\"\",\"buildDate\":\"\"}"},
                 {"/healthz", "ok"},
                 {"/livez", "ok"},
                 {"/readyz", "ok"},
@@ -161,6 +169,10 @@ static bool answer_fixed(struct request *request)
                 {"/openapi/v3", "{\"paths\":{}}"},
         };
 
+        if (strcmp(request->url, "/version") == 0) {
+                answer_version_of_server(request);
+                return true;
+        }
         for (size_t i = 0; i < ELEMENTS(table); i++)
                 if (strcmp(request->url, table[i].url) == 0) {
                         request->status = 200;

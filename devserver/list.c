@@ -241,25 +241,29 @@ bool version_is_number(const char *version)
         return version[strspn(version, "0123456789")] == '\0';
 }
 
+void answer_too_large(struct request *request, uint64_t wanted)
+{
+        unsigned long long newest = request->server->storage.resource_version;
+        cJSON *causes = cJSON_CreateArray(), *cause = cJSON_CreateObject();
+        char message[128];
+
+        snprintf(message, sizeof(message), "Timeout: Too large resource version: %llu, current: %llu",
+                 (unsigned long long)wanted, newest);
+        cJSON_AddStringToObject(cause, "reason", "ResourceVersionTooLarge");
+        cJSON_AddStringToObject(cause, "message", "Too large resource version");
+        cJSON_AddItemToArray(causes, cause);
+        answer_status_causes(request, 504, "Timeout", causes, message);
+}
+
 /* false: answered. The real server waits for seconds whether the version comes; here nothing is ever behind.
  */
 static bool version_has_come(struct request *request, const char *version)
 {
         unsigned long long wanted = version ? strtoull(version, NULL, 10) : 0;
-        unsigned long long newest = request->server->storage.resource_version;
-        cJSON *causes, *cause;
-        char message[128];
 
-        if (wanted <= newest)
+        if (wanted <= request->server->storage.resource_version)
                 return true;
-        snprintf(message, sizeof(message), "Timeout: Too large resource version: %llu, current: %llu",
-                 wanted, newest);
-        causes = cJSON_CreateArray();
-        cause = cJSON_CreateObject();
-        cJSON_AddStringToObject(cause, "reason", "ResourceVersionTooLarge");
-        cJSON_AddStringToObject(cause, "message", "Too large resource version");
-        cJSON_AddItemToArray(causes, cause);
-        answer_status_causes(request, 504, "Timeout", causes, message);
+        answer_too_large(request, wanted);
         return false;
 }
 

@@ -281,3 +281,52 @@ int load_file(struct server *server, const char *path, struct error *error)
         gc_run(server);
         return r;
 }
+
+/* ---- a list of anything, one entry at a time */
+
+static int load_entries(const char *path, yaml_document_t *document, load_entry_t take, void *userdata,
+                        struct error *error)
+{
+        const yaml_node_t *root = yaml_document_get_root_node(document);
+        int r = 0;
+
+        if (!root)
+                return 0;
+        if (root->type != YAML_SEQUENCE_NODE)
+                return error_set(error, -EINVAL, "%s:%zu: a list is expected", path,
+                                 root->start_mark.line + 1);
+        for (yaml_node_item_t *item = root->data.sequence.items.start;
+             item < root->data.sequence.items.top && r >= 0; item++) {
+                struct reader reader = {.document = document};
+                const yaml_node_t *node = yaml_document_get_node(document, *item);
+                cJSON *entry = tree(&reader, *item, 0);
+
+                r = entry ? take(entry, node->start_mark.line + 1, userdata, error)
+                          : error_set(error, -ENOMEM, "no memory");
+                cJSON_Delete(entry);
+        }
+        return r;
+}
+
+int load_list(const char *path, load_entry_t take, void *userdata, struct error *error)
+{
+        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        yaml_document_t document;
+        yaml_parser_t parser;
+        int r;
+
+        if (!file)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (!yaml_parser_initialize(&parser))
+                return error_set(error, -ENOMEM, "no memory");
+        yaml_parser_set_input_file(&parser, file);
+        if (yaml_parser_load(&parser, &document)) {
+                r = load_entries(path, &document, take, userdata, error);
+                yaml_document_delete(&document);
+        } else {
+                r = error_set(error, -EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
+                              parser.problem ? parser.problem : "not valid YAML");
+        }
+        yaml_parser_delete(&parser);
+        return r;
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-devserver: options, kubeconfig, loop. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <string.h>
@@ -9,15 +8,17 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "devserver/tree.h"
+#include "devserver/fault.h"
 
 #define LOADS_MAX   64
 #define HISTORY_MAX 10000000
 
 struct options {
         const char *listen, *kubeconfig, *request_log, *token, *tls_certificate, *tls_key;
-        const char *load[LOADS_MAX];
-        size_t load_count, history;
+        const char *load[LOADS_MAX], *fault[LOADS_MAX];
+        size_t load_count, fault_count, history;
+        unsigned version_minor;
+        bool no_watch_list;
         uint64_t bookmark_usec;
         bool tls, allow_remote;
 };
@@ -28,6 +29,9 @@ enum {
         OPTION_TOKEN_FILE,
         OPTION_BOOKMARK,
         OPTION_HISTORY,
+        OPTION_FAULTS,
+        OPTION_WATCH_LIST,
+        OPTION_VERSION_MINOR,
         OPTION_REMOTE
 };
 
@@ -43,6 +47,9 @@ static const struct option option[] = {
         {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
         {"bookmark-interval", required_argument, NULL, OPTION_BOOKMARK},
         {"history", required_argument, NULL, OPTION_HISTORY},
+        {"faults", required_argument, NULL, OPTION_FAULTS},
+        {"watch-list", required_argument, NULL, OPTION_WATCH_LIST},
+        {"version-minor", required_argument, NULL, OPTION_VERSION_MINOR},
         {"allow-remote", no_argument, NULL, OPTION_REMOTE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
@@ -64,6 +71,10 @@ static void help(void)
              "  --bookmark-interval TIME  default 60s\n"
              "  --history N               events that are kept; older resourceVersions are gone (410); "
              "default 10000\n"
+             "  --faults FILE             what is to go wrong, and when: a YAML list (docs/devserver.md)\n"
+             "  --watch-list on|off       whether watches may send initial events (default on)\n"
+             "  --version-minor N         the version that is claimed: 1.N (default 34; 33 without "
+             "watch-list)\n"
              "  --allow-remote            listen on other addresses than loopback\n"
              "  --help, --version\n\n"
              "Nothing is kept on disk. It ends with 0 on SIGTERM and SIGINT.");
@@ -102,6 +113,17 @@ static int parse_history(const char *text, size_t *ret)
         if (text[0] < '0' || text[0] > '9' || *end || history == 0 || history > HISTORY_MAX)
                 return usage("--history takes a number from 1 to 10000000", text);
         *ret = (size_t)history;
+        return 0;
+}
+
+static int parse_minor(const char *text, unsigned *ret)
+{
+        char *end;
+        unsigned long minor = strtoul(text, &end, 10);
+
+        if (text[0] < '0' || text[0] > '9' || *end || minor > 999)
+                return usage("--version-minor takes a number up to 999", text);
+        *ret = (unsigned)minor;
         return 0;
 }
 
@@ -149,6 +171,18 @@ static int take_option(struct options *options, int c)
                                                                            : 0;
         case OPTION_HISTORY:
                 return parse_history(optarg, &options->history);
+        case OPTION_FAULTS:
+                if (options->fault_count == LOADS_MAX)
+                        return usage("too many files of faults", optarg);
+                options->fault[options->fault_count++] = optarg;
+                return 0;
+        case OPTION_WATCH_LIST:
+                if (strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
+                        return usage("--watch-list takes on or off", optarg);
+                options->no_watch_list = strcmp(optarg, "off") == 0;
+                return 0;
+        case OPTION_VERSION_MINOR:
+                return parse_minor(optarg, &options->version_minor);
         case OPTION_REMOTE:
                 options->allow_remote = true;
                 return 0;
@@ -183,50 +217,9 @@ static int parse_options(int argc, char **argv, struct options *options)
         return r;
 }
 
-/* ---- kubeconfig */
-
-static int write_kubeconfig(const char *path, const char *url, const char *authority, const char *token,
-                            struct error *error)
-{
-        _cleanup_text_ struct text text = TEXT_EMPTY;
-        _cleanup_free_ char *temporary = NULL;
-        _cleanup_close_ int fd = -1;
-
-        text_printf(&text,
-                    "apiVersion: v1\nkind: Config\ncurrent-context: devserver\nclusters:\n- name: "
-                    "devserver\n  cluster:\n"
-                    "    server: %s\n",
-                    url);
-        if (authority) {
-                text_append_string(&text, "    certificate-authority-data: ");
-                text_append_base64(&text, authority);
-                text_append_string(&text, "\n");
-        }
-        text_append_string(&text, "contexts:\n- name: devserver\n  context:\n    cluster: devserver\n    "
-                                  "user: devserver\n    namespace: "
-                                  "default\nusers:\n- name: devserver\n  user:");
-        text_append_string(&text, token ? "\n    token: " : " {}");
-        if (token)
-                text_json_string(&text, token);
-        text_append_string(&text, "\n");
-        if (text.failed || asprintf(&temporary, "%s.new", path) < 0) {
-                temporary = NULL;
-                return error_set(error, -ENOMEM, "no memory");
-        }
-        unlink(temporary);
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd >= 0 && write(fd, text.data, text.size) == (ssize_t)text.size && rename(temporary, path) == 0)
-                return 0;
-        error_set(error, -EIO, "%s: cannot be written: %s", path, strerror(errno));
-        if (fd >= 0)
-                unlink(temporary);
-        return -EIO;
-}
-
 /* ---- start */
 
-static int start_http(struct server *server, const struct options *options, char **ret_url,
-                      struct error *error)
+static int start_http(struct server *server, const struct options *options, struct error *error)
 {
         const char *listen = options->listen ? options->listen : "127.0.0.1:0";
         const char *colon = strrchr(listen, ':');
@@ -248,49 +241,57 @@ static int start_http(struct server *server, const struct options *options, char
                         "%s is not a loopback address: anyone who reaches it rules this server; say "
                         "--allow-remote if that is meant",
                         address);
-        return http_start(server, address, (uint16_t)port, ret_url, error);
+        return http_start(server, address, (uint16_t)port, error);
 }
 
-static int prepare_tls(struct server *server, const struct options *options, char **ret_authority,
-                       struct error *error)
+static int prepare_tls(struct server *server, const struct options *options, struct error *error)
 {
         if (options->tls_certificate && options->tls_key) {
                 server->certificate = read_file(options->tls_certificate);
                 server->key = read_file(options->tls_key);
-                *ret_authority = server->certificate ? strdup(server->certificate) : NULL;
+                server->authority = server->certificate ? strdup(server->certificate) : NULL;
                 return server->certificate && server->key
                                ? 0
                                : error_set(error, -EINVAL, "the certificate cannot be read");
         }
-        return options->tls ? tls_make(server, ret_authority, error) : 0;
+        return options->tls ? tls_make(server, true, error) : 0;
 }
 
 static int start(struct server *server, const struct options *options, struct error *error)
 {
-        _cleanup_free_ char *url = NULL, *authority = NULL;
         int r;
 
         if (options->request_log && !(server->request_log = fopen(options->request_log, "ae")))
                 return error_set(error, -errno, "%s: %s", options->request_log, strerror(errno));
-        r = prepare_tls(server, options, &authority, error);
+        if (options->kubeconfig && !(server->kubeconfig = strdup(options->kubeconfig)))
+                return error_set(error, -ENOMEM, "no memory");
+        r = prepare_tls(server, options, error);
         for (size_t i = 0; i < options->load_count && r >= 0; i++)
                 r = load_file(server, options->load[i], error);
+        for (size_t i = 0; i < options->fault_count && r >= 0; i++)
+                r = faults_load(server, options->fault[i], error);
         if (r >= 0)
-                r = start_http(server, options, &url, error);
+                r = start_http(server, options, error);
         if (r >= 0)
                 r = watches_start(server);
-        if (r >= 0 && options->kubeconfig)
-                r = write_kubeconfig(options->kubeconfig, url, authority, options->token, error);
+        if (r >= 0)
+                r = kubeconfig_write(server, error);
         if (r < 0)
                 return r;
-        puts(url);
+        puts(server->url);
         fflush(stdout);
         return 0;
 }
 
 static int serve(const struct options *options)
 {
-        struct server server = {.bookmark_usec = options->bookmark_usec};
+        struct server server = {
+                .bookmark_usec = options->bookmark_usec,
+                .watch_list = !options->no_watch_list,
+                .version_minor = options->version_minor   ? options->version_minor
+                                 : options->no_watch_list ? 33
+                                                          : 34,
+        };
         _cleanup_error_ struct error error = ERROR_NONE;
         sigset_t mask;
         int r;
@@ -318,11 +319,17 @@ static int serve(const struct options *options)
                 sd_event_loop(server.event);
         http_stop(&server);
         snapshots_free(&server);
+        backups_free(&server);
+        faults_remove(&server, 0);
         gc_done(&server);
         storage_done(&server.storage);
         free(server.token);
         free(server.certificate);
         free(server.key);
+        free(server.authority);
+        free(server.authority_key);
+        free(server.url);
+        free(server.kubeconfig);
         if (server.request_log)
                 fclose(server.request_log);
         sd_event_unref(server.event);

@@ -26,18 +26,6 @@ static void copy_member(cJSON *to, const cJSON *from, const char *name)
                 cJSON_AddItemToObject(to, name, cJSON_Duplicate(value, true));
 }
 
-static void new_uid(char uid[40])
-{
-        unsigned char b[16];
-
-        if (getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b))
-                memset(b, 0, sizeof(b));
-        b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
-        b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-        snprintf(uid, 40, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-                 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
-}
-
 /* The default field manager is the client's name: "kubectl" of "kubectl/v1.30 (linux/amd64)". */
 static char *field_manager(const struct request *request)
 {
@@ -86,7 +74,6 @@ static void fill_new(struct resource *resource, const char *namespace_name, cJSO
 {
         cJSON *metadata = tree_metadata(object);
         _cleanup_free_ char *api_version = resource_api_version(resource);
-        char uid[40];
 
         if (!metadata)
                 metadata = cJSON_AddObjectToObject(object, "metadata");
@@ -96,8 +83,7 @@ static void fill_new(struct resource *resource, const char *namespace_name, cJSO
                 tree_set_text(metadata, "namespace", namespace_name);
         else
                 cJSON_DeleteItemFromObjectCaseSensitive(metadata, "namespace");
-        new_uid(uid);
-        tree_set_text(metadata, "uid", uid);
+        tree_set_uid(metadata);
         tree_set_time(metadata, "creationTimestamp");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "deletionTimestamp");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "selfLink");

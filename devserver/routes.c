@@ -2,7 +2,7 @@
 /* The one place that every request passes: who asks, what for, and what was answered. */
 #include <string.h>
 
-#include "devserver/server.h"
+#include "devserver/fault.h"
 
 static bool is_authorized(const struct request *request)
 {
@@ -83,11 +83,31 @@ static void handle_collection(struct request *request)
                               "the server does not allow this method on the requested resource");
 }
 
-static void route(struct request *request)
+/* What the request wants, as RBAC names it. */
+static const char *verb_of(const struct request *request, bool is_resource)
+{
+        static const struct {
+                const char *method, *of_one, *of_all;
+        } table[] = {
+                {"GET", "get", "list"},      {"POST", "create", "create"},   {"PUT", "update", "update"},
+                {"PATCH", "patch", "patch"}, {"DELETE", "delete", "delete"},
+        };
+
+        if (!is_resource)
+                return "discovery";
+        if (strcmp(request->method, "GET") == 0 && !request->name && request_flag(request, "watch"))
+                return "watch";
+        for (size_t i = 0; i < ELEMENTS(table); i++)
+                if (strcmp(request->method, table[i].method) == 0)
+                        return request->name ? table[i].of_one : table[i].of_all;
+        return "";
+}
+
+static void route(struct request *request, bool is_resource)
 {
         if (strcmp(request->method, "GET") == 0 && discovery_handle(request))
                 return;
-        if (parse_url(request))
+        if (is_resource)
                 request->resource = resource_find(&request->server->storage, request->group,
                                                   request->version, request->plural);
         if (!request->resource || !subresource_is_served(request))
@@ -98,6 +118,17 @@ static void route(struct request *request)
                 handle_collection(request);
 }
 
+/* Faults come before everything but the question who asks: it is the server that is not well. */
+static void handle(struct request *request)
+{
+        bool is_resource = parse_url(request);
+
+        request->verb = verb_of(request, is_resource);
+        faults_choose(request);
+        if (!faults_answer(request))
+                route(request, is_resource);
+}
+
 void server_handle(struct request *request)
 {
         const char *dry_run = request_argument(request, "dryRun");
@@ -105,9 +136,10 @@ void server_handle(struct request *request)
         if (is_authorized(request) && dry_run && strcmp(dry_run, "All") != 0)
                 answer_status(request, 400, "BadRequest",
                               "dryRun: Unsupported value: \"%s\": supported values: \"All\"", dry_run);
-        else if (is_authorized(request))
-                route(request);
-        else
+        else if (is_authorized(request)) {
+                if (!control_handle(request))
+                        handle(request);
+        } else
                 answer_status(request, 401, "Unauthorized", "Unauthorized");
         gc_run(request->server);
 }

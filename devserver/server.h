@@ -26,8 +26,13 @@ struct request {
         struct text answer;
         const char *content_type;
         struct watch *watch; /* instead of an answer */
-        struct MHD_Response *delayed;
+        const char *verb;    /* "list", "watch" ... "discovery" */
+        struct fault *fault[8];
+        size_t fault_count;
+        long retry_after; /* header; 0: as the status has it, -1: none */
+        struct flow *flow;
         bool logged, too_large;
+        bool hang, drop; /* no answer: the connection stays open, or breaks */
 };
 
 struct snapshot {
@@ -44,6 +49,12 @@ struct gc_list {
         size_t count, allocated;
 };
 
+struct fault;
+struct fault_match;
+struct flow;
+struct connection;
+struct backup;
+
 struct server {
         struct storage storage;
         sd_event *event;
@@ -51,22 +62,50 @@ struct server {
         struct watch *watch;
         struct snapshot *snapshot;
         uint64_t last_snapshot;
+        struct fault *fault;
+        uint64_t last_fault;
+        struct flow *flow;
+        struct connection *connection;
+        struct backup *backup;
         char *token;
         FILE *request_log;
         uint64_t bookmark_usec;
+        bool watch_list;        /* sendInitialEvents works */
+        unsigned version_minor; /* the claimed version: 1.N */
         struct gc_list gc;
-        char *certificate, *key; /* PEM, with TLS */
-        sd_event_source *run_source, *run_timer, *epoll_source;
+        char *certificate, *key;             /* PEM, with TLS */
+        char *authority, *authority_key;     /* PEM; what signed it, where the server did so itself */
+        char *url, *kubeconfig;              /* of the kubeconfig: its path, or NULL */
+        bool certificate_due, authority_due; /* to be renewed when the request is answered */
+        sd_event_source *run_source, *run_timer, *epoll_source, *renew_source;
 };
 
 const char *request_argument(const struct request *request, const char *name); /* NULL when absent */
 bool request_flag(const struct request *request, const char *name);
 
 /* http.c */
-int http_start(struct server *server, const char *address, uint16_t port, char **ret_url,
-               struct error *error);
+int http_start(struct server *server, const char *address, uint16_t port,
+               struct error *error); /* sets url */
 void http_stop(struct server *server);
 void http_run_soon(struct server *server); /* something was resumed */
+/* When this request is answered: a new certificate, by the same or a new authority; connections break. */
+void http_renew_certificate_soon(struct server *server, bool new_authority);
+
+/* connections.c */
+void connections_note(void *userdata, struct MHD_Connection *connection, void **state,
+                      enum MHD_ConnectionNotificationCode code);
+void connections_break(struct server *server, const struct MHD_Connection *except);
+
+/* control.c: true: it was a request to the server itself, and is answered. */
+bool control_handle(struct request *request);
+
+/* backup.c */
+uint64_t backup_take(struct server *server); /* its id; 0: no memory */
+bool backup_restore(struct server *server, uint64_t id);
+void backups_free(struct server *server);
+
+/* kubeconfig.c: writes server->kubeconfig, if there is one, atomically. */
+int kubeconfig_write(const struct server *server, struct error *error);
 
 /* routes.c */
 void server_handle(struct request *request);
@@ -86,7 +125,8 @@ bool discovery_handle(struct request *request);
 
 /* list.c, watch.c */
 void list_handle(struct request *request);
-struct selector *list_selector(struct request *request); /* NULL: answered */
+struct selector *list_selector(struct request *request);         /* NULL: answered */
+void answer_too_large(struct request *request, uint64_t wanted); /* 504, with its cause */
 bool version_is_number(const char *version);
 /* The keys that the request's namespace and selectors choose, each with its NUL; answers on an error. */
 void list_collect_keys(struct request *request, struct text *keys);
@@ -96,7 +136,9 @@ void watch_on_event(const struct event *event, void *userdata);
 void watch_on_forget(const struct event *event, void *userdata);
 struct MHD_Response *watch_response(struct watch *watch);
 void watches_end(struct server *server, const struct resource *resource); /* NULL: all */
-int watches_start(struct server *server);                                 /* bookmarks and timeouts */
+/* Those whose request matches (NULL: all): the connection breaks, or the stream ends in order. */
+void watches_cut(struct server *server, const struct fault_match *match, bool cut);
+int watches_start(struct server *server); /* bookmarks and timeouts */
 
 /* objects.c */
 void object_handle(struct request *request);
@@ -137,10 +179,16 @@ void crd_add_status(cJSON *crd);
 
 /* builtin.c */
 void builtin_add(struct server *server);
+void builtin_renew_identity(struct server *server); /* kube-system gets another UID */
 
 /* load.c */
 cJSON *load_yaml_or_json(const struct text *text); /* NULL: neither */
 int load_file(struct server *server, const char *path, struct error *error);
+/* A file that is a list: each entry with its line. */
+typedef int (*load_entry_t)(const cJSON *entry, size_t line, void *userdata, struct error *error);
+int load_list(const char *path, load_entry_t take, void *userdata, struct error *error);
 
 /* tls.c */
-int tls_make(struct server *server, char **ret_authority, struct error *error);
+/* A new certificate in server->certificate and ->key, signed by server->authority, which is made when there
+ * is none or a new one is wanted. */
+int tls_make(struct server *server, bool new_authority, struct error *error);

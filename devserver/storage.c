@@ -345,21 +345,58 @@ struct version *object_find(const struct resource *resource, const char *key)
         return is_at(resource->table, index, key) ? resource->table->object[index] : NULL;
 }
 
+static void forget_oldest(struct storage *storage)
+{
+        struct event *event = &storage->history[storage->history_first];
+
+        if (storage->on_forget)
+                storage->on_forget(event, storage->userdata);
+        storage->history_lost = event->resource_version;
+        event_clear(event);
+        storage->history_first = (storage->history_first + 1) % storage->history_size;
+        storage->history_count--;
+}
+
+void storage_compact(struct storage *storage, uint64_t version)
+{
+        while (storage->history_count > 0 &&
+               storage->history[storage->history_first].resource_version <= version)
+                forget_oldest(storage);
+        if (storage->history_lost < version)
+                storage->history_lost = version;
+}
+
+int storage_replace(struct storage *storage, struct resource *resource, struct version *const *object,
+                    size_t count)
+{
+        struct version **copy = calloc(count ? count : 1, sizeof(*copy));
+
+        if (!copy)
+                return -ENOMEM;
+        for (size_t i = 0; i < resource->count; i++) {
+                owner_index_remove(&storage->owners, resource->object[i]);
+                version_unref(resource->object[i]);
+        }
+        free(resource->object);
+        resource->object = copy;
+        resource->count = resource->allocated = count;
+        for (size_t i = 0; i < count; i++) {
+                copy[i] = version_ref(object[i]);
+                if (owner_index_add(&storage->owners, resource, copy[i]) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static void record(struct storage *storage, enum event_type type, struct resource *resource,
                    struct version *object, struct version *previous)
 {
-        size_t slot = (storage->history_first + storage->history_count) % storage->history_size;
-        struct event *event = &storage->history[slot];
+        struct event *event;
 
-        if (storage->history_count == storage->history_size) {
-                if (storage->on_forget)
-                        storage->on_forget(event, storage->userdata);
-                storage->history_lost = event->resource_version;
-                event_clear(event);
-                storage->history_first = (storage->history_first + 1) % storage->history_size;
-        } else {
-                storage->history_count++;
-        }
+        if (storage->history_count == storage->history_size)
+                forget_oldest(storage);
+        event = &storage->history[(storage->history_first + storage->history_count++) %
+                                  storage->history_size];
         storage->resource_version++;
         *event = (struct event){
                 .resource_version = storage->resource_version,

@@ -112,6 +112,11 @@ struct version *object_remove(struct storage *storage, struct resource *resource
                               cJSON *last);
 /* The event of that version, or NULL: not in the history, or still to come. */
 const struct event *storage_event(const struct storage *storage, uint64_t resource_version);
+/* Everything up to this version leaves the history: watches from before it are answered 410. */
+void storage_compact(struct storage *storage, uint64_t version);
+/* These objects in the place of all that the kind has, without events. */
+int storage_replace(struct storage *storage, struct resource *resource, struct version *const *object,
+                    size_t count);
 size_t object_lower_bound(const struct resource *resource, const char *key);
 /* The objects of one namespace ("": all) stand at [*ret_begin, *ret_end). */
 void object_range(const struct resource *resource, const char *namespace_name, size_t *ret_begin,

@@ -2,6 +2,7 @@
 #include "devserver/tree.h"
 
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 cJSON *tree_metadata(const cJSON *object)
@@ -93,4 +94,24 @@ void tree_encode_secret(cJSON *secret)
                         tree_set_text(data, item->string, encoded.data ? encoded.data : "");
         }
         cJSON_Delete(plain);
+}
+
+static void new_uid(char uid[40])
+{
+        unsigned char b[16];
+
+        if (getrandom(b, sizeof(b), 0) != (ssize_t)sizeof(b))
+                memset(b, 0, sizeof(b));
+        b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+        b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+        snprintf(uid, 40, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+                 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+void tree_set_uid(cJSON *metadata)
+{
+        char uid[40];
+
+        new_uid(uid);
+        tree_set_text(metadata, "uid", uid);
 }

@@ -8,6 +8,7 @@ cJSON *tree_metadata(const cJSON *object); /* NULL when there is none */
 const char *tree_text(const cJSON *object, const char *name);
 void tree_set_text(cJSON *object, const char *name, const char *text);
 void tree_set_time(cJSON *object, const char *name); /* to now, as the API writes times */
+void tree_set_uid(cJSON *metadata);                  /* a new one */
 bool name_is_valid(const char *name);                /* validate.c */
 void tree_encode_secret(cJSON *secret);              /* stringData into data; type Opaque unless given */
 void text_append_base64(struct text *out, const char *input);

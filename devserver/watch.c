@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "devserver/flow.h"
 #include "devserver/selector.h"
 #include "devserver/table.h"
 
@@ -25,6 +26,7 @@ struct watch {
         struct watch *next;
         struct server *server;
         struct MHD_Connection *connection;
+        const struct request *request; /* lives as long as the connection works on it */
         struct resource *resource;
         struct selector *selector;
         char *namespace_name;
@@ -35,7 +37,8 @@ struct watch {
         size_t sent; /* of the buffer */
         enum representation representation;
         bool headed; /* the table's columns were told */
-        bool bookmarks, bookmark_due, suspended;
+        bool initial_end_due;
+        bool bookmarks, bookmark_due, suspended, cut;
         uint64_t deadline, next_bookmark;
 };
 
@@ -106,16 +109,17 @@ static void tell(struct watch *watch, const struct event *event)
                 say_left(watch, event);
 }
 
-static void say_bookmark(struct watch *watch)
+/* `annotations`: "" or a member of metadata. */
+static void say_bookmark(struct watch *watch, const char *annotations, uint64_t version)
 {
         _cleanup_free_ char *api_version = resource_api_version(watch->resource);
         _cleanup_text_ struct text json = TEXT_EMPTY;
 
         text_printf(&json,
                     "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%llu\","
-                    "\"creationTimestamp\":null}}",
-                    watch->resource->kind, api_version ? api_version : "",
-                    (unsigned long long)watch->server->storage.resource_version);
+                    "\"creationTimestamp\":null%s}}",
+                    watch->resource->kind, api_version ? api_version : "", (unsigned long long)version,
+                    annotations);
         say(watch, "BOOKMARK", json.data, json.size);
 }
 
@@ -150,6 +154,12 @@ static bool say_next(struct watch *watch)
                 watch->initial_next++;
                 return true;
         }
+        if (watch->initial_end_due) {
+                watch->initial_end_due = false;
+                say_bookmark(watch, ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}",
+                             watch->cursor);
+                return true;
+        }
         if (watch->cursor >= newest)
                 return false;
         event = storage_event(storage, watch->cursor + 1);
@@ -168,20 +178,22 @@ static void fill(struct watch *watch)
                 ;
         if (watch->buffer.size == 0 && watch->bookmark_due) {
                 watch->bookmark_due = false;
-                say_bookmark(watch);
+                say_bookmark(watch, "", watch->server->storage.resource_version);
         }
 }
 
 static bool has_ended(const struct watch *watch)
 {
-        return watch->last <= watch->cursor && watch->initial_next == watch->initial_count;
+        return watch->last <= watch->cursor && watch->initial_next == watch->initial_count &&
+               !watch->initial_end_due;
 }
 
-static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
+ssize_t watch_read(struct watch *watch, char *out, size_t max)
 {
-        struct watch *watch = userdata;
         size_t size;
 
+        if (watch->cut)
+                return MHD_CONTENT_READER_END_WITH_ERROR;
         if (watch->sent == watch->buffer.size)
                 fill(watch);
         if (watch->buffer.failed)
@@ -200,9 +212,14 @@ static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, si
         return 0;
 }
 
-static void on_free(void *userdata)
+static ssize_t on_read(void *userdata, uint64_t position _unused_, char *out, size_t max)
 {
-        struct watch *watch = userdata, **place = &watch->server->watch;
+        return watch_read(userdata, out, max);
+}
+
+void watch_free(struct watch *watch)
+{
+        struct watch **place = &watch->server->watch;
 
         while (*place && *place != watch)
                 place = &(*place)->next;
@@ -215,6 +232,11 @@ static void on_free(void *userdata)
         text_done(&watch->buffer);
         free(watch->namespace_name);
         free(watch);
+}
+
+static void on_free(void *userdata)
+{
+        watch_free(userdata);
 }
 
 struct MHD_Response *watch_response(struct watch *watch)
@@ -270,14 +292,19 @@ static int take_initial(struct watch *watch)
         return 0;
 }
 
-static int begin(struct watch *watch, const char *version)
+static int begin(struct watch *watch, const struct request *request)
 {
+        const char *version = request_argument(request, "resourceVersion");
         uint64_t from = version ? strtoull(version, NULL, 10) : 0;
+        bool send_initial = request_flag(request, "sendInitialEvents");
 
         watch->last = UINT64_MAX;
-        watch->cursor = from ? from : watch->server->storage.resource_version;
-        if (from == 0)
+        watch->cursor = from && !send_initial ? from : watch->server->storage.resource_version;
+        watch->initial_end_due = send_initial && watch->bookmarks && !faults_forbid_initial_end(request);
+        if (send_initial || (from == 0 && !request_argument(request, "sendInitialEvents")))
                 return take_initial(watch);
+        if (from == 0)
+                return 0;
         if (from < watch->server->storage.history_lost) {
                 say_gone(watch, from);
                 watch->last = 0;
@@ -291,13 +318,40 @@ static void set_times(struct watch *watch, const struct request *request)
         uint64_t seconds = timeout ? strtoull(timeout, NULL, 10) : 0, now = clock_boottime_usec();
 
         watch->deadline = now + (seconds > 0 && seconds < 100000000 ? seconds * USEC_PER_SEC : DEFAULT_USEC);
-        watch->bookmarks = request_flag(request, "allowWatchBookmarks");
+        watch->bookmarks = request_flag(request, "allowWatchBookmarks") && !faults_forbid_bookmarks(request);
         watch->next_bookmark = now + watch->server->bookmark_usec;
         /* The last one comes shortly before the end: whoever comes back starts where this one ended. */
         if (watch->next_bookmark > watch->deadline)
                 watch->next_bookmark = watch->deadline > now + LAST_BOOKMARK_USEC
                                                ? watch->deadline - LAST_BOOKMARK_USEC
                                                : now;
+}
+
+static void refuse_initial_events(struct request *request, const char *text)
+{
+        answer_status(request, 422, "Invalid", "ListOptions.meta.k8s.io \"\" is invalid: %s", text);
+}
+
+/* false: answered. */
+static bool initial_events_are_valid(struct request *request, const char *version)
+{
+        const char *match = request_argument(request, "resourceVersionMatch");
+
+        if (!request_argument(request, "sendInitialEvents"))
+                return true;
+        if (!request->server->watch_list)
+                refuse_initial_events(request,
+                                      "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for "
+                                      "watch unless the WatchList feature gate is enabled");
+        else if (!match || !match[0])
+                refuse_initial_events(request, "resourceVersionMatch: Forbidden: sendInitialEvents requires "
+                                               "setting resourceVersionMatch to NotOlderThan");
+        else if (strcmp(match, "NotOlderThan") != 0)
+                refuse_initial_events(request, "resourceVersionMatch: Unsupported value: supported values: "
+                                               "\"NotOlderThan\"");
+        else if (version && strtoull(version, NULL, 10) > request->server->storage.resource_version)
+                answer_too_large(request, strtoull(version, NULL, 10));
+        return request->status == 0;
 }
 
 /* false: answered. */
@@ -317,15 +371,7 @@ static bool request_is_valid(struct request *request)
                               "resourceVersionMatch is forbidden for watch");
                 return false;
         }
-        if (request_argument(request, "sendInitialEvents")) {
-                answer_status(
-                        request, 422, "Invalid",
-                        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: "
-                        "sendInitialEvents is forbidden for watch unless the WatchList feature gate is "
-                        "enabled");
-                return false;
-        }
-        return true;
+        return initial_events_are_valid(request, version);
 }
 
 void watch_handle(struct request *request)
@@ -343,14 +389,15 @@ void watch_handle(struct request *request)
         }
         watch->server = server;
         watch->connection = request->connection;
+        watch->request = request;
         watch->resource = request->resource;
         watch->representation = representation_of(request);
         watch->selector = list_selector(request);
         set_times(watch, request);
-        if (!watch->selector || begin(watch, request_argument(request, "resourceVersion")) < 0) {
+        if (!watch->selector || begin(watch, request) < 0) {
                 if (!request->status)
                         answer_status(request, 500, "InternalError", "no memory");
-                on_free(watch);
+                watch_free(watch);
                 return;
         }
         watch->next = server->watch;
@@ -364,6 +411,19 @@ void watches_end(struct server *server, const struct resource *resource)
         for (struct watch *watch = server->watch; watch; watch = watch->next)
                 if (!resource || watch->resource == resource)
                         end(watch);
+}
+
+void watches_cut(struct server *server, const struct fault_match *match, bool cut)
+{
+        for (struct watch *watch = server->watch; watch; watch = watch->next) {
+                if (match && !fault_matches(match, watch->request))
+                        continue;
+                watch->cut = cut;
+                if (cut)
+                        resume(watch);
+                else
+                        end(watch);
+        }
 }
 
 /* ---- time */
@@ -403,6 +463,7 @@ static int on_tick(sd_event_source *source, uint64_t usec _unused_, void *userda
 
         for (struct watch *watch = server->watch; watch; watch = watch->next)
                 tick(watch, now);
+        flows_look_for_clients(server);
         r = sd_event_source_set_time_relative(source, TICK_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

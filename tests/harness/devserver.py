@@ -8,11 +8,12 @@ import yaml
 
 from . import process
 from .api import Api, Kubeconfig
+from .faults import Faults
 from .output import sanitizer_report
 from .wait import scaled, wait_until
 
 
-class Devserver:
+class Devserver(Faults):
     """Devserver(sandbox, load=[object, ...], arguments=[...]).start()
 
     kubeconfig   path of the file it wrote
