@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
@@ -34,6 +35,7 @@ static const struct message *as_config(const struct message *message)
         case MESSAGE_CONFIG_CREDENTIAL:
         case MESSAGE_CONFIG_WATCHER:
         case MESSAGE_CONFIG_WORKER:
+        case MESSAGE_CONFIG_GATEWAY:
                 return message;
         default:
                 return NULL;
@@ -47,6 +49,8 @@ static uint64_t config_heartbeat(const struct message *message)
                 return message->config_credential.heartbeat_usec;
         case MESSAGE_CONFIG_WATCHER:
                 return message->config_watcher.heartbeat_usec;
+        case MESSAGE_CONFIG_GATEWAY:
+                return message->config_gateway.heartbeat_usec;
         default:
                 return message->config_worker.heartbeat_usec;
         }
@@ -103,6 +107,29 @@ static const struct channel_callbacks callbacks = {.on_message = on_message, .on
 
 /* ---- heartbeat */
 
+static uint64_t resident_bytes(void)
+{
+        unsigned long long resident = 0;
+        _cleanup_fclose_ FILE *file = fopen("/proc/self/statm", "re");
+
+        if (!file || fscanf(file, "%*u %llu", &resident) != 1)
+                return 0;
+        return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t child_count_process(struct record_counter *counter, size_t max)
+{
+        struct timespec cpu = {0};
+
+        if (max < CHILD_PROCESS_COUNTERS)
+                return 0;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+        counter[0] = (struct record_counter){"memory_resident_bytes", resident_bytes()};
+        counter[1] = (struct record_counter){"cpu_usec", (uint64_t)cpu.tv_sec * USEC_PER_SEC +
+                                                                 (uint64_t)cpu.tv_nsec / 1000};
+        return CHILD_PROCESS_COUNTERS;
+}
+
 static int send_heartbeat(struct child *child)
 {
         struct record_counter counter[COUNTERS_MAX];
@@ -110,6 +137,8 @@ static int send_heartbeat(struct child *child)
 
         if (child->operations->count)
                 heartbeat.counter_count = child->operations->count(child, counter, COUNTERS_MAX);
+        heartbeat.counter_count += child_count_process(counter + heartbeat.counter_count,
+                                                       COUNTERS_MAX - heartbeat.counter_count);
         return child_send(child, MESSAGE_HEARTBEAT, &heartbeat);
 }
 

@@ -30,6 +30,10 @@ struct child_operations {
         size_t (*count)(struct child *child, struct record_counter *counter, size_t max);
 };
 
+/* Memory and CPU time of this process, as every heartbeat carries them. Returns how many. */
+#define CHILD_PROCESS_COUNTERS 2
+size_t child_count_process(struct record_counter *counter, size_t max);
+
 struct child {
         const struct child_operations *operations;
         sd_event *event;

@@ -105,6 +105,8 @@
         M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, 32768, CHILD_STARTING)    \
         M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING)  \
         M(CONFIG_WORKER, config_worker, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_STARTING)     \
+        M(CONFIG_GATEWAY, config_gateway, ROLE_SUPERVISOR, ROLE_GATEWAY, 16384, CHILD_STARTING)             \
+        M(METRICS, metrics, ROLE_SUPERVISOR, ROLE_GATEWAY, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
         M(STOP, stop, ROLE_SUPERVISOR, ROLE_CHILDREN, 64,                                                   \
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING)                                                \
         M(CREDIT, credit, ROLE_SUPERVISOR, ROLE_WATCHER, 1024, CHILD_RUNNING)                               \
@@ -258,6 +260,23 @@
         STR(finalizer)                                                                                      \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
+
+/* listen: "address:port", "[address]:port" or "unix:/path". token_file: "" = no token is asked for.
+ * deadline_usec: METRICS older than this say that the supervisor is silent. */
+#define MESSAGE_config_gateway_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
+        STR(listen)                                                                                         \
+        STR(token_file)                                                                                     \
+        U64(deadline_usec)                                                                                  \
+        U64(heartbeat_usec)
+
+/* How the operator is. reason: why it is not live or not ready, "" when it is both. body: a part of one
+ * OpenMetrics document; the parts up to the one with last=true belong together. */
+#define MESSAGE_metrics_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+        BOOL(live)                                                                                          \
+        BOOL(ready)                                                                                         \
+        STR(reason)                                                                                         \
+        BIN(body)                                                                                           \
+        BOOL(last)
 
 /* End in order; what runs is ended within the grace. The channel's EOF means the same with no grace. */
 #define MESSAGE_stop_FIELDS(U64, BOOL, STR, BIN, LIST) U64(grace_usec)

@@ -14,6 +14,8 @@ const char *role_name(enum role role)
                 return "worker";
         case ROLE_CONTROL:
                 return "control";
+        case ROLE_GATEWAY:
+                return "gateway";
         }
         return "unknown";
 }

@@ -269,7 +269,8 @@ static const struct channel_callbacks callbacks = {
 
 int children_new(struct supervisor *supervisor)
 {
-        size_t count = 1 + supervisor->watch_count + supervisor->config->workers, next = 1;
+        bool gateway = supervisor->config->gateway;
+        size_t count = 1 + supervisor->watch_count + supervisor->config->workers + gateway, next = 1;
 
         supervisor->child = calloc(count, sizeof(struct child_slot));
         supervisor->worker = calloc(supervisor->config->workers, sizeof(struct worker));
@@ -285,6 +286,8 @@ int children_new(struct supervisor *supervisor)
                 supervisor->child[next] = (struct child_slot){.kind = KIND_WORKER, .index = i};
                 supervisor->worker[i].child = &supervisor->child[next++];
         }
+        if (gateway)
+                supervisor->child[next] = (struct child_slot){.kind = KIND_GATEWAY};
         for (size_t i = 0; i < count; i++) {
                 supervisor->child[i].supervisor = supervisor;
                 supervisor->child[i].state = CHILD_GONE;

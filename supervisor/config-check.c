@@ -165,6 +165,15 @@ static void check_order(struct reader *reader, yaml_node_t *node, const char *pa
                             "first is larger than max");
 }
 
+#define SOCKET_PATH_MAX 107
+
+static bool is_port(const char *text)
+{
+        size_t digits = strspn(text, "0123456789");
+
+        return digits > 0 && digits <= 5 && text[digits] == '\0' && strtol(text, NULL, 10) <= 65535;
+}
+
 static void default_text(struct reader *reader, char **place, const char *text)
 {
         if (!*place && !(*place = strdup(text)))
@@ -193,6 +202,27 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         default_text(reader, &watch->field_selector, "");
 }
 
+static void check_gateway(struct reader *reader)
+{
+        struct config *config = reader->config;
+        const char *listen, *colon;
+
+        default_text(reader, &config->gateway_listen, "127.0.0.1:9464");
+        default_text(reader, &config->gateway_token_file, "");
+        listen = config->gateway_listen;
+        if (!listen || !config->gateway_token_file)
+                return;
+        colon = strrchr(listen, ':');
+        if (strncmp(listen, "unix:", 5) == 0 ? listen[5] != '/' || strlen(listen + 5) > SOCKET_PATH_MAX
+                                             : !colon || !is_port(colon + 1))
+                problem_add(reader, NULL, false, "gateway.listen",
+                            "\"%s\" is neither ADDRESS:PORT (127.0.0.1:9464, [::1]:9464) nor unix:/PATH",
+                            listen);
+        if (config->gateway_token_file[0] && config->gateway_token_file[0] != '/')
+                problem_add(reader, NULL, false, "gateway.tokenFile", "\"%s\" is no absolute path",
+                            config->gateway_token_file);
+}
+
 void check_config(struct reader *reader)
 {
         struct config *config = reader->config;
@@ -208,6 +238,7 @@ void check_config(struct reader *reader)
                             "finalizers and is the "
                             "field manager)",
                             config->operator_name);
+        check_gateway(reader);
         if (config->watch_count == 0)
                 problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
         if (config->heartbeat_deadline_usec < 3 * config->heartbeat_interval_usec)

@@ -22,7 +22,7 @@ enum key_kind {
         KEY_UNSIGNED, /* min and max */
         KEY_TEXTS,    /* list of strings: char ** and a size_t behind it */
         KEY_TRIGGER,
-        KEY_MAPPING, /* keys */
+        KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_WATCHES,
         KEY_FALSE, /* only `false` is supported by this version */
         KEY_LATER, /* known, and refused: a later version brings it */

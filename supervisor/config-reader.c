@@ -242,6 +242,8 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 read_trigger(reader, node, path, place);
                 return;
         case KEY_MAPPING:
+                if (key->offset > 0)
+                        *(bool *)place = true;
                 read_mapping(reader, node, path, key->keys, target);
                 return;
         case KEY_WATCHES:

@@ -63,6 +63,9 @@ const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false},
       {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false});
 
+TABLE(gateway_table, {"listen", KEY_TEXT, IN_CONFIG(gateway_listen), 0, 0, NULL, false},
+      {"tokenFile", KEY_TEXT, IN_CONFIG(gateway_token_file), 0, 0, NULL, false});
+
 TABLE(heartbeat_table,
       DURATION("interval", IN_CONFIG(heartbeat_interval_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
       DURATION("deadline", IN_CONFIG(heartbeat_deadline_usec), 50 * USEC_PER_MSEC, USEC_PER_HOUR));
@@ -77,7 +80,7 @@ static const struct key config_key[] = {
         {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false},
         {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false},
         {"watches", KEY_WATCHES, 0, 0, 0, NULL, false},
-        LATER("gateway"),
+        {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false},
         LATER("leaderElection"),
 };
 const struct key_table config_table = {config_key, ELEMENTS(config_key)};

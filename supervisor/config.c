@@ -26,6 +26,8 @@ void config_free(struct config *config)
         free(config->operator_name);
         free(config->kubeconfig);
         free(config->context);
+        free(config->gateway_listen);
+        free(config->gateway_token_file);
         free(config);
 }
 

@@ -46,6 +46,9 @@ struct config {
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
         unsigned page_limit;      /* of LIST; default 500 */
+        bool gateway;             /* the key is there: HTTP for health and metrics */
+        char *gateway_listen;     /* default 127.0.0.1:9464 */
+        char *gateway_token_file; /* "" = no token */
         struct config_watch *watch;
         size_t watch_count;
 };

@@ -52,6 +52,7 @@ static int push(struct watch *watch, const struct record_change *change, enum ch
         };
         int r = queue_push(watch->child->supervisor->queue, watch_number(watch), &item, now);
 
+        watch->metrics.adds += r == QUEUE_ADDED;
         return r < 0 ? r : 0;
 }
 
@@ -270,9 +271,10 @@ static int assign_runs(struct supervisor *supervisor)
         if (supervisor->phase > PHASE_RUNNING || !supervisor->credential)
                 return 0;
         while ((worker = idle_worker(supervisor)) && queue_next(supervisor->queue, now, &worker->run)) {
-                const struct watch *watch = &supervisor->watch[worker->run.watch];
+                struct watch *watch = &supervisor->watch[worker->run.watch];
                 int r;
 
+                histogram_add(&watch->metrics.queue, worker->run.waited_usec);
                 worker->busy = worker->to_send = true;
                 worker->started_boottime = now;
                 r = ledger_owe(supervisor->ledger, watch->config->name, worker->run.key, worker->run.uid);

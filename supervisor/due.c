@@ -51,6 +51,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 /* What waits in the queue as well, or runs already, is not due a second time. */
                 if (!queue_has(supervisor->queue, number, row->key))
                         r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
+                watch->metrics.adds += r == QUEUE_ADDED;
         }
         return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &later);
 }

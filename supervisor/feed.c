@@ -122,6 +122,19 @@ static int config_worker(struct child_slot *child)
         return r;
 }
 
+static int config_gateway(struct child_slot *child)
+{
+        const struct config *config = child->supervisor->config;
+        struct message_config_gateway message = {
+                .listen = config->gateway_listen,
+                .token_file = config->gateway_token_file,
+                .deadline_usec = config->heartbeat_deadline_usec,
+                .heartbeat_usec = config->heartbeat_interval_usec,
+        };
+
+        return channel_send(child->channel, MESSAGE_CONFIG_GATEWAY, &message);
+}
+
 int feed_config(struct child_slot *child)
 {
         switch (child->kind) {
@@ -131,17 +144,24 @@ int feed_config(struct child_slot *child)
                 return config_watcher(child);
         case KIND_WORKER:
                 return config_worker(child);
+        case KIND_GATEWAY:
+                return config_gateway(child);
         case KIND_COUNT:
                 break;
         }
         return -EINVAL;
 }
 
+static bool talks_to_server(const struct child_slot *child)
+{
+        return (child->kind == KIND_WATCHER || child->kind == KIND_WORKER) && child->state == CHILD_RUNNING;
+}
+
 static void send_credential(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
 
-        if (supervisor->credential && child->kind != KIND_CREDENTIAL && child->state == CHILD_RUNNING)
+        if (supervisor->credential && talks_to_server(child))
                 (void)channel_send(child->channel, MESSAGE_CREDENTIAL, &supervisor->credential->credential);
 }
 
@@ -158,6 +178,8 @@ void feed_ready(struct child_slot *child)
                         child->channel, MESSAGE_CREDIT,
                         &(struct message_credit){.watch = watch->config->name, .amount = CREDIT_LIMIT});
         }
+        if (child->kind == KIND_GATEWAY)
+                metrics_push(supervisor);
         turn_settle_soon(supervisor);
 }
 
@@ -180,7 +202,7 @@ void feed_throttle(struct child_slot *from, const struct message_throttle *throt
         for (size_t i = 0; i < supervisor->child_count; i++) {
                 struct child_slot *child = &supervisor->child[i];
 
-                if (child != from && child->kind != KIND_CREDENTIAL && child->state == CHILD_RUNNING)
+                if (child != from && talks_to_server(child))
                         (void)channel_send(child->channel, MESSAGE_THROTTLE, throttle);
         }
 }

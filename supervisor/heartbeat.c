@@ -27,6 +27,7 @@ uint64_t clock_monotonic_usec(void)
 void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat)
 {
         child->last_heartbeat = clock_monotonic_usec();
+        counters_set(&child->counters, heartbeat);
         for (size_t i = 0; i < heartbeat->counter_count; i++) {
                 if (strcmp(heartbeat->counter[i].name, "log_dropped") == 0)
                         child->log_dropped = heartbeat->counter[i].value;
@@ -61,6 +62,7 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
                 healthy = check_child(&supervisor->child[i], now);
         if (healthy)
                 sd_notify(0, "WATCHDOG=1");
+        metrics_push(supervisor);
         r = sd_event_source_set_time_relative(source, supervisor->config->heartbeat_interval_usec);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

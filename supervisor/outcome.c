@@ -257,6 +257,7 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 return -EPROTO;
         ending.watch = &supervisor->watch[worker->run.watch];
         ending.kind = worker->run.kind;
+        metrics_ended(&ending.watch->metrics, done, clock_boottime_usec() - worker->started_boottime);
         ending.was_retry = strcmp(worker->run.reason, "retry") == 0;
         r = load_row(supervisor, &ending);
         if (r >= 0)

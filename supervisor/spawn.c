@@ -19,6 +19,7 @@ static const struct {
         [KIND_CREDENTIAL] = {"reconciled-credential", "credential", ROLE_CREDENTIAL},
         [KIND_WATCHER] = {"reconciled-watcher", "watcher", ROLE_WATCHER},
         [KIND_WORKER] = {"reconciled-worker", "worker", ROLE_WORKER},
+        [KIND_GATEWAY] = {"reconciled-gateway", "gateway", ROLE_GATEWAY},
 };
 
 const char *child_binary(enum child_kind kind)

@@ -14,6 +14,7 @@
 #include "ipc/log.h"
 #include "supervisor/config.h"
 #include "supervisor/ledger.h"
+#include "supervisor/metrics.h"
 #include "supervisor/options.h"
 #include "supervisor/queue.h"
 
@@ -21,7 +22,7 @@ struct supervisor;
 struct watch;
 struct worker;
 
-enum child_kind { KIND_CREDENTIAL, KIND_WATCHER, KIND_WORKER, KIND_COUNT };
+enum child_kind { KIND_CREDENTIAL, KIND_WATCHER, KIND_WORKER, KIND_GATEWAY, KIND_COUNT };
 
 /* One slot a child, made before the first fork and never moved. */
 struct child_slot {
@@ -33,6 +34,7 @@ struct child_slot {
         struct channel *channel;
         uint64_t last_heartbeat; /* CLOCK_MONOTONIC: a suspended machine's children are not hung */
         uint64_t log_dropped;
+        struct child_counters counters;
         sd_event_source *eof_timer;
 };
 
@@ -55,6 +57,7 @@ struct watch {
         struct handled *handled; /* to be told after the commit */
         size_t handled_count;
         uint64_t successes, failures_total;
+        struct watch_metrics metrics;
 };
 
 struct worker {

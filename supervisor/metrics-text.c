@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The OpenMetrics document: tables of families, each with how to find its value. Names of watches need no
+ * escaping (supervisor/config-check.c lets nothing else through).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+
+#include "base/duration.h"
+#include "ipc/child.h"
+#include "supervisor/metrics-internal.h"
+#include "supervisor/supervisor.h"
+
+enum type { COUNTER, GAUGE, HISTOGRAM };
+
+static void head(struct text *text, const char *name, enum type type, const char *help)
+{
+        static const char *const type_name[] = {"counter", "gauge", "histogram"};
+
+        text_printf(text, "# TYPE %s %s\n# HELP %s %s\n", name, type_name[type], name, help);
+}
+
+static void seconds(struct text *text, uint64_t usec)
+{
+        text_printf(text, "%" PRIu64 ".%06" PRIu64 "\n", usec / USEC_PER_SEC, usec % USEC_PER_SEC);
+}
+
+/* ---- numbers of a watch */
+
+static uint64_t watch_depth(const struct supervisor *supervisor, size_t index)
+{
+        return queue_count(supervisor->queue, (unsigned)index).queued;
+}
+
+static uint64_t watch_waiting(const struct supervisor *supervisor, size_t index)
+{
+        return queue_count(supervisor->queue, (unsigned)index).delayed;
+}
+
+static uint64_t watch_running(const struct supervisor *supervisor, size_t index)
+{
+        return queue_count(supervisor->queue, (unsigned)index).running;
+}
+
+static uint64_t watch_adds(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].metrics.adds;
+}
+
+static uint64_t watch_retries(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].metrics.retries;
+}
+
+static uint64_t watch_errors(const struct supervisor *supervisor, size_t index)
+{
+        const struct watch_metrics *metrics = &supervisor->watch[index].metrics;
+
+        return metrics->result[RESULT_RETRY] + metrics->result[RESULT_PERMANENT];
+}
+
+static uint64_t watch_concurrency(const struct supervisor *supervisor, size_t index)
+{
+        unsigned limit = supervisor->watch[index].config->concurrency;
+
+        return limit > 0 && limit < supervisor->worker_count ? limit : supervisor->worker_count;
+}
+
+static uint64_t watch_synced(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].synced;
+}
+
+static uint64_t watch_degraded(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].degraded;
+}
+
+static uint64_t watch_objects(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].objects;
+}
+
+static uint64_t watch_lag_usec(const struct supervisor *supervisor, size_t index)
+{
+        const struct watch *watch = &supervisor->watch[index];
+        uint64_t now = clock_realtime_usec();
+
+        return watch->degraded && now > watch->degraded_realtime ? now - watch->degraded_realtime : 0;
+}
+
+/* Of the runs that are under way: all of them together, or the longest. */
+static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, bool longest)
+{
+        uint64_t now = clock_boottime_usec(), result = 0;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+                uint64_t age = now - worker->started_boottime;
+
+                if (!worker->busy || worker->run.watch != index)
+                        continue;
+                result = longest ? (age > result ? age : result) : result + age;
+        }
+        return result;
+}
+
+static uint64_t watch_unfinished_usec(const struct supervisor *supervisor, size_t index)
+{
+        return runs_usec(supervisor, index, false);
+}
+
+static uint64_t watch_longest_usec(const struct supervisor *supervisor, size_t index)
+{
+        return runs_usec(supervisor, index, true);
+}
+
+static const struct watch_family {
+        const char *name, *label, *help;
+        enum type type;
+        bool in_usec;
+        uint64_t (*value)(const struct supervisor *supervisor, size_t index);
+} watch_family[] = {
+        {"workqueue_depth", "name", "Keys that wait for a worker.", GAUGE, false, watch_depth},
+        {"workqueue_adds", "name", "Keys that were added to the queue.", COUNTER, false, watch_adds},
+        {"workqueue_retries", "name", "Runs that failed and are tried again.", COUNTER, false,
+         watch_retries},
+        {"workqueue_unfinished_work_seconds", "name", "Age of all runs that are under way, together.", GAUGE,
+         true, watch_unfinished_usec},
+        {"workqueue_longest_running_processor_seconds", "name", "Age of the longest run that is under way.",
+         GAUGE, true, watch_longest_usec},
+        {"controller_runtime_reconcile_errors", "controller", "Runs that failed.", COUNTER, false,
+         watch_errors},
+        {"controller_runtime_max_concurrent_reconciles", "controller", "Runs that may be under way at once.",
+         GAUGE, false, watch_concurrency},
+        {"controller_runtime_active_workers", "controller", "Runs that are under way.", GAUGE, false,
+         watch_running},
+        {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
+         false, watch_waiting},
+        {"reconciled_watch_synced", "watch",
+         "1 when everything that is selected has been known since the start.", GAUGE, false, watch_synced},
+        {"reconciled_watch_degraded", "watch", "1 while the watch does not work and is retried.", GAUGE,
+         false, watch_degraded},
+        {"reconciled_watch_lag_seconds", "watch", "How long the watch has not been working; 0 when it does.",
+         GAUGE, true, watch_lag_usec},
+        {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
+};
+
+static void write_watch_families(const struct supervisor *supervisor, struct text *text)
+{
+        for (size_t f = 0; f < ELEMENTS(watch_family); f++) {
+                const struct watch_family *family = &watch_family[f];
+
+                head(text, family->name, family->type, family->help);
+                for (size_t i = 0; i < supervisor->watch_count; i++) {
+                        uint64_t value = family->value(supervisor, i);
+
+                        text_printf(text, "%s%s{%s=\"%s\"} ", family->name,
+                                    family->type == COUNTER ? "_total" : "", family->label,
+                                    supervisor->watch[i].config->name);
+                        if (family->in_usec)
+                                seconds(text, value);
+                        else
+                                text_printf(text, "%" PRIu64 "\n", value);
+                }
+        }
+}
+
+/* ---- results of runs */
+
+static uint64_t result_count(const struct watch_metrics *metrics, const char *result)
+{
+        switch (result[0]) {
+        case 's':
+                return metrics->result[RESULT_SUCCESS] + metrics->result[RESULT_STALE] - metrics->requeues;
+        case 'e':
+                return metrics->result[RESULT_RETRY] + metrics->result[RESULT_PERMANENT];
+        default:
+                return metrics->requeues;
+        }
+}
+
+static void write_results(const struct supervisor *supervisor, struct text *text)
+{
+        static const char *const known[] = {"success", "error", "requeue_after"};
+
+        head(text, "controller_runtime_reconcile", COUNTER,
+             "Runs, by how they ended, as controller-runtime says it.");
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                for (size_t k = 0; k < ELEMENTS(known); k++)
+                        text_printf(text,
+                                    "controller_runtime_reconcile_total{controller=\"%s\",result=\"%s\"} "
+                                    "%" PRIu64 "\n",
+                                    supervisor->watch[i].config->name, known[k],
+                                    result_count(&supervisor->watch[i].metrics, known[k]));
+        head(text, "reconciled_runs", COUNTER, "Runs, by how they ended.");
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                for (int result = 0; result < RESULT_COUNT; result++)
+                        text_printf(text, "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+                                    supervisor->watch[i].config->name,
+                                    run_result_name((enum run_result)result),
+                                    supervisor->watch[i].metrics.result[result]);
+}
+
+/* ---- histograms */
+
+static void write_histogram(struct text *text, const char *name, const char *label, const char *value,
+                            const struct histogram *histogram)
+{
+        uint64_t below = 0;
+
+        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+                below += histogram->bucket[i];
+                text_printf(text, "%s_bucket{%s=\"%s\",le=\"%g\"} %" PRIu64 "\n", name, label, value,
+                            (double)histogram_bound_usec[i] / (double)USEC_PER_SEC, below);
+        }
+        text_printf(text, "%s_bucket{%s=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", name, label, value,
+                    histogram->count);
+        text_printf(text, "%s_count{%s=\"%s\"} %" PRIu64 "\n", name, label, value, histogram->count);
+        text_printf(text, "%s_sum{%s=\"%s\"} ", name, label, value);
+        seconds(text, histogram->sum_usec);
+}
+
+static void write_histograms(const struct supervisor *supervisor, struct text *text)
+{
+        static const struct {
+                const char *name, *label, *help;
+                size_t offset;
+        } family[] = {
+                {"workqueue_queue_duration_seconds", "name", "How long keys waited for a worker.",
+                 offsetof(struct watch_metrics, queue)},
+                {"workqueue_work_duration_seconds", "name", "How long runs took.",
+                 offsetof(struct watch_metrics, work)},
+                {"controller_runtime_reconcile_time_seconds", "controller", "How long runs took.",
+                 offsetof(struct watch_metrics, work)},
+        };
+
+        for (size_t f = 0; f < ELEMENTS(family); f++) {
+                head(text, family[f].name, HISTOGRAM, family[f].help);
+                for (size_t i = 0; i < supervisor->watch_count; i++) {
+                        const struct watch *watch = &supervisor->watch[i];
+                        const char *metrics = (const char *)&watch->metrics;
+
+                        write_histogram(
+                                text, family[f].name, family[f].label, watch->config->name,
+                                (const struct histogram *)(const void *)(metrics + family[f].offset));
+                }
+        }
+}
+
+/* ---- what the children count */
+
+static void write_watcher_counters(const struct supervisor *supervisor, struct text *text)
+{
+        static const struct {
+                const char *name, *counter, *help;
+                enum type type;
+        } family[] = {
+                {"reconciled_watch_events", "watch_events", "Events of the watch.", COUNTER},
+                {"reconciled_watch_lists", "lists", "Complete LISTs; the first of a start is one.", COUNTER},
+                {"reconciled_watch_reconnects", "reconnects", "Watches that were begun anew.", COUNTER},
+                {"reconciled_watch_bookmarks", "bookmarks", "Bookmarks of the watch.", COUNTER},
+                {"reconciled_watch_undecodable", "undecodable", "Events that could not be read.", COUNTER},
+                {"reconciled_watch_unannounced", "dirty",
+                 "Changed keys that wait in the store for a place in the queue.", GAUGE},
+        };
+
+        for (size_t f = 0; f < ELEMENTS(family); f++) {
+                head(text, family[f].name, family[f].type, family[f].help);
+                for (size_t i = 0; i < supervisor->watch_count; i++)
+                        text_printf(text, "%s%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
+                                    family[f].type == COUNTER ? "_total" : "",
+                                    supervisor->watch[i].config->name,
+                                    counters_get(&supervisor->watch[i].child->counters, family[f].counter));
+        }
+}
+
+static void write_requests(const struct supervisor *supervisor, struct text *text)
+{
+        static const struct {
+                const char *code, *counter;
+        } class[] = {
+                {"2xx", "api_requests_2xx"}, {"3xx", "api_requests_3xx"},        {"4xx", "api_requests_4xx"},
+                {"5xx", "api_requests_5xx"}, {"<error>", "api_requests_failed"},
+        };
+
+        head(text, "rest_client_requests", COUNTER,
+             "Requests to the API server by class of answer; <error>: no answer came.");
+        for (size_t c = 0; c < ELEMENTS(class); c++) {
+                uint64_t sum = 0;
+
+                for (size_t i = 0; i < supervisor->child_count; i++)
+                        sum += counters_get(&supervisor->child[i].counters, class[c].counter);
+                text_printf(text, "rest_client_requests_total{code=\"%s\"} %" PRIu64 "\n", class[c].code,
+                            sum);
+        }
+}
+
+static void child_labels(const struct child_slot *child, struct text *text)
+{
+        const char *role = role_name(child_role(child->kind));
+
+        if (child->kind == KIND_WATCHER)
+                text_printf(text, "{role=\"%s\",name=\"%s\"}", role,
+                            child->supervisor->watch[child->index].config->name);
+        else
+                text_printf(text, "{role=\"%s\",name=\"%zu\"}", role, child->index);
+}
+
+static void write_processes(const struct supervisor *supervisor, struct text *text)
+{
+        struct child_counters own = {0};
+        struct record_counter record[CHILD_PROCESS_COUNTERS];
+        struct message_heartbeat heartbeat = {
+                .counter = record, .counter_count = child_count_process(record, ELEMENTS(record))};
+
+        counters_set(&own, &heartbeat);
+        head(text, "reconciled_process_resident_memory_bytes", GAUGE,
+             "Resident memory of each process, pages of the store included.");
+        text_printf(text,
+                    "reconciled_process_resident_memory_bytes{role=\"supervisor\",name=\"0\"} %" PRIu64 "\n",
+                    counters_get(&own, "memory_resident_bytes"));
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                text_append_string(text, "reconciled_process_resident_memory_bytes");
+                child_labels(&supervisor->child[i], text);
+                text_printf(text, " %" PRIu64 "\n",
+                            counters_get(&supervisor->child[i].counters, "memory_resident_bytes"));
+        }
+        head(text, "reconciled_process_cpu_seconds", COUNTER,
+             "CPU time of each process, handlers not included.");
+        text_append_string(text, "reconciled_process_cpu_seconds_total{role=\"supervisor\",name=\"0\"} ");
+        seconds(text, counters_get(&own, "cpu_usec"));
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                text_append_string(text, "reconciled_process_cpu_seconds_total");
+                child_labels(&supervisor->child[i], text);
+                text_append_string(text, " ");
+                seconds(text, counters_get(&supervisor->child[i].counters, "cpu_usec"));
+        }
+}
+
+/* ---- all of it */
+
+static void write_operator(const struct supervisor *supervisor, struct text *text)
+{
+        uint64_t dropped = log_dropped();
+
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                dropped += supervisor->child[i].log_dropped;
+        head(text, "reconciled_build", GAUGE, "Always 1; the labels say what runs.");
+        text_printf(text, "reconciled_build{operator=\"%s\",version=\"%s\"} 1\n",
+                    supervisor->config->operator_name, RECONCILED_VERSION);
+        head(text, "reconciled_starts", COUNTER, "Starts with this state folder, this one included.");
+        text_printf(text, "reconciled_starts_total %" PRIu64 "\n", supervisor->starts);
+        head(text, "process_start_time_seconds", GAUGE, "When the supervisor started.");
+        text_append_string(text, "process_start_time_seconds ");
+        seconds(text, supervisor->started_realtime);
+        head(text, "reconciled_log_lines_dropped", COUNTER, "Log lines that nobody took in time.");
+        text_printf(text, "reconciled_log_lines_dropped_total %" PRIu64 "\n", dropped);
+}
+
+int metrics_write(const struct supervisor *supervisor, struct text *text)
+{
+        write_operator(supervisor, text);
+        write_watch_families(supervisor, text);
+        write_results(supervisor, text);
+        write_histograms(supervisor, text);
+        write_watcher_counters(supervisor, text);
+        write_requests(supervisor, text);
+        write_processes(supervisor, text);
+        text_append_string(text, "# EOF\n");
+        return text->failed ? -ENOMEM : 0;
+}

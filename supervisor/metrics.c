@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting, the verdict of health, and the way of both to the gateway. */
+#include "supervisor/metrics.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "supervisor/metrics-internal.h"
+#include "supervisor/supervisor.h"
+
+#define PAGE_SIZE_MAX ((size_t)128 * 1024)
+
+const uint64_t histogram_bound_usec[HISTOGRAM_BUCKETS] = {
+        100,     1000,    5000,     10000,    50000,    100000,    500000,
+        1000000, 5000000, 10000000, 30000000, 60000000, 300000000, 600000000,
+};
+
+void histogram_add(struct histogram *histogram, uint64_t usec)
+{
+        histogram->count++;
+        histogram->sum_usec += usec;
+        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+                if (usec <= histogram_bound_usec[i]) {
+                        histogram->bucket[i]++;
+                        return;
+                }
+}
+
+void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec)
+{
+        metrics->result[done->result]++;
+        if (done->result == RESULT_RETRY)
+                metrics->retries++;
+        if (done->result == RESULT_SUCCESS && done->requeue_after_usec > 0)
+                metrics->requeues++;
+        histogram_add(&metrics->work, duration_usec);
+}
+
+void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat)
+{
+        counters->count = 0;
+        for (size_t i = 0; i < heartbeat->counter_count && counters->count < CHILD_COUNTERS; i++) {
+                size_t n = counters->count++;
+
+                snprintf(counters->counter[n].name, sizeof(counters->counter[n].name), "%s",
+                         heartbeat->counter[i].name);
+                counters->counter[n].value = heartbeat->counter[i].value;
+        }
+}
+
+uint64_t counters_get(const struct child_counters *counters, const char *name)
+{
+        for (size_t i = 0; i < counters->count; i++)
+                if (strcmp(counters->counter[i].name, name) == 0)
+                        return counters->counter[i].value;
+        return 0;
+}
+
+/* ---- health */
+
+static bool child_is_fresh(const struct child_slot *child, uint64_t now)
+{
+        uint64_t deadline = child->supervisor->config->heartbeat_deadline_usec;
+
+        return child->state != CHILD_GONE && now - child->last_heartbeat <= deadline;
+}
+
+void health_get(const struct supervisor *supervisor, struct health *ret)
+{
+        uint64_t now = clock_monotonic_usec();
+
+        *ret = (struct health){.live = supervisor->phase != PHASE_TEARDOWN,
+                               .ready = supervisor->phase == PHASE_RUNNING};
+        if (!ret->live)
+                snprintf(ret->reason, sizeof(ret->reason), "%.200s", supervisor->cause);
+        else if (!ret->ready)
+                snprintf(ret->reason, sizeof(ret->reason), "%s",
+                         supervisor->phase == PHASE_STARTING ? "starting" : "stopping");
+        for (size_t i = 0; i < supervisor->child_count && ret->live && supervisor->phase <= PHASE_RUNNING;
+             i++) {
+                char who[128];
+
+                if (child_is_fresh(&supervisor->child[i], now))
+                        continue;
+                child_describe(&supervisor->child[i], who, sizeof(who));
+                snprintf(ret->reason, sizeof(ret->reason), "no heartbeat of the %s", who);
+                ret->live = ret->ready = false;
+        }
+        for (size_t i = 0; i < supervisor->watch_count && ret->ready; i++) {
+                const struct watch *watch = &supervisor->watch[i];
+
+                if (watch->synced)
+                        continue;
+                snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",
+                         watch->config->name, watch->degraded ? ": " : "",
+                         watch->degraded && watch->degraded_reason ? watch->degraded_reason : "");
+                ret->ready = false;
+        }
+}
+
+/* ---- to the gateway */
+
+static struct child_slot *gateway_of(struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (supervisor->child[i].kind == KIND_GATEWAY)
+                        return &supervisor->child[i];
+        return NULL;
+}
+
+void metrics_push(struct supervisor *supervisor)
+{
+        struct child_slot *gateway = gateway_of(supervisor);
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        struct health health;
+        size_t offset = 0;
+
+        /* What it has not read yet is old anyway; a gateway that reads no more misses its heartbeats. */
+        if (!gateway || gateway->state != CHILD_RUNNING || channel_queued(gateway->channel) > 0 ||
+            metrics_write(supervisor, &text) < 0)
+                return;
+        health_get(supervisor, &health);
+        do {
+                size_t left = text.size - offset;
+                struct message_metrics message = {
+                        .live = health.live,
+                        .ready = health.ready,
+                        .reason = health.reason,
+                        .body = text.data + offset,
+                        .body_size = left < PAGE_SIZE_MAX ? left : PAGE_SIZE_MAX,
+                        .last = left <= PAGE_SIZE_MAX,
+                };
+
+                utf8_clean(health.reason);
+                if (channel_send(gateway->channel, MESSAGE_METRICS, &message) < 0)
+                        return;
+                offset += message.body_size;
+        } while (offset < text.size);
+}

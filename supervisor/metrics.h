@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the supervisor counts, and how it is told: the gateway gets one OpenMetrics document and one verdict
+ * of health with each heartbeat. Names are those that Kubernetes people know (client-go's workqueue,
+ * controller-runtime) where the thing is the same; ours begin with reconciled_. docs/metrics.md lists them.
+ *
+ * Counters belong to their watch or child, cost a few words each, and begin at zero with each start.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "ipc/message.h"
+
+struct supervisor;
+struct child_slot;
+
+#define HISTOGRAM_BUCKETS 14
+
+struct histogram {
+        uint64_t bucket[HISTOGRAM_BUCKETS]; /* not cumulative; what is above the last bound is in count only
+                                             */
+        uint64_t count, sum_usec;
+};
+
+struct watch_metrics {
+        uint64_t adds, retries, requeues;
+        uint64_t result[RESULT_COUNT];
+        struct histogram queue, work; /* waiting; running */
+};
+
+#define CHILD_COUNTERS 32
+
+/* The counters of a child's last heartbeat. */
+struct child_counters {
+        struct {
+                char name[32];
+                uint64_t value;
+        } counter[CHILD_COUNTERS];
+        size_t count;
+};
+
+struct health {
+        bool live, ready;
+        char reason[256]; /* why not; "" when both */
+};
+
+void histogram_add(struct histogram *histogram, uint64_t usec);
+void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec);
+void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat);
+uint64_t counters_get(const struct child_counters *counters, const char *name);
+
+/* live: every process is heard in time. ready: and every watch has been in sync since the start. */
+void health_get(const struct supervisor *supervisor, struct health *ret);
+/* -ENOMEM when the text has failed. */
+int metrics_write(const struct supervisor *supervisor, struct text *text);
+/* To the gateway, if there is one and it keeps up. */
+void metrics_push(struct supervisor *supervisor);

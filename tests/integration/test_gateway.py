@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health and metrics over HTTP."""
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from harness import wait_until, watch
+from harness.setup import SOURCE
+
+
+class Gateway:
+    """get("/metrics") -> (status, headers, text)."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def get(self, path, headers=None, method="GET"):
+        connection = http.client.HTTPConnection("127.0.0.1", timeout=20)
+        if isinstance(self.address, int):
+            connection.port = self.address
+        else:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(self.address))
+        try:
+            connection.request(method, path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read().decode()
+        finally:
+            connection.close()
+
+    def metrics(self):
+        """{sample with its labels: value}."""
+        status, _, text = self.get("/metrics")
+        assert status == 200, text
+        return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+    def wait(self, sample, value):
+        wait_until(lambda: float(self.metrics()[sample]) == value,
+                   lambda: f"{sample} to be {value}; it is {self.metrics().get(sample)}")
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def configured(devserver, operator, handler, free_port):
+    operator.configure(devserver, [watch("widgets", handler)], workers=1, gateway={"listen": f"127.0.0.1:{free_port}"},
+                       heartbeat={"interval": "100ms", "deadline": "2s"})
+    operator.gateway = Gateway(free_port)
+    return operator
+
+
+def test_health_and_readiness(configured):
+    configured.start_ready()
+    assert configured.gateway.get("/healthz")[0] in (200, 503)  # 503 until the first word of the supervisor
+    wait_until(lambda: configured.gateway.get("/readyz")[0] == 200, "readiness")
+    assert configured.gateway.get("/healthz")[::2] == (200, "ok\n")
+    assert configured.gateway.get("/nothing")[0] == 404
+    assert configured.gateway.get("/healthz", method="POST")[0] == 405
+
+
+def test_alive_but_not_ready_while_the_server_is_away(configured, devserver):
+    devserver.suspend()
+    configured.start_ready()
+    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "being alive")
+    wait_until(lambda: "widgets is not in sync" in configured.gateway.get("/readyz")[2], "the reason")
+    assert configured.gateway.get("/readyz")[0] == 503
+    devserver.resume()
+    wait_until(lambda: configured.gateway.get("/readyz")[0] == 200, "readiness")
+
+
+def test_a_silent_supervisor_is_not_healthy(configured):
+    configured.start_ready()
+    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "being alive")
+    os.kill(configured.pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: configured.gateway.get("/healthz")[0] == 503, "the silence to be noticed")
+        assert "silent" in configured.gateway.get("/healthz")[2]
+        assert configured.gateway.get("/metrics")[0] == 503
+    finally:
+        os.kill(configured.pid, signal.SIGCONT)
+    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "being alive again")
+
+
+def test_metrics(configured, widgets, make_handler, handler):
+    configured.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    widgets.create("b", spec={})
+    gateway = configured.gateway
+    gateway.wait('workqueue_adds_total{name="widgets"}', 2)
+    gateway.wait('controller_runtime_reconcile_total{controller="widgets",result="success"}', 2)
+    found = gateway.metrics()
+    assert found['workqueue_depth{name="widgets"}'] == "0"
+    assert found['workqueue_work_duration_seconds_count{name="widgets"}'] == "2"
+    assert found['workqueue_work_duration_seconds_bucket{name="widgets",le="+Inf"}'] == "2"
+    assert float(found['workqueue_work_duration_seconds_sum{name="widgets"}']) > 0
+    assert found['workqueue_queue_duration_seconds_count{name="widgets"}'] == "2"
+    assert found['reconciled_watch_synced{watch="widgets"}'] == "1"
+    gateway.wait('reconciled_watch_objects{watch="widgets"}', 2)
+    gateway.wait('reconciled_watch_events_total{watch="widgets"}', 2)
+    wait_until(lambda: float(gateway.metrics()['rest_client_requests_total{code="2xx"}']) >= 2, "requests")
+    for role, name in (("supervisor", 0), ("watcher", "widgets"), ("worker", 0), ("credential", 0), ("gateway", 0)):
+        sample = f'reconciled_process_resident_memory_bytes{{role="{role}",name="{name}"}}'
+        wait_until(lambda s=sample: float(gateway.metrics()[s]) > 500_000, sample)
+
+
+def test_failures_are_counted(devserver, operator, make_handler, free_port, widgets):
+    operator.configure(devserver, [watch("widgets", make_handler("exit 75"), retry={"first": "1h", "max": "1h"})],
+                       gateway={"listen": f"127.0.0.1:{free_port}"}, heartbeat={"interval": "100ms", "deadline": "2s"})
+    operator.start_ready()
+    widgets.create("a", spec={})
+    gateway = Gateway(free_port)
+    wait_until(lambda: gateway.metrics(), "metrics")
+    gateway.wait('controller_runtime_reconcile_total{controller="widgets",result="error"}', 1)
+    gateway.wait('controller_runtime_reconcile_errors_total{controller="widgets"}', 1)
+    gateway.wait('workqueue_retries_total{name="widgets"}', 1)
+
+
+def check_openmetrics(text):
+    """The rules of the format that scrapers insist on."""
+    assert text.endswith("# EOF\n")
+    types, current = {}, None
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, current, kind = line.split(" ")
+            assert current not in types, f"two families {current}"
+            types[current] = kind
+        elif not line.startswith("#"):
+            match = re.fullmatch(r'([a-z_]+)(\{[a-zA-Z_]+="[^"\\]*"(,[a-zA-Z_]+="[^"\\]*")*\})? [0-9.]+', line)
+            assert match, line
+            suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum"]}[types[current]]
+            assert match.group(1) in [current + suffix for suffix in suffixes], line
+
+
+def test_the_format(configured):
+    configured.start_ready().wait_synced()
+    wait_until(lambda: configured.gateway.metrics(), "metrics")
+    status, headers, text = configured.gateway.get("/metrics", {"Accept": "application/openmetrics-text;version=1.0.0,*/*"})
+    assert status == 200 and headers["Content-Type"].startswith("application/openmetrics-text")
+    check_openmetrics(text)
+    assert configured.gateway.get("/metrics")[1]["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+def test_a_token_is_asked_for(devserver, operator, handler, free_port):
+    token = operator.folder / "token"
+    token.write_text("secret\n", encoding="utf-8")
+    operator.user.give(token, 0o600)
+    operator.configure(devserver, [watch("widgets", handler)], heartbeat={"interval": "100ms", "deadline": "2s"},
+                       gateway={"listen": f"127.0.0.1:{free_port}", "tokenFile": str(token)})
+    operator.start_ready()
+    gateway = Gateway(free_port)
+    wait_until(lambda: gateway.get("/healthz")[0] == 200, "being alive, for which no token is needed")
+    assert gateway.get("/metrics")[0] == 401
+    assert gateway.get("/metrics", {"Authorization": "Bearer secretly"})[0] == 401
+    assert gateway.get("/metrics", {"Authorization": "Bearer secret"})[0] == 200
+    token.write_text("another", encoding="utf-8")
+    assert gateway.get("/metrics", {"Authorization": "Bearer secret"})[0] == 401
+    assert gateway.get("/metrics", {"Authorization": "Bearer another"})[0] == 200
+    token.write_text("", encoding="utf-8")
+    assert gateway.get("/metrics", {"Authorization": "Bearer "})[0] == 401
+
+
+def test_unix_socket(devserver, operator, handler):
+    path = operator.runtime_directory / "gateway.sock"
+    operator.configure(devserver, [watch("widgets", handler)], gateway={"listen": f"unix:{path}"},
+                       heartbeat={"interval": "100ms", "deadline": "2s"})
+    operator.start_ready()
+    wait_until(lambda: Gateway(path).get("/readyz")[0] == 200, "readiness")
+    operator.stop()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_its_death_is_the_operators(configured, number):
+    configured.start_ready()
+    configured.child("gateway").kill(number)
+    configured.wait_exit(expect=70)
+    configured.assert_no_processes()
+
+
+def test_a_taken_port_is_told(devserver, operator, handler):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        operator.configure(devserver, [watch("widgets", handler)], gateway={"listen": listen})
+        operator.start()
+        operator.wait_exit(expect=70)
+    assert f"gateway.listen: {listen}: Address already in use" in operator.output.text()
+
+
+@pytest.mark.parametrize("listen", ["9464", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:70000", "unix:relative"])
+def test_a_wrong_address_is_a_mistake_of_the_configuration(devserver, operator, handler, listen):
+    operator.configure(devserver, [watch("widgets", handler)], gateway={"listen": listen})
+    operator.start()
+    operator.wait_exit(expect=78)
+    assert "gateway.listen" in operator.output.text()
+
+
+@pytest.mark.plain_only("a sanitized gateway may fork")
+def test_it_runs_no_programs(configured, sandbox):
+    configured.start_ready()
+    status = open(f"/proc/{configured.child('gateway').pid}/status", encoding="utf-8").read()
+    assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
+
+
+def test_many_slow_clients_do_not_stop_it(configured):
+    configured.start_ready()
+    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "being alive")
+    slow = [socket.create_connection(("127.0.0.1", configured.gateway.address)) for _ in range(100)]
+    try:
+        for client in slow:
+            try:
+                client.sendall(b"GET /metrics HT")
+            except OSError:
+                pass
+    finally:
+        for client in slow:
+            client.close()
+    wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "an answer")
+
+
+def test_the_dashboard_and_the_manual_know_the_metrics(configured):
+    configured.start_ready().wait_synced()
+    wait_until(lambda: configured.gateway.metrics(), "metrics")
+    text = configured.gateway.get("/metrics")[2]
+    families = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    known = families | {f"{family}{suffix}" for family in families for suffix in ("_total", "_bucket", "_count", "_sum")}
+    dashboard = json.loads((SOURCE / "deploy" / "grafana-dashboard.json").read_text(encoding="utf-8"))
+    asked = {name for panel in dashboard["panels"] for target in panel["targets"]
+             for name in re.findall(r"\b((?:workqueue|controller_runtime|rest_client|reconciled)_[a-z_]+)", target["expr"])}
+    assert asked and asked <= known, asked - known
+    manual = (SOURCE / "docs" / "metrics.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`(_?[a-z_]+)`", manual))
+    for family in families:
+        assert {family, family + "_total", "_" + family.split("reconciled_watch_")[-1] + "_total"} & told, family
