@@ -18,6 +18,7 @@ struct hasher {
         size_t size, position;
         unsigned depth;
         const char *finalizer;
+        bool metadata_only;
 };
 
 struct pair {
@@ -43,7 +44,7 @@ static int take_scalar(struct hasher *hasher, struct span *ret)
 }
 
 /* What the server maintains, what handlers report, and what a LIST of built-in kinds leaves out. */
-static bool is_left_out(enum level level, struct span key)
+static bool is_left_out(const struct hasher *hasher, enum level level, struct span key)
 {
         static const char *const top[] = {"status", "apiVersion", "kind"};
         static const char *const metadata[] = {"resourceVersion", "generation", "managedFields", "selfLink",
@@ -51,6 +52,10 @@ static bool is_left_out(enum level level, struct span key)
         const char *const *name = level == LEVEL_TOP ? top : metadata;
         size_t count = level == LEVEL_TOP ? ELEMENTS(top) : level == LEVEL_METADATA ? ELEMENTS(metadata) : 0;
 
+        if (hasher->metadata_only && level == LEVEL_TOP)
+                return !scan_string_equals(key, "metadata");
+        if (hasher->metadata_only && level == LEVEL_METADATA && scan_string_equals(key, "generation"))
+                return false;
         for (size_t i = 0; i < count; i++)
                 if (scan_string_equals(key, name[i]))
                         return true;
@@ -76,7 +81,7 @@ static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
                 return -EBADMSG;
         hasher->position++;
         (void)look(hasher);
-        if (is_left_out(level, key)) {
+        if (is_left_out(hasher, level, key)) {
                 struct span value;
 
                 return take_scalar(hasher, &value);
@@ -193,19 +198,38 @@ static int hash_version(const char *json, size_t size, uint64_t *ret)
         return 0;
 }
 
-int fingerprint_object(enum trigger trigger, const char *finalizer, const char *json, size_t size,
-                       uint64_t *ret_fingerprint)
+static int fingerprint(enum trigger trigger, struct hasher *hasher, uint64_t *ret_fingerprint)
 {
-        struct hasher hasher = {.input = json, .size = size, .finalizer = finalizer ? finalizer : ""};
         uint64_t hash = 0;
         int r;
 
         if (trigger == TRIGGER_ANY)
-                r = hash_version(json, size, &hash);
+                r = hash_version(hasher->input, hasher->size, &hash);
         else
-                r = look(&hasher) == '{' ? hash_value(&hasher, LEVEL_TOP, &hash) : -EBADMSG;
+                r = look(hasher) == '{' ? hash_value(hasher, LEVEL_TOP, &hash) : -EBADMSG;
         if (r < 0)
                 return r;
         *ret_fingerprint = hash ? hash : 1;
         return 0;
+}
+
+int fingerprint_object(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+                       uint64_t *ret_fingerprint)
+{
+        struct hasher hasher = {.input = json, .size = size, .finalizer = finalizer ? finalizer : ""};
+
+        return fingerprint(trigger, &hasher, ret_fingerprint);
+}
+
+int fingerprint_metadata(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+                         uint64_t *ret_fingerprint)
+{
+        struct hasher hasher = {
+                .input = json,
+                .size = size,
+                .finalizer = finalizer ? finalizer : "",
+                .metadata_only = true,
+        };
+
+        return fingerprint(trigger, &hasher, ret_fingerprint);
 }

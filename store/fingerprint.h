@@ -14,5 +14,16 @@
 #include "ipc/message.h"
 #include "store/scan.h"
 
+/*
+ * fingerprint_metadata: of an object that is watched with metadataOnly. Only its metadata counts, whether
+ * the rest is there or not; so the answer to a write of the whole object compares with what the store holds.
+ * There is no spec to see; metadata.generation, which the server raises when the spec changes, stands for it
+ * and counts under TRIGGER_ESSENCE. Kinds without a generation (ConfigMap, Secret) show changes of their
+ * data under TRIGGER_ANY only.
+ */
+#define FINGERPRINT_VERSION "1" /* grows when the same object gets another fingerprint than before */
+
+int fingerprint_metadata(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+                         uint64_t *ret_fingerprint);
 int fingerprint_object(enum trigger trigger, const char *finalizer, const char *json, size_t size,
                        uint64_t *ret_fingerprint);

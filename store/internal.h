@@ -11,6 +11,7 @@ enum store_table {
         TABLE_TOMBSTONES,
         TABLE_DIRTY,
         TABLE_DIRTY_INDEX,
+        TABLE_QUESTIONS,
         TABLE_META,
         TABLE_COUNT
 };

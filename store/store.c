@@ -23,8 +23,7 @@
 struct meta_header {
         uint64_t checksum; /* over everything behind this field */
         uint64_t schema, mark, sequence;
-        uint32_t reserved;
-        uint32_t string_size[3]; /* resource version, cluster, scope; their bytes follow, each with a NUL */
+        uint32_t string_size[2]; /* cluster, scope; their bytes follow, each with a NUL */
 };
 
 static void read_boot_id(char boot_id[CURRENT_STATE_SIZE])
@@ -64,7 +63,7 @@ static MDB_val meta_key(void)
 int store_meta_set(struct store *store, const struct store_meta *meta)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY;
-        const char *string[3] = {meta->resource_version, meta->cluster, meta->scope};
+        const char *string[2] = {meta->cluster, meta->scope};
         struct meta_header header = {
                 .schema = STORE_SCHEMA,
                 .mark = meta->mark,
@@ -96,7 +95,7 @@ static int meta_read(struct store *store, struct store_meta *ret, struct meta_he
         const char *string;
         uint64_t sum;
         size_t expected = sizeof(header);
-        char **place[3] = {&ret->resource_version, &ret->cluster, &ret->scope};
+        char **place[2] = {&ret->cluster, &ret->scope};
         int r = store_begin(store);
 
         if (r >= 0)
@@ -107,9 +106,14 @@ static int meta_read(struct store *store, struct store_meta *ret, struct meta_he
                 return -EBADMSG;
         memcpy(&header, value.mv_data, sizeof(header));
         sum = XXH3_64bits((const char *)value.mv_data + sizeof(sum), value.mv_size - sizeof(sum));
+        if (sum != header.checksum)
+                return -EBADMSG;
+        *ret_header = header;
+        if (header.schema != STORE_SCHEMA)
+                return -ESTALE;
         for (size_t i = 0; i < ELEMENTS(place); i++)
                 expected += (size_t)header.string_size[i] + 1;
-        if (sum != header.checksum || expected != value.mv_size)
+        if (expected != value.mv_size)
                 return -EBADMSG;
         string = (const char *)value.mv_data + sizeof(header);
         *ret = (struct store_meta){.mark = header.mark, .sequence = header.sequence};
@@ -117,8 +121,7 @@ static int meta_read(struct store *store, struct store_meta *ret, struct meta_he
                 *place[i] = strdup(string);
                 string += header.string_size[i] + 1;
         }
-        *ret_header = header;
-        if (!ret->resource_version || !ret->cluster || !ret->scope) {
+        if (!ret->cluster || !ret->scope) {
                 store_meta_done(ret);
                 return -ENOMEM;
         }
@@ -127,7 +130,6 @@ static int meta_read(struct store *store, struct store_meta *ret, struct meta_he
 
 void store_meta_done(struct store_meta *meta)
 {
-        free(meta->resource_version);
         free(meta->cluster);
         free(meta->scope);
         *meta = (struct store_meta){0};
@@ -148,15 +150,14 @@ static int judge(struct store *store, struct error *error)
         struct meta_header header;
         int r = meta_read(store, &meta, &header);
 
+        if (r == -ESTALE)
+                return error_set(error, -EBADMSG, "its schema is version %llu, ours is %llu",
+                                 (unsigned long long)header.schema, (unsigned long long)STORE_SCHEMA);
         if (r < 0)
                 return error_set(error, -EBADMSG, "its meta record is missing or damaged");
-        if (header.schema != STORE_SCHEMA)
-                r = error_set(error, -EBADMSG, "its schema is version %llu, ours is %llu",
-                              (unsigned long long)header.schema, (unsigned long long)STORE_SCHEMA);
-        else
-                store->sequence = meta.sequence;
+        store->sequence = meta.sequence;
         store_meta_done(&meta);
-        return r;
+        return 0;
 }
 
 /* A crash leaves meta.sequence behind the entries that were written since. */
@@ -226,8 +227,7 @@ static void remove_others(const char *folder, uint64_t keep)
 
 int store_rebuild(struct store *store, struct error *error)
 {
-        const struct store_meta empty = {
-                .resource_version = (char[]){""}, .cluster = (char[]){""}, .scope = (char[]){""}};
+        const struct store_meta empty = {.cluster = (char[]){""}, .scope = (char[]){""}};
         uint64_t generation = store->generation, current = 0;
         int r;
 

@@ -10,15 +10,16 @@
  * "clean", and a store that is neither clean nor of this boot is not even opened.
  *
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
- * meta. Every record carries an XXH3 checksum; a record whose checksum is wrong is never given to anyone:
- * -EBADMSG, and the writer rebuilds.
+ * questions (key NUL uid: an absence that a GET must explain), meta (with one position a stream). Every
+ * record carries an XXH3 checksum; a record whose checksum is wrong is never given to anyone: -EBADMSG, and
+ * the writer rebuilds.
  */
 #include "base/error.h"
 #include "ipc/message.h"
 
 struct store;
 
-#define STORE_SCHEMA UINT64_C(1)
+#define STORE_SCHEMA UINT64_C(2)
 
 /* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it
  * (store_object_done). */
@@ -37,10 +38,8 @@ void store_object_done(struct store_object *object);
 
 /* What the store's content belongs to; kept in the meta record. */
 struct store_meta {
-        char *resource_version; /* of the last LIST or bookmark or event; "" before the first complete LIST
-                                 */
-        char *cluster;          /* identity of the cluster; "" unknown */
-        char *scope;            /* hex hash over resource, namespaces, selectors */
+        char *cluster; /* identity of the cluster; "" unknown */
+        char *scope;   /* hex hash over resource, namespaces, selectors */
         uint64_t mark;
         uint64_t sequence; /* last one given to a dirty entry */
 };
@@ -75,6 +74,17 @@ int store_meta_get(struct store *store, struct store_meta *ret); /* store_meta_d
 int store_meta_set(struct store *store, const struct store_meta *meta);
 void store_meta_done(struct store_meta *meta);
 
+/* How far one stream of the watch has come: everything up to this resourceVersion is in the store. Written
+ * in the transaction of the objects that it speaks of. */
+struct store_position {
+        char *resource_version; /* "" = nothing is complete */
+        char *basis;            /* what the objects were chosen and fingerprinted by; opaque */
+        uint64_t mark;          /* of the last complete LIST */
+};
+int store_position_get(struct store *store, const char *stream, struct store_position *ret); /* -ENOENT */
+int store_position_set(struct store *store, const char *stream, const struct store_position *position);
+void store_position_done(struct store_position *position);
+
 /* Looks up without copying the JSON (json NULL): what a diff needs. */
 int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
@@ -92,6 +102,23 @@ uint64_t store_count(struct store *store);
 typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
+/* The objects behind the key `after` ("" = from the beginning), in order, at most `max`; the visitor sees
+ * them in place and must not write. Returns how many there were. */
+int store_visit_objects(struct store *store, const char *after, size_t max, store_visit_t visit,
+                        void *userdata);
+
+/* Questions about objects that are not where they should be, until each is answered; on disk, because there
+ * may be as many as objects. */
+struct store_question {
+        char *key, *uid;
+        bool owed; /* from the ledger: the store may never have known the object */
+};
+int store_question_add(struct store *store, const char *key, const char *uid, bool owed);
+int store_question_remove(struct store *store, const char *key, const char *uid);
+/* The first one behind `after` (may be NULL). -ENOENT: none. */
+int store_question_next(struct store *store, const struct store_question *after, struct store_question *ret);
+uint64_t store_question_count(struct store *store);
+void store_question_done(struct store_question *question);
 
 /* The dirty index: keys that are not announced yet, in order: one entry for the update of a key, one for
  * each UID of it that was deleted or unselected. A key marked twice keeps its place with the newest data;

@@ -312,6 +312,38 @@ static int visit_table(struct store *store, enum store_table table, uint64_t mar
         return more < 0 ? more : r;
 }
 
+int store_visit_objects(struct store *store, const char *after, size_t max, store_visit_t visit,
+                        void *userdata)
+{
+        struct store_object borrowed;
+        char buffer[KEY_MAX + 1] = "";
+        MDB_val key = {strnlen(after, KEY_MAX), buffer}, value;
+        MDB_cursor *cursor;
+        int count = 0, r = store_begin(store);
+
+        memcpy(buffer, after, key.mv_size);
+        if (r >= 0)
+                r = store_errno(mdb_cursor_open(store->transaction, store->table[TABLE_OBJECTS], &cursor));
+        if (r < 0)
+                return r;
+        r = store_errno(mdb_cursor_get(cursor, &key, &value, after[0] ? MDB_SET_RANGE : MDB_FIRST));
+        while (r >= 0 && (size_t)count < max) {
+                memcpy(buffer, key.mv_data, key.mv_size);
+                buffer[key.mv_size] = '\0';
+                if (strcmp(buffer, after) != 0) {
+                        r = record_decode(&key, &value, &borrowed);
+                        borrowed.key = buffer;
+                        if (r >= 0)
+                                r = visit(&borrowed, userdata);
+                        count++;
+                }
+                if (r >= 0)
+                        r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+        }
+        mdb_cursor_close(cursor);
+        return r < 0 && r != -ENOENT ? r : count;
+}
+
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata)
 {
         return visit_table(store, TABLE_MARKS, mark, visit, userdata);

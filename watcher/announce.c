@@ -20,7 +20,7 @@ struct batch {
 static int take_change(const struct record_change *change, void *userdata)
 {
         struct batch *batch = userdata;
-        struct record_change copy = *change;
+        struct record_change copy = *change; /* the memory goes with the page */
 
         copy.key = strdup(change->key);
         copy.uid = strdup(change->uid);
@@ -40,6 +40,61 @@ static void batch_free(struct batch *batch)
 }
 DEFINE_CLEANUP(struct batch *, batch_free);
 
+/* ---- the sweep: after a restart without a LIST every stored object is announced, as far as the credit goes
+ * and after what has changed since. The supervisor's ledger knows for which of them something is due. */
+
+struct sweep {
+        struct batch *batch;
+        struct watcher *watcher;
+};
+
+static int take_object(const struct store_object *object, void *userdata)
+{
+        struct sweep *sweep = userdata;
+        struct record_change change = {
+                .kind = CHANGE_UPDATED,
+                .key = object->key,
+                .uid = object->uid,
+                .resource_version = object->resource_version,
+                .fingerprint = object->fingerprint,
+                .first = true,
+        };
+        char *after = strdup(object->key);
+
+        if (!after)
+                return -ENOMEM;
+        free(sweep->watcher->sweep_after);
+        sweep->watcher->sweep_after = after;
+        return take_change(&change, sweep->batch);
+}
+
+static int sweep(struct watcher *watcher, struct batch *batch, size_t max)
+{
+        _cleanup_free_ char *after = NULL;
+        struct sweep sweep = {batch, watcher};
+        int r;
+
+        if (!watcher->sweep_after || batch->count >= max)
+                return 0;
+        after = strdup(watcher->sweep_after);
+        if (!after)
+                return -ENOMEM;
+        r = store_visit_objects(watcher->store, after, max - batch->count, take_object, &sweep);
+        if (r == 0) {
+                free(watcher->sweep_after);
+                watcher->sweep_after = NULL;
+        }
+        return r;
+}
+
+/* Objects and how far they reach, in one transaction. */
+static int commit(struct watcher *watcher)
+{
+        int r = positions_save(watcher);
+
+        return r < 0 ? r : store_commit(watcher->store);
+}
+
 /* What is announced is committed first: the worker reads it at once. */
 static int announce_batch(struct watcher *watcher)
 {
@@ -49,7 +104,9 @@ static int announce_batch(struct watcher *watcher)
         int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
 
         if (r >= 0)
-                r = store_commit(watcher->store);
+                r = sweep(watcher, batch, max);
+        if (r >= 0)
+                r = commit(watcher);
         if (r < 0)
                 return store_failed(watcher, r);
         if (batch->count == 0)
@@ -69,7 +126,7 @@ int announce_now(struct watcher *watcher)
         int r = 0;
 
         if (watcher->credit == 0) {
-                r = store_commit(watcher->store);
+                r = commit(watcher);
                 return r < 0 ? store_failed(watcher, r) : 0;
         }
         do
@@ -120,6 +177,20 @@ static int tombstone_again(const struct store_object *object, void *userdata)
         return store_dirty_add(watcher->store, &change);
 }
 
+/* Deletions that a former life announced and nobody confirmed; and, where no LIST has shown them, the
+ * objects. */
+static int begin_life(struct watcher *watcher)
+{
+        int r = store_visit_tombstones(watcher->store, tombstone_again, watcher);
+
+        if (r < 0)
+                return store_failed(watcher, r);
+        for (size_t i = 0; i < watcher->stream_count && !watcher->sweep_after; i++)
+                if (watcher->stream[i].resumed && !(watcher->sweep_after = strdup("")))
+                        return store_failed(watcher, -ENOMEM);
+        return apply_out_of_scope(watcher);
+}
+
 void announce_synced(struct watcher *watcher)
 {
         struct message_synced synced = {
@@ -128,20 +199,15 @@ void announce_synced(struct watcher *watcher)
                 .cluster = watcher->cluster,
                 .scope = watcher->scope,
         };
-        int r = 0;
+        int r;
 
         for (size_t i = 0; i < watcher->stream_count; i++)
                 if (!watcher->stream[i].synced)
                         return;
-        if (!watcher->first_synced) {
-                /* Deletions that a former life announced and nobody confirmed. */
-                r = store_visit_tombstones(watcher->store, tombstone_again, watcher);
-                if (r >= 0 && apply_out_of_scope(watcher) < 0)
-                        return;
-        }
+        if (!watcher->first_synced && begin_life(watcher) < 0)
+                return;
         watcher->first_synced = true;
-        if (r >= 0)
-                r = meta_save(watcher, verification_idle(watcher));
+        r = meta_save(watcher, verification_idle(watcher));
         if (r < 0) {
                 store_failed(watcher, r);
                 return;

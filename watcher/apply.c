@@ -109,6 +109,25 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
 
 /* ---- updates */
 
+/* 1: nothing is to be done. */
+static int is_replay(struct stream *stream)
+{
+        stream->watcher->count.replays++;
+        return 1;
+}
+
+/* A UID that is buried does not come back, but in a database that went back in time. */
+static int is_dead(struct stream *stream, const struct store_object *object, bool listed)
+{
+        struct store *store = stream->watcher->store;
+
+        if (!store_tombstone_exists(store, object->key, object->uid))
+                return 0;
+        if (!listed)
+                return is_replay(stream);
+        return stream->list_replaces ? store_tombstone_remove(store, object->key, object->uid) : 0;
+}
+
 /* What the store holds of this key, and what that means for the new object. 1: nothing is to be done. */
 static int compare_stored(struct stream *stream, const struct store_object *object, bool listed,
                           bool *ret_dirty)
@@ -119,7 +138,7 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
 
         *ret_dirty = true;
         if (r == -ENOENT)
-                return 0;
+                return is_dead(stream, object, listed);
         if (r < 0)
                 return r;
         if (strcmp(stored.uid, object->uid) != 0) {
@@ -131,11 +150,11 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 if (r >= 0)
                         r = mark_dirty(watcher, CHANGE_DELETED, &stored, false);
         } else if (!listed && resource_version_less(object->resource_version, stored.resource_version)) {
-                r = 1; /* a replay of the past */
+                r = is_replay(stream);
         } else {
                 *ret_dirty = stored.fingerprint != object->fingerprint || (listed && !watcher->first_synced);
                 if (strcmp(stored.resource_version, object->resource_version) == 0 &&
-                    stored.fingerprint == object->fingerprint) {
+                    stored.fingerprint == object->fingerprint && !stream->list_replaces) {
                         r = store_touch(watcher->store, object->key, object->mark);
                         if (r >= 0 && *ret_dirty)
                                 r = mark_dirty(watcher, CHANGE_UPDATED, object, listed);
@@ -160,6 +179,29 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
         return r < 0 ? r : 0;
 }
 
+/* Whether the patterns of the watch choose it; names and no names at all are the server's to choose. */
+static bool is_chosen(const struct watcher *watcher, const char *key)
+{
+        const char *slash = strchr(key, '/');
+
+        return !watcher->patterns ||
+               namespace_match(watcher->config->namespace, watcher->config->namespace_count, key,
+                               slash ? (size_t)(slash - key) : 0);
+}
+
+/* A watch brings what is newer than what it was asked from; anything else has been seen. */
+static bool is_from_the_past(const struct stream *stream, const char *version)
+{
+        return stream->state == STREAM_WATCHING && !resource_version_less(stream->watched_version, version);
+}
+
+static int advance(struct stream *stream, const char *version)
+{
+        return stream->state == STREAM_WATCHING && resource_version_less(stream->resource_version, version)
+                       ? stream_set_resource_version(stream, version)
+                       : 0;
+}
+
 /* One object that cannot be read harms only itself; but then what this LIST does not show may be just that
  * one, and must be asked for. */
 static int skip_object(struct stream *stream, bool listed)
@@ -172,35 +214,38 @@ static int skip_object(struct stream *stream, bool listed)
         return 0;
 }
 
-int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
+static int apply_read(struct stream *stream, const struct identity *identity, const char *json, size_t size,
+                      bool listed)
 {
-        _cleanup_(identity_done) struct identity identity = {0};
-        struct watcher *watcher = stream->watcher;
-        struct store_object object;
-        uint64_t fingerprint;
-        int r = read_identity(json, size, &identity);
-
-        if (r >= 0)
-                r = fingerprint_object((enum trigger)watcher->config->trigger, watcher->config->finalizer,
-                                       json, size, &fingerprint);
-        if (r == -EBADMSG)
-                return skip_object(stream, listed);
-        if (r < 0)
-                return store_failed(watcher, r);
-        object = (struct store_object){
-                .key = identity.key,
-                .uid = identity.uid,
-                .resource_version = identity.resource_version,
-                .fingerprint = fingerprint,
+        const struct message_config_watcher *config = stream->watcher->config;
+        struct store_object object = {
+                .key = identity->key,
+                .uid = identity->uid,
+                .resource_version = identity->resource_version,
                 .mark = stream->mark,
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
         };
-        r = store_object_now(stream, &object, listed);
-        if (r == -ENAMETOOLONG)
+        int r = (config->metadata_only ? fingerprint_metadata : fingerprint_object)(
+                (enum trigger)config->trigger, config->finalizer, json, size, &object.fingerprint);
+
+        return r < 0 ? r : store_object_now(stream, &object, listed);
+}
+
+int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
+{
+        _cleanup_(identity_done) struct identity identity = {0};
+        struct watcher *watcher = stream->watcher;
+        int r = read_identity(json, size, &identity);
+
+        if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
+                return is_replay(stream);
+        if (r >= 0 && is_chosen(watcher, identity.key))
+                r = apply_read(stream, &identity, json, size, listed);
+        if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_object(stream, listed);
-        if (r >= 0 && !listed && resource_version_less(stream->resource_version, identity.resource_version))
-                r = stream_set_resource_version(stream, identity.resource_version);
+        if (r >= 0 && !listed)
+                r = advance(stream, identity.resource_version);
         return r < 0 ? store_failed(watcher, r) : announce_due(watcher);
 }
 
@@ -258,9 +303,10 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         if (r < 0)
                 return store_failed(watcher, r);
         /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */
-        if (resource_version_less(stream->resource_version, identity.resource_version) &&
-            stream_set_resource_version(stream, identity.resource_version) < 0)
+        if (advance(stream, identity.resource_version) < 0)
                 return store_failed(watcher, -ENOMEM);
+        if (!is_chosen(watcher, identity.key))
+                return 0;
         /* Under a selector this also comes when the object merely left the selection. */
         if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
                 return apply_left(watcher, &identity);

@@ -13,8 +13,6 @@
 #define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC) /* a server ends other requests than watches after as long */
 #define ITEM_MAX          ((size_t)16 * 1024 * 1024)
 
-static void page_start(struct stream *stream);
-
 static int on_item(const char *item, size_t size, void *userdata)
 {
         struct stream *stream = userdata;
@@ -27,6 +25,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         struct stream *stream = userdata;
         int r = scan_list_feed(stream->list, bytes, size);
 
+        trouble_progress(&stream->trouble);
         if (r >= 0)
                 announce_soon(stream->watcher);
         else if (!stream->watcher->child->stopping)
@@ -36,41 +35,44 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         return r;
 }
 
-static void list_finished(struct stream *stream, const struct scan_list_metadata *metadata)
+/* A consistent list from before what is known: the database went back in time, or a page of it says so. */
+static bool is_older(const struct stream *stream, const char *version)
 {
-        struct watcher *watcher = stream->watcher;
+        return !stream->list_replaces && resource_version_less(version, stream->resource_version);
+}
 
-        watcher->count.lists++;
-        stream->list_unpaged = stream->bad_line = false;
-        stream->complete_mark = stream->mark;
-        if (stream_set_resource_version(stream, metadata->resource_version) < 0 || apply_absent(stream) < 0)
-                return;
-        stream->synced = true;
-        stream_succeeded(stream);
-        announce_synced(watcher);
-        watch_start(stream);
+static void page_failed(struct stream *stream, const char *text)
+{
+        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
+
+        kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", text);
+        stream_failed(stream, PHASE_LIST, &error, 0);
 }
 
 static void page_finished(struct stream *stream)
 {
-        struct kube_error error = KUBE_ERROR_NONE;
         struct scan_list_metadata metadata;
         int r = scan_list_finish(stream->list, &metadata);
 
         if (r < 0 || metadata.resource_version[0] == '\0') {
-                kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "the server's list ended in the middle");
-                stream_failed(stream, PHASE_LIST, &error, 0);
-                kube_error_done(&error);
+                page_failed(stream, "the server's list ended in the middle");
+                return;
+        }
+        if (is_older(stream, metadata.resource_version)) {
+                probe_found_older(stream, metadata.resource_version);
                 return;
         }
         free(stream->continue_token);
         stream->continue_token = strdup(metadata.continue_token);
-        if (!stream->continue_token)
+        if (!stream->continue_token) {
                 child_fatal(stream->watcher->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory");
-        else if (stream->continue_token[0])
-                page_start(stream);
-        else
-                list_finished(stream, &metadata);
+        } else if (stream->continue_token[0]) {
+                list_page(stream);
+        } else {
+                stream_listed(stream, metadata.resource_version);
+                if (!stream->watcher->child->stopping)
+                        watch_start(stream);
+        }
 }
 
 static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -92,38 +94,14 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                 stream_failed(stream, phase, &response->error, response->credential_serial);
 }
 
-static char *page_path(struct stream *stream)
-{
-        const struct message_config_watcher *config = stream->watcher->config;
-        _cleanup_text_ struct text path = TEXT_EMPTY;
-        _cleanup_free_ char *base =
-                kube_path(&stream->watcher->resource, stream->namespace_name, NULL, NULL);
-        char limit[24];
-
-        if (!base)
-                return NULL;
-        text_append_string(&path, base);
-        if (!stream->list_unpaged) {
-                snprintf(limit, sizeof(limit), "%llu", (unsigned long long)config->page_limit);
-                kube_path_add(&path, "limit", limit);
-        }
-        if (config->label_selector[0])
-                kube_path_add(&path, "labelSelector", config->label_selector);
-        if (config->field_selector[0])
-                kube_path_add(&path, "fieldSelector", config->field_selector);
-        /* A continue page carries no resourceVersion; the first asks for the newest state. */
-        if (stream->continue_token[0])
-                kube_path_add(&path, "continue", stream->continue_token);
-        return text_take(&path);
-}
-
-static void page_start(struct stream *stream)
+void list_page(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
-        _cleanup_free_ char *path = page_path(stream);
+        _cleanup_free_ char *path = request_path(stream, REQUEST_LIST);
         struct kube_request request = {
                 .method = "GET",
                 .path = path,
+                .accept = request_accept(watcher, REQUEST_LIST),
                 .timeout_usec = PAGE_TIMEOUT_USEC,
                 .on_data = on_data,
                 .on_done = on_done,
@@ -131,6 +109,9 @@ static void page_start(struct stream *stream)
         };
         int r;
 
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+        stream->state = STREAM_LISTING;
+        trouble_held(watcher, &stream->trouble);
         scan_list_free(stream->list);
         stream->list = NULL;
         r = path ? scan_list_new(ITEM_MAX, on_item, stream, &stream->list) : -ENOMEM;
@@ -147,8 +128,7 @@ void list_start(struct stream *stream)
         int r;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
-        stream->state = STREAM_LISTING;
-        stream->list_incomplete = false;
+        stream->list_incomplete = stream->resumed = false;
         stream->mark = ++watcher->meta.mark;
         if (watcher->first_mark == 0)
                 watcher->first_mark = stream->mark;
@@ -157,6 +137,8 @@ void list_start(struct stream *stream)
         r = meta_save(watcher, false);
         if (r < 0)
                 store_failed(watcher, r);
+        else if (request_may_stream_list(stream))
+                watch_initial(stream);
         else
-                page_start(stream);
+                list_page(stream);
 }

@@ -44,10 +44,24 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
         append(&text, config->field_selector);
         for (size_t i = 0; i < config->namespace_count; i++)
                 append(&text, config->namespace[i].value);
+        if (config->metadata_only)
+                append(&text, "/metadata"); /* no namespace is called so */
         if (text.failed)
                 return -ENOMEM;
         *ret = XXH3_64bits(text.data, text.size);
         return 0;
+}
+
+/* What else must not have changed for stored objects to be as good as listed ones: how they were
+ * fingerprinted. */
+char *basis_new(const struct message_config_watcher *config, const char *scope)
+{
+        char *basis;
+
+        return asprintf(&basis, "%s %s %s " FINGERPRINT_VERSION, scope,
+                        trigger_name((enum trigger)config->trigger), config->finalizer) < 0
+                       ? NULL
+                       : basis;
 }
 
 char *scope_new(const struct message_config_watcher *config)
@@ -86,8 +100,6 @@ int meta_save(struct watcher *watcher, bool explained)
 {
         struct store_meta meta = watcher->meta;
 
-        if (watcher->first_synced)
-                meta.resource_version = watcher->stream[0].resource_version;
         meta.cluster = watcher->cluster;
         if (explained || meta.scope[0] == '\0')
                 meta.scope = watcher->scope;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before the first LIST: which resource the kind has, and which cluster this is. Identity is the UID of
- * namespace kube-system, or, where RBAC hides it, a hash of the server's URL and CA: another cluster behind
- * the same URL must never look like a cluster in which everything was deleted.
+ * Before the first list: which resource the kind has, how old the server is, and which cluster this is.
+ * Identity is the UID of namespace kube-system, or, where RBAC hides it, a hash of the server's URL and CA:
+ * another cluster behind the same URL must never look like a cluster in which everything was deleted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,12 +14,21 @@
 #include "ipc/message-id.h"
 #include "watcher/watcher.h"
 
-#define IDENTITY_TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
 static int on_setup_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        setup_continue(userdata);
+        struct watcher *watcher = userdata;
+
+        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
+        setup_continue(watcher);
         return 0;
+}
+
+static void setup_succeeded(struct watcher *watcher)
+{
+        watcher->refreshed = false;
+        trouble_clear(watcher, &watcher->trouble);
 }
 
 static void setup_failed(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
@@ -57,7 +66,7 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
                 return;
         }
         watcher->discovered = true;
-        trouble_clear(watcher, &watcher->trouble);
+        setup_succeeded(watcher);
         setup_continue(watcher);
 }
 
@@ -65,8 +74,58 @@ void setup_rediscover(struct watcher *watcher)
 {
         if (!watcher->discovered)
                 return;
-        watcher->discovered = false; /* streams that live go on until they find out themselves */
+        watcher->discovered = watcher->versioned = false; /* streams that live go on until they find out */
         setup_continue(watcher);
+}
+
+/* ---- version */
+
+static int take_version(struct span key, struct span value, void *userdata)
+{
+        _cleanup_free_ char *text = NULL;
+        unsigned *number = userdata;
+        bool major = scan_string_equals(key, "major"), minor = scan_string_equals(key, "minor");
+
+        if ((major || minor) && scan_string(value, &text) >= 0)
+                number[minor] = (unsigned)strtoul(text, NULL, 10); /* "27+" of a provider is 27 */
+        return 0;
+}
+
+/* What it cannot say it need not know: only WatchList depends on it. */
+static void on_version(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct watcher *watcher = userdata;
+        int status = response->http_status;
+        unsigned number[2] = {0, 0};
+        struct span whole;
+
+        watcher->version = NULL;
+        if (watcher->child->stopping)
+                return;
+        if (response->error.failure != KUBE_FAILURE_NONE && status != 403 && status != 404) {
+                setup_failed(watcher, &response->error, response->credential_serial);
+                return;
+        }
+        watcher->versioned = true;
+        if (response->error.failure == KUBE_FAILURE_NONE &&
+            scan_value(response->body, response->body_size, &whole) >= 0)
+                (void)scan_members(whole, take_version, number);
+        watcher->server_minor = number[0] == 1 ? number[1] : 0;
+        setup_continue(watcher);
+}
+
+static int ask_version(struct watcher *watcher)
+{
+        struct kube_request request = {
+                .method = "GET",
+                .path = "/version",
+                .timeout_usec = QUESTION_TIMEOUT_USEC,
+                .on_done = on_version,
+                .userdata = watcher,
+        };
+
+        return kube_client_start(watcher->client, &request, &watcher->version);
 }
 
 /* ---- identity */
@@ -96,6 +155,11 @@ int setup_credential(struct watcher *watcher, const struct message_credential *c
         watcher->server = server;
         if (watcher->discovered && watcher->identified)
                 streams_resume(watcher);
+        /* Once at once; then the backoff holds again, whatever credentials come. */
+        if (watcher->setup_timer && !watcher->refreshed) {
+                watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
+                watcher->refreshed = true;
+        }
         setup_continue(watcher);
         return 0;
 }
@@ -159,11 +223,11 @@ static int identity_known(struct watcher *watcher, const char *cluster)
                 if (!watcher->cluster || !watcher->cluster_server)
                         return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                            "no memory");
-                if (adopt_cluster(watcher) < 0)
+                if (adopt_cluster(watcher) < 0 || resume_streams(watcher) < 0)
                         return -ECANCELED;
         }
         watcher->identified = true;
-        trouble_clear(watcher, &watcher->trouble);
+        setup_succeeded(watcher);
         setup_continue(watcher);
         return 0;
 }
@@ -199,7 +263,7 @@ static int ask_identity(struct watcher *watcher)
         struct kube_request request = {
                 .method = "GET",
                 .path = "/api/v1/namespaces/kube-system",
-                .timeout_usec = IDENTITY_TIMEOUT_USEC,
+                .timeout_usec = QUESTION_TIMEOUT_USEC,
                 .on_done = on_identity,
                 .userdata = watcher,
         };
@@ -219,12 +283,16 @@ void setup_continue(struct watcher *watcher)
 {
         int r = 0;
 
-        if (!kube_client_has_credential(watcher->client) || watcher->discovery || watcher->identity)
+        if (!kube_client_has_credential(watcher->client) || watcher->discovery || watcher->version ||
+            watcher->identity || watcher->setup_timer)
                 return;
-        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
+        if (!watcher->discovered || !watcher->versioned || !watcher->identified)
+                trouble_held(watcher, &watcher->trouble);
         if (!watcher->discovered)
                 r = kube_discovery_start(watcher->client, watcher->config->api_version,
                                          watcher->config->kind, on_discovered, watcher, &watcher->discovery);
+        else if (!watcher->versioned)
+                r = ask_version(watcher);
         else if (!watcher->identified)
                 r = ask_identity(watcher);
         else

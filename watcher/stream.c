@@ -9,7 +9,7 @@
 
 int streams_new(struct watcher *watcher)
 {
-        size_t count = watcher->config->namespace_count;
+        size_t count = watcher->patterns ? 0 : watcher->config->namespace_count;
 
         watcher->stream = calloc(count ? count : 1, sizeof(struct stream));
         if (!watcher->stream)
@@ -22,8 +22,9 @@ int streams_new(struct watcher *watcher)
                 stream->namespace_name = count ? watcher->config->namespace[i].value : "";
                 stream->stream_error = KUBE_ERROR_NONE;
                 stream->resource_version = strdup("");
+                stream->watched_version = strdup("");
                 stream->continue_token = strdup("");
-                if (!stream->resource_version || !stream->continue_token)
+                if (!stream->resource_version || !stream->watched_version || !stream->continue_token)
                         return -ENOMEM;
         }
         return 0;
@@ -36,10 +37,13 @@ void streams_free(struct watcher *watcher)
 
                 kube_transfer_cancel(stream->transfer);
                 sd_event_source_disable_unref(stream->timer);
+                probe_cancel(stream);
+                trouble_done(&stream->trouble);
                 scan_list_free(stream->list);
                 frame_done(&stream->frame);
                 kube_error_done(&stream->stream_error);
                 free(stream->resource_version);
+                free(stream->watched_version);
                 free(stream->continue_token);
         }
         free(watcher->stream);
@@ -74,23 +78,55 @@ static void list_again(struct stream *stream)
         setup_identify(stream->watcher);
 }
 
-void streams_start(struct watcher *watcher)
+static void go_on(struct stream *stream)
 {
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (watcher->stream[i].state == STREAM_STOPPED && !watcher->stream[i].timer)
-                        list_start(&watcher->stream[i]);
+        switch (stream->state) {
+        case STREAM_WAITING_TO_WATCH:
+                watch_start(stream);
+                return;
+        case STREAM_WAITING_TO_LIST:
+                list_again(stream);
+                return;
+        case STREAM_WAITING_FOR_PAGE:
+                list_page(stream);
+                return;
+        case STREAM_STOPPED:
+                setup_rediscover(stream->watcher);
+                return;
+        case STREAM_LISTING:
+        case STREAM_INITIAL:
+        case STREAM_WATCHING:
+        case STREAM_STATE_COUNT:
+                break;
+        }
 }
 
-/* A stream that runs outlives its old credential. */
+/* From the store where it is complete, else with a list. */
+void streams_start(struct watcher *watcher)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                struct stream *stream = &watcher->stream[i];
+
+                if (stream->state != STREAM_STOPPED || stream->timer)
+                        continue;
+                if (stream->resumed && !stream->synced)
+                        watch_start(stream);
+                else
+                        list_start(stream);
+        }
+}
+
+/* A stream that runs outlives its old credential. One that waits tries a fresh one at once, but only once in
+ * a row: credentials that come and are refused again and again must not set the pace. */
 void streams_resume(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *stream = &watcher->stream[i];
 
-                if (stream->state == STREAM_WAITING_TO_WATCH)
-                        watch_start(stream);
-                else if (stream->state == STREAM_WAITING_TO_LIST)
-                        list_again(stream);
+                if (stream->refreshed || stream->state < STREAM_WAITING_TO_LIST)
+                        continue;
+                stream->refreshed = true;
+                go_on(stream);
         }
 }
 
@@ -102,6 +138,7 @@ int stream_set_resource_version(struct stream *stream, const char *version)
                 return -ENOMEM;
         free(stream->resource_version);
         stream->resource_version = copy;
+        stream->position_changed = true;
         return 0;
 }
 
@@ -110,12 +147,7 @@ static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_
         struct stream *stream = userdata;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
-        if (stream->state == STREAM_WAITING_TO_LIST)
-                list_again(stream);
-        else if (stream->state == STREAM_WAITING_TO_WATCH)
-                watch_start(stream);
-        else if (stream->state == STREAM_STOPPED)
-                setup_rediscover(stream->watcher);
+        go_on(stream);
         return 0;
 }
 
@@ -139,13 +171,20 @@ void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_
                 list_start(stream);
                 return;
         case REACT_LIST_NOW:
+        case REACT_LIST_INSTEAD:
+        case REACT_LIST_REDUCED:
                 list_again(stream);
                 return;
         case REACT_LIST_LATER:
         case REACT_REFRESH_LIST:
                 wait_in(stream, STREAM_WAITING_TO_LIST, delay_usec);
                 return;
+        case REACT_PAGE_LATER:
+        case REACT_REFRESH_PAGE:
+                wait_in(stream, STREAM_WAITING_FOR_PAGE, delay_usec);
+                return;
         case REACT_WATCH_NOW:
+        case REACT_WATCH_REDUCED:
                 watch_start(stream);
                 return;
         case REACT_WATCH_LATER:
@@ -153,6 +192,7 @@ void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_
                 wait_in(stream, STREAM_WAITING_TO_WATCH, delay_usec);
                 return;
         case REACT_REDISCOVER:
+                stream->resumed = false;
                 wait_in(stream, STREAM_STOPPED, delay_usec);
                 return;
         case REACT_FATAL:
@@ -163,23 +203,92 @@ void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_
                     "no reaction is defined for what happened (%d)", (int)reaction);
 }
 
-void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
+/* ---- failures */
+
+static enum answer answer_in(struct stream *stream, enum phase phase, const struct kube_error *error)
+{
+        uint64_t now = clock_boottime_usec();
+        enum answer answer = answer_of(error);
+
+        if (answer == ANSWER_UNREACHABLE || answer == ANSWER_INTERRUPTED || answer == ANSWER_SILENT)
+                stream->probe_due = stream->connection_lost = true;
+        if (answer == ANSWER_SERVER_ERROR && recent_note(&stream->server_error, now))
+                return ANSWER_SERVER_ERRORS;
+        /* A streamed list that is cut again and again gets no further than its beginning. */
+        if (answer == ANSWER_INTERRUPTED && phase == PHASE_INITIAL &&
+            recent_note(&stream->interruption, now))
+                return ANSWER_UNINTELLIGIBLE;
+        return answer;
+}
+
+/* A credential that was replaced since is no reason to wait. */
+static bool has_fresh_credential(struct stream *stream, uint64_t serial)
+{
+        if (serial == 0 || stream->refreshed ||
+            kube_client_credential_serial(stream->watcher->client) <= serial)
+                return false;
+        stream->refreshed = true;
+        return true;
+}
+
+/* What is lost is lost: a LIST at once finds it, and is no trouble unless it fails itself, or leads here
+ * again and again. Negative: past the deadline. */
+static int64_t list_now_delay(struct stream *stream, enum phase phase, const struct kube_error *error,
+                              uint64_t serial)
+{
+        if (phase < PHASE_WATCH && stream->trouble.relisted)
+                return trouble_note(stream->watcher, &stream->trouble, error, serial);
+        return (int64_t)trouble_pace(stream->watcher, &stream->trouble);
+}
+
+/* Decides how long to wait; a reaction "at once" becomes its later form when it must. */
+static int64_t settle_reaction(struct stream *stream, enum phase phase, const struct kube_error *error,
+                               uint64_t serial, enum reaction *reaction)
 {
         struct watcher *watcher = stream->watcher;
-        enum reaction reaction = reaction_to(phase, answer_of(error));
-        int64_t delay = 0;
+        int64_t delay;
 
-        /* What is lost is lost: a LIST at once finds it, and is no trouble unless it fails itself, or leads
-         * here again and again. */
-        if (reaction == REACT_LIST_NOW) {
-                delay = (int64_t)trouble_pace(watcher, &stream->trouble);
-                reaction = delay > 0 ? REACT_LIST_LATER : REACT_LIST_NOW;
-        } else if (reaction != REACT_LIST_UNPAGED) {
-                delay = trouble_note(watcher, &stream->trouble, error, serial);
-                if (delay < 0)
-                        return;
+        switch (*reaction) {
+        case REACT_LIST_UNPAGED:
+                return 0;
+        case REACT_LIST_INSTEAD:
+                watcher->no_watch_list_until = clock_boottime_usec() + USEC_PER_HOUR;
+                log_info(
+                        "watch %s: a streamed list does not work (%s); for an hour an ordinary LIST is used",
+                        watcher->config->watch, error->message ? error->message : "");
+                return 0;
+        case REACT_LIST_NOW:
+                delay = list_now_delay(stream, phase, error, serial);
+                if (delay > 0)
+                        *reaction = REACT_LIST_LATER;
+                return delay;
+        case REACT_LIST_REDUCED:
+        case REACT_WATCH_REDUCED:
+                if (request_reduce(watcher, phase))
+                        return 0;
+                *reaction = REACT_LIST_LATER;
+                trouble_slow(watcher, &stream->trouble);
+                break;
+        case REACT_REFRESH_LIST:
+        case REACT_REFRESH_PAGE:
+        case REACT_REFRESH_WATCH:
+                if (has_fresh_credential(stream, serial))
+                        return 0;
+                break;
+        default:
+                break;
         }
-        log_debug("watch %s: %s (%s); next attempt in %lld ms", watcher->config->watch,
+        return trouble_note(watcher, &stream->trouble, error, serial);
+}
+
+void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
+{
+        enum reaction reaction = reaction_to(phase, answer_in(stream, phase, error));
+        int64_t delay = settle_reaction(stream, phase, error, serial, &reaction);
+
+        if (delay < 0)
+                return;
+        log_debug("watch %s: %s (%s); next attempt in %lld ms", stream->watcher->config->watch,
                   error->message ? error->message : "", kube_failure_name(error->failure),
                   (long long)delay / 1000);
         stream_react(stream, reaction, (uint64_t)delay);
@@ -187,5 +296,47 @@ void stream_failed(struct stream *stream, enum phase phase, const struct kube_er
 
 void stream_succeeded(struct stream *stream)
 {
+        stream->refreshed = false;
         trouble_clear(stream->watcher, &stream->trouble);
+}
+
+/* ---- the end of a list */
+
+void stream_replace(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                struct stream *each = &watcher->stream[i];
+
+                kube_transfer_cancel(each->transfer);
+                each->transfer = NULL;
+                probe_cancel(each);
+                frame_reset(&each->frame);
+                each->probe_due = each->connection_lost = each->resumed = false;
+                each->list_replaces = true;
+        }
+        if (positions_forget(watcher) < 0) {
+                store_failed(watcher, -EIO);
+                return;
+        }
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                list_again(&watcher->stream[i]);
+}
+
+void stream_listed(struct stream *stream, const char *version)
+{
+        struct watcher *watcher = stream->watcher;
+
+        watcher->count.lists++;
+        watcher->count.relists += stream->synced;
+        watcher->count.word_boottime = clock_boottime_usec();
+        stream->complete_mark = stream->mark;
+        if (stream_set_resource_version(stream, version) < 0 || apply_absent(stream) < 0)
+                return;
+        stream->list_unpaged = stream->bad_line = stream->list_replaces = stream->resumed = false;
+        stream->probe_due = stream->connection_lost = false;
+        stream->synced = true;
+        stream_succeeded(stream);
+        announce_synced(watcher);
 }

@@ -5,6 +5,9 @@
  * of attempts is slower to forget: it starts anew only after an event of a watch that has lasted, or after
  * two minutes without a failure; else a LIST that succeeds between failing watches would keep it at full
  * speed.
+ *
+ * The deadline is held by a timer, not by the next failure: a request that a server's Retry-After holds back
+ * for an hour is subject to it as well. An answer that is coming in is not cut off by it.
  */
 #include <errno.h>
 #include <sys/random.h>
@@ -13,7 +16,10 @@
 #include "base/exit-code.h"
 #include "watcher/watcher.h"
 
-#define QUIET_USEC (120 * USEC_PER_SEC)
+#define QUIET_USEC   (120 * USEC_PER_SEC)
+#define PATIENCE_MAX (5 * USEC_PER_SEC) /* with a request that is under way when the deadline comes */
+#define WISH_MAX     10                 /* a server that says Retry-After for ever is not there either */
+#define HELD_USEC    USEC_PER_SEC       /* being held back for longer is news */
 
 static uint64_t jitter(uint64_t delay)
 {
@@ -24,44 +30,130 @@ static uint64_t jitter(uint64_t delay)
         return delay + (delay > 0 ? random % delay : 0);
 }
 
-static bool is_refusal(const struct kube_error *error)
+/* ---- what the supervisor is told */
+
+static const struct trouble *worst(const struct watcher *watcher)
 {
-        return error->http_status == 401 || error->http_status == 403;
+        const struct trouble *found = &watcher->trouble;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (watcher->stream[i].trouble.health > found->health)
+                        found = &watcher->stream[i].trouble;
+        return found;
 }
 
-static int past_deadline(struct watcher *watcher, const struct trouble *trouble,
-                         const struct kube_error *error)
+static int exit_code_of(const struct kube_error *error)
 {
-        char text[64];
-
-        duration_format((clock_boottime_usec() - trouble->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
-                        text, sizeof(text));
-        return child_fatal(watcher->child,
-                           is_refusal(error) ? EXIT_CODE_NO_PERMISSION : EXIT_CODE_UNAVAILABLE,
-                           watcher->config->watch, NULL,
-                           "watching %s %s has failed for %s (%u attempts), past its deadline: %s",
-                           watcher->config->api_version, watcher->config->kind, text, trouble->failures,
-                           error->message);
+        return error->http_status == 401 || error->http_status == 403 ? EXIT_CODE_NO_PERMISSION
+                                                                      : EXIT_CODE_UNAVAILABLE;
 }
 
-static void tell_degraded(struct watcher *watcher, const struct trouble *trouble,
-                          const struct kube_error *error)
+static void tell_health(struct watcher *watcher)
 {
+        const struct trouble *trouble = worst(watcher);
+        struct message_recovered recovered = {.watch = watcher->config->watch};
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
-                .health = WATCH_DEGRADED,
-                .reason = error->message ? error->message : "unknown",
+                .health = (uint64_t)trouble->health,
+                .exit_code = trouble->health == WATCH_FAILED ? (uint64_t)exit_code_of(&trouble->last) : 0,
+                .reason = trouble->last.message ? trouble->last.message : "unknown",
                 .since_realtime = trouble->since_realtime,
                 .failures = trouble->failures,
         };
 
-        /* One broken connection is everyday life; what the server refuses is news at once. */
-        if (trouble->failures < 2 && error->failure != KUBE_FAILURE_HTTP)
+        if (trouble->health == watcher->health)
                 return;
-        if (!watcher->degraded)
+        watcher->health = trouble->health;
+        if (trouble->health == WATCH_HEALTHY)
+                (void)child_send(watcher->child, MESSAGE_RECOVERED, &recovered);
+        else
                 (void)child_send(watcher->child, MESSAGE_DEGRADED, &degraded);
-        watcher->degraded = true;
 }
+
+/* One broken connection is everyday life, and so is a token that has expired; what the server refuses is
+ * news at once. Where a resource may be missing, its 404 is discovery's to judge. */
+static bool is_news(const struct watcher *watcher, const struct trouble *trouble,
+                    const struct kube_error *error)
+{
+        if (trouble->failures >= 2)
+                return true;
+        return error->failure == KUBE_FAILURE_HTTP && error->http_status != 401 &&
+               (error->http_status != 404 || watcher->config->required);
+}
+
+static void set_health(struct watcher *watcher, struct trouble *trouble, enum watch_health health)
+{
+        if (trouble->health != WATCH_FAILED || health == WATCH_HEALTHY)
+                trouble->health = health;
+        tell_health(watcher);
+}
+
+/* ---- the deadline */
+
+/* 0: the watch is isolated and goes on. */
+static int past_deadline(struct watcher *watcher, struct trouble *trouble)
+{
+        char text[64];
+
+        if (watcher->config->isolate) {
+                set_health(watcher, trouble, WATCH_FAILED);
+                return 0;
+        }
+        duration_format((clock_boottime_usec() - trouble->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
+                        text, sizeof(text));
+        return child_fatal(watcher->child, exit_code_of(&trouble->last), watcher->config->watch, NULL,
+                           "watching %s %s has failed for %s (%u attempts), past its deadline: %s",
+                           watcher->config->api_version, watcher->config->kind, text, trouble->failures,
+                           trouble->last.message ? trouble->last.message : "unknown");
+}
+
+static uint64_t patience(const struct watcher *watcher)
+{
+        uint64_t quarter = watcher->config->deadline_usec / 4;
+
+        return quarter < PATIENCE_MAX ? quarter : PATIENCE_MAX;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct trouble *trouble = userdata;
+        struct watcher *watcher = trouble->watcher;
+        uint64_t due = trouble->progress_boottime + patience(watcher);
+
+        if (watcher->child->stopping)
+                return 0;
+        if (due <= clock_boottime_usec() || sd_event_source_set_time(source, due) < 0 ||
+            sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0)
+                (void)past_deadline(watcher, trouble); /* which ends the loop, or isolates */
+        return 0;
+}
+
+static void disarm(struct trouble *trouble)
+{
+        trouble->deadline = sd_event_source_disable_unref(trouble->deadline);
+}
+
+static void arm(struct watcher *watcher, struct trouble *trouble)
+{
+        uint64_t due = trouble->since_boottime + watcher->config->deadline_usec + patience(watcher);
+
+        disarm(trouble);
+        trouble->watcher = watcher;
+        if (sd_event_add_time(watcher->child->event, &trouble->deadline, CLOCK_BOOTTIME, due, 1, on_deadline,
+                              trouble) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+}
+
+static void begin(struct watcher *watcher, struct trouble *trouble, uint64_t now)
+{
+        trouble->since_boottime = now;
+        trouble->since_realtime = clock_realtime_usec();
+        trouble->wishes = 0;
+        arm(watcher, trouble);
+}
+
+/* ---- the pace */
 
 static bool was_quiet(const struct trouble *trouble, uint64_t now)
 {
@@ -82,6 +174,12 @@ uint64_t trouble_delay(const struct watcher *watcher, struct trouble *trouble)
         return delay;
 }
 
+void trouble_slow(const struct watcher *watcher, struct trouble *trouble)
+{
+        trouble->delay_usec = watcher->config->reconnect_max_usec;
+        trouble->retry_boottime = clock_boottime_usec();
+}
+
 uint64_t trouble_pace(const struct watcher *watcher, struct trouble *trouble)
 {
         uint64_t now = clock_boottime_usec();
@@ -93,14 +191,25 @@ uint64_t trouble_pace(const struct watcher *watcher, struct trouble *trouble)
         return 0;
 }
 
+/* ---- telling the others */
+
+/* A certificate that is not trusted may be the new one of an authority that was rotated: its file is read
+ * again. A token that is refused is refused once for all. */
 static void ask_refresh(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
         struct message_refresh refresh = {.serial = serial};
 
-        if (error->http_status != 401 || watcher->refresh_serial == serial)
+        if (serial == 0 || (error->http_status != 401 && error->failure != KUBE_FAILURE_TLS))
+                return;
+        if (error->http_status == 401 && watcher->refresh_serial == serial)
                 return;
         watcher->refresh_serial = serial;
         (void)child_send(watcher->child, MESSAGE_REFRESH, &refresh);
+}
+
+static bool is_wish(const struct kube_error *error)
+{
+        return error->retry_after_sec > 0 && (error->http_status == 429 || error->http_status >= 500);
 }
 
 /* A server that is overloaded says so to one; it means all. */
@@ -108,9 +217,9 @@ static void pass_throttle(struct watcher *watcher, const struct kube_error *erro
 {
         struct message_throttle throttle = {.reason = error->message};
 
-        if (error->retry_after_sec <= 0 || (error->http_status != 429 && error->http_status < 500))
-                return;
         throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
+        if (throttle.until_boottime > watcher->throttle_until)
+                watcher->throttle_until = throttle.until_boottime;
         kube_client_throttle(watcher->client, throttle.until_boottime);
         (void)child_send(watcher->child, MESSAGE_THROTTLE, &throttle);
 }
@@ -118,7 +227,56 @@ static void pass_throttle(struct watcher *watcher, const struct kube_error *erro
 void trouble_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
         ask_refresh(watcher, error, serial);
+        if (is_wish(error))
+                pass_throttle(watcher, error);
+}
+
+/* ---- failures */
+
+static void remember(struct trouble *trouble, const struct kube_error *error)
+{
+        struct kube_error copy;
+
+        if (kube_error_copy(error, &copy) < 0)
+                return; /* the older one will do */
+        kube_error_done(&trouble->last);
+        trouble->last = copy;
+}
+
+/* Discovery does not know the resource, and it need not be there. */
+static bool is_absence(const struct watcher *watcher, const struct trouble *trouble,
+                       const struct kube_error *error)
+{
+        return trouble == &watcher->trouble && !watcher->discovered && !watcher->config->required &&
+               error->failure == KUBE_FAILURE_HTTP && error->http_status == 404;
+}
+
+/* What the streams ran into is explained by it. */
+static void note_absence(struct watcher *watcher)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                disarm(&watcher->stream[i].trouble);
+                watcher->stream[i].trouble.failures = 0;
+                watcher->stream[i].trouble.health = WATCH_HEALTHY;
+        }
+        disarm(&watcher->trouble);
+        set_health(watcher, &watcher->trouble, WATCH_ABSENT);
+}
+
+/* The server's own word is taken for the delay, but not for ever. */
+static uint64_t delay_after(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
+                            uint64_t serial)
+{
+        uint64_t wish = (uint64_t)(error->retry_after_sec > 0 ? error->retry_after_sec : 0) * USEC_PER_SEC;
+
+        if (!is_wish(error) || trouble->wishes >= WISH_MAX) {
+                ask_refresh(watcher, error, serial);
+                return trouble_delay(watcher, trouble);
+        }
+        trouble->wishes++;
         pass_throttle(watcher, error);
+        trouble->retry_boottime = clock_boottime_usec() + wish;
+        return wish;
 }
 
 int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
@@ -128,37 +286,64 @@ int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const str
 
         /* A watch without events that lived for long was no failure in between; one that was silent to the
          * end may have been. */
-        if (error->failure != KUBE_FAILURE_TIMEOUT && was_quiet(trouble, now))
+        if ((error->failure != KUBE_FAILURE_TIMEOUT && was_quiet(trouble, now)) ||
+            trouble->health == WATCH_ABSENT)
                 trouble->failures = 0;
-        if (trouble->failures++ == 0) {
-                trouble->since_boottime = now;
-                trouble->since_realtime = clock_realtime_usec();
+        if (trouble->failures++ == 0)
+                begin(watcher, trouble, now);
+        remember(trouble, error);
+        if (is_absence(watcher, trouble, error)) {
+                note_absence(watcher);
+                return (int64_t)delay_after(watcher, trouble, error, serial);
         }
         deadline = trouble->since_boottime + watcher->config->deadline_usec;
-        if (now >= deadline)
-                return past_deadline(watcher, trouble, error);
-        tell_degraded(watcher, trouble, error);
-        trouble_tell(watcher, error, serial);
-        delay = trouble_delay(watcher, trouble);
+        if (now >= deadline) {
+                if (past_deadline(watcher, trouble) < 0)
+                        return -ECANCELED;
+                return (int64_t)delay_after(watcher, trouble, error, serial);
+        }
+        if (trouble->health == WATCH_ABSENT || is_news(watcher, trouble, error))
+                set_health(watcher, trouble, WATCH_DEGRADED);
+        delay = delay_after(watcher, trouble, error, serial);
         if (now + delay > deadline)
                 delay = deadline - now;
         return (int64_t)delay;
 }
 
+void trouble_held(struct watcher *watcher, struct trouble *trouble)
+{
+        uint64_t now = clock_boottime_usec();
+        struct kube_error error = KUBE_ERROR_NONE;
+        char text[64];
+
+        if (watcher->throttle_until <= now)
+                return;
+        if (trouble->retry_boottime < watcher->throttle_until)
+                trouble->retry_boottime = watcher->throttle_until;
+        if (trouble->failures > 0 || watcher->throttle_until - now < HELD_USEC)
+                return;
+        trouble->failures = 1;
+        begin(watcher, trouble, now);
+        duration_format((watcher->throttle_until - now) / USEC_PER_SEC * USEC_PER_SEC, text, sizeof(text));
+        kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the API server wants no requests for %s (Retry-After)",
+                       text);
+        remember(trouble, &error);
+        kube_error_done(&error);
+        set_health(watcher, trouble, WATCH_DEGRADED);
+}
+
+void trouble_progress(struct trouble *trouble)
+{
+        trouble->progress_boottime = clock_boottime_usec();
+}
+
 void trouble_clear(struct watcher *watcher, struct trouble *trouble)
 {
-        struct message_recovered recovered = {.watch = watcher->config->watch};
-
         if (trouble->failures == 0)
                 return;
         trouble->failures = 0;
-        if (!watcher->degraded || watcher->trouble.failures > 0)
-                return;
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (watcher->stream[i].trouble.failures > 0)
-                        return;
-        watcher->degraded = false;
-        (void)child_send(watcher->child, MESSAGE_RECOVERED, &recovered);
+        disarm(trouble);
+        set_health(watcher, trouble, WATCH_HEALTHY);
 }
 
 void trouble_forget(struct watcher *watcher, struct trouble *trouble)
@@ -166,4 +351,10 @@ void trouble_forget(struct watcher *watcher, struct trouble *trouble)
         trouble->delay_usec = 0;
         trouble->relisted = false;
         trouble_clear(watcher, trouble);
+}
+
+void trouble_done(struct trouble *trouble)
+{
+        disarm(trouble);
+        kube_error_done(&trouble->last);
 }

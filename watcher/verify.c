@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Absence that proves nothing by itself (a selector, a changed scope) is put to the server: 404 or another
- * UID means deleted; an object that is there has merely left the selection. A few questions at a time; one
- * that fails is asked again, slower and slower. An object that a stream shows again meanwhile answers for
- * itself. What must never happen here: an answer that is not certain, taken for a deletion.
+ * UID means deleted; an object that is there has merely left the selection. The questions wait in the store,
+ * so there may be as many as objects, and none is lost by a restart; a few are asked at a time; one that
+ * fails is asked again, slower and slower. An object that a stream shows again meanwhile answers for itself.
+ * What must never happen here: an answer that is not certain, taken for a deletion.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,17 +16,19 @@
 #define QUESTIONS_MAX         8
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
+/* Being asked. */
 struct question {
         struct question *next;
         struct watcher *watcher;
         struct kube_transfer *transfer;
-        bool owed; /* from the ledger: the store may never have known it */
-        char *key, *uid;
+        struct store_question stored;
 };
 
 struct verification {
-        struct question *waiting, *last, *asked;
+        struct question *asked;
         size_t asked_count;
+        struct store_question
+                after; /* up to which the waiting ones were asked in this round; key NULL: none */
         sd_event_source *retry_timer;
         struct trouble trouble; /* its pace alone */
         bool refusal_told;
@@ -46,63 +49,36 @@ int verification_new(struct watcher *watcher _unused_, struct verification **ret
 static void question_free(struct question *question)
 {
         kube_transfer_cancel(question->transfer);
-        free(question->key);
-        free(question->uid);
+        store_question_done(&question->stored);
         free(question);
-}
-
-static void questions_free(struct question *question)
-{
-        while (question) {
-                struct question *next = question->next;
-
-                question_free(question);
-                question = next;
-        }
 }
 
 void verification_free(struct verification *verification)
 {
         if (!verification)
                 return;
-        questions_free(verification->waiting);
-        questions_free(verification->asked);
+        while (verification->asked) {
+                struct question *next = verification->asked->next;
+
+                question_free(verification->asked);
+                verification->asked = next;
+        }
+        store_question_done(&verification->after);
         sd_event_source_disable_unref(verification->retry_timer);
         free(verification);
 }
 
 bool verification_idle(const struct watcher *watcher)
 {
-        return !watcher->verification->waiting && !watcher->verification->asked;
-}
-
-static void enqueue(struct verification *verification, struct question *question)
-{
-        question->next = NULL;
-        if (verification->waiting)
-                verification->last->next = question;
-        else
-                verification->waiting = question;
-        verification->last = question;
+        return store_question_count(watcher->store) == 0;
 }
 
 int verification_add(struct watcher *watcher, const char *key, const char *uid, bool owed)
 {
-        struct question *question = calloc(1, sizeof(*question));
+        int r = store_question_add(watcher->store, key, uid, owed);
 
-        if (question) {
-                question->watcher = watcher;
-                question->owed = owed;
-                question->key = strdup(key);
-                question->uid = strdup(uid);
-        }
-        if (!question || !question->key || !question->uid) {
-                if (question)
-                        question_free(question);
-                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, key,
-                                   "no memory");
-        }
-        enqueue(watcher->verification, question);
+        if (r < 0)
+                return store_failed(watcher, r);
         announce_soon(watcher);
         verification_continue(watcher);
         return 0;
@@ -134,21 +110,20 @@ static enum verdict verdict_of(const struct question *question, const struct kub
         if (response->error.failure != KUBE_FAILURE_NONE ||
             scan_object(response->body, response->body_size, &object) < 0 || !object.uid.start)
                 return VERDICT_UNKNOWN;
-        return scan_string_equals(object.uid, question->uid) ? VERDICT_EXISTS : VERDICT_GONE;
+        return scan_string_equals(object.uid, question->stored.uid) ? VERDICT_EXISTS : VERDICT_GONE;
 }
 
 /* 1: still without an answer. What a stream has shown again since is selected, and what is buried is known.
  */
-static int is_open(const struct question *question)
+static int is_open(struct watcher *watcher, const struct store_question *question)
 {
-        struct watcher *watcher = question->watcher;
         const struct stream *stream = stream_of_key(watcher, question->key);
         struct store_object stored;
         bool same;
         int r = store_peek(watcher->store, question->key, &stored);
 
         if (r < 0 && r != -ENOENT)
-                return store_failed(watcher, r);
+                return r;
         if (r >= 0) {
                 same = strcmp(stored.uid, question->uid) == 0;
                 r = !stream || stored.mark < stream->complete_mark;
@@ -159,14 +134,19 @@ static int is_open(const struct question *question)
         return question->owed && !store_tombstone_exists(watcher->store, question->key, question->uid);
 }
 
-static int judge(const struct question *question, enum verdict verdict)
+static int judge(struct watcher *watcher, const struct store_question *question, enum verdict verdict)
 {
-        int r = is_open(question);
+        int r = is_open(watcher, question);
 
-        if (r <= 0)
+        if (r > 0)
+                r = verdict == VERDICT_GONE ? apply_gone(watcher, question->key, question->uid)
+                                            : apply_unselected(watcher, question->key, question->uid);
+        else if (r < 0)
+                r = store_failed(watcher, r);
+        if (r < 0)
                 return r;
-        return verdict == VERDICT_GONE ? apply_gone(question->watcher, question->key, question->uid)
-                                       : apply_unselected(question->watcher, question->key, question->uid);
+        r = store_question_remove(watcher->store, question->key, question->uid);
+        return r < 0 ? store_failed(watcher, r) : 0;
 }
 
 static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -203,7 +183,7 @@ static void tell_refusal(const struct question *question, const struct kube_resp
         log_error(
                 "watch %s: whether %s was deleted cannot be found out, the API server refuses it (%s); its "
                 "deletion waits. Grant the verb 'get' beside 'list' and 'watch'",
-                watcher->config->watch, question->key, response->error.message);
+                watcher->config->watch, question->stored.key, response->error.message);
 }
 
 static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -221,7 +201,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
         if (verdict != VERDICT_UNKNOWN) {
                 watcher->verification->trouble.delay_usec = 0;
-                (void)judge(question, verdict); /* a failure has said so */
+                (void)judge(watcher, &question->stored, verdict); /* a failure has said so */
                 question_free(question);
                 announce_soon(watcher);
                 verification_continue(watcher);
@@ -230,7 +210,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
         tell_refusal(question, response);
         trouble_tell(watcher, &response->error, response->credential_serial);
-        enqueue(watcher->verification, question);
+        question_free(question);
         retry_later(watcher);
 }
 
@@ -241,11 +221,12 @@ static int ask(struct watcher *watcher, struct question *question)
         _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
         struct kube_request request = {
                 .method = "GET",
+                .accept = request_accept(watcher, REQUEST_WATCH),
                 .timeout_usec = QUESTION_TIMEOUT_USEC,
                 .on_done = on_done,
                 .userdata = question,
         };
-        int r = kube_key_split(question->key, &namespace_name, &name);
+        int r = kube_key_split(question->stored.key, &namespace_name, &name);
 
         if (r < 0)
                 return r;
@@ -256,39 +237,80 @@ static int ask(struct watcher *watcher, struct question *question)
         return kube_client_start(watcher->client, &request, &question->transfer);
 }
 
-/* The same object may have been asked about twice: each LIST that lacks it does. */
-static struct question *next_question(struct verification *verification)
+static bool is_asked(const struct verification *verification, const struct store_question *stored)
 {
-        while (verification->waiting) {
-                struct question *question = verification->waiting;
-                int r = is_open(question);
+        for (const struct question *question = verification->asked; question; question = question->next)
+                if (strcmp(question->stored.key, stored->key) == 0 &&
+                    strcmp(question->stored.uid, stored->uid) == 0)
+                        return true;
+        return false;
+}
 
+/* The next one of this round that still needs an answer: those that have found one of their own go. -ENOENT:
+ * the round is over. */
+static int next_question(struct watcher *watcher, struct store_question *ret)
+{
+        struct store_question *after = &watcher->verification->after, found;
+        int r;
+
+        while ((r = store_question_next(watcher->store, after->key ? after : NULL, &found)) >= 0) {
+                store_question_done(after);
+                *after = found;
+                r = is_open(watcher, &found);
+                if (r == 0)
+                        r = store_question_remove(watcher->store, found.key, found.uid);
+                else if (r > 0 && !is_asked(watcher->verification, &found))
+                        break;
                 if (r < 0)
-                        return NULL;
-                verification->waiting = question->next;
-                if (r > 0)
-                        return question;
-                question_free(question);
+                        return r;
         }
-        return NULL;
+        if (r < 0)
+                return r;
+        *ret = (struct store_question){strdup(after->key), strdup(after->uid), after->owed};
+        if (ret->key && ret->uid)
+                return 0;
+        store_question_done(ret);
+        return -ENOMEM;
+}
+
+/* 1: asked. 0: the round is over. */
+static int ask_next(struct watcher *watcher)
+{
+        struct verification *verification = watcher->verification;
+        struct question *question = calloc(1, sizeof(*question));
+        int r = question ? next_question(watcher, &question->stored) : -ENOMEM;
+
+        if (r < 0) {
+                free(question);
+                store_question_done(&verification->after);
+                return r == -ENOENT ? 0 : store_failed(watcher, r);
+        }
+        question->watcher = watcher;
+        question->next = verification->asked;
+        verification->asked = question;
+        verification->asked_count++;
+        if (ask(watcher, question) >= 0)
+                return 1;
+        unlink_asked(verification, question);
+        question_free(question);
+        retry_later(watcher);
+        return 0;
 }
 
 void verification_continue(struct watcher *watcher)
 {
         struct verification *verification = watcher->verification;
-        struct question *question;
+        bool begun = !verification->after.key;
 
         if (verification->retry_timer || !watcher->discovered)
                 return;
-        while (verification->asked_count < QUESTIONS_MAX && (question = next_question(verification))) {
-                question->next = verification->asked;
-                verification->asked = question;
-                verification->asked_count++;
-                if (ask(watcher, question) < 0) {
-                        unlink_asked(verification, question);
-                        enqueue(verification, question);
-                        retry_later(watcher);
+        while (verification->asked_count < QUESTIONS_MAX) {
+                int r = ask_next(watcher);
+
+                if (r < 0)
                         return;
-                }
+                if (r == 0 && begun)
+                        return;
+                begun = begun || r == 0; /* once around, no further */
         }
 }

@@ -82,9 +82,12 @@ static int on_config(struct child *child, struct message **config)
         watcher->config_message = TAKE_PTR(*config);
         watcher->config = &watcher->config_message->config_watcher;
         watcher->scope = scope_new(watcher->config);
+        watcher->basis = watcher->scope ? basis_new(watcher->config, watcher->scope) : NULL;
+        watcher->patterns =
+                namespaces_are_patterns(watcher->config->namespace, watcher->config->namespace_count);
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (watcher; %.60s)",
                  watcher->config->operator_name);
-        r = watcher->scope ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
+        r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
         if (r >= 0)
                 r = verification_new(watcher, &watcher->verification);
         if (r >= 0)
@@ -128,6 +131,8 @@ static int on_message(struct child *child, struct message **message)
                 return on_credential(watcher, &(*message)->credential);
         case MESSAGE_THROTTLE:
                 kube_client_throttle(watcher->client, (*message)->throttle.until_boottime);
+                if ((*message)->throttle.until_boottime > watcher->throttle_until)
+                        watcher->throttle_until = (*message)->throttle.until_boottime;
                 return 0;
         case MESSAGE_CREDIT:
                 watcher->credit += (*message)->credit.amount;
@@ -146,7 +151,7 @@ static void on_stop(struct child *child, uint64_t grace_usec _unused_)
 {
         struct watcher *watcher = child->userdata;
 
-        if (watcher->store && store_commit(watcher->store) < 0)
+        if (watcher->store && (positions_save(watcher) < 0 || store_commit(watcher->store) < 0))
                 log_warning("the object store of watch %s could not be written at the end; it is rebuilt at "
                             "the next "
                             "start",
@@ -154,14 +159,32 @@ static void on_stop(struct child *child, uint64_t grace_usec _unused_)
         child_exit(child, EXIT_CODE_OK);
 }
 
+/* How long ago the server last said something about objects: an event, a bookmark, a list. */
+static uint64_t silence_sec(const struct watcher *watcher)
+{
+        return watcher->count.word_boottime == 0
+                       ? 0
+                       : (clock_boottime_usec() - watcher->count.word_boottime) / USEC_PER_SEC;
+}
+
 static size_t count(struct child *child, struct record_counter *counter, size_t max)
 {
         struct watcher *watcher = child->userdata;
         const struct record_counter own[] = {
-                {"watch_events", watcher->count.events},      {"lists", watcher->count.lists},
-                {"reconnects", watcher->count.reconnects},    {"bookmarks", watcher->count.bookmarks},
-                {"undecodable", watcher->count.undecodable},  {"objects", store_count(watcher->store)},
-                {"dirty", store_dirty_count(watcher->store)}, {"log_dropped", log_dropped()},
+                {"watch_events", watcher->count.events},
+                {"lists", watcher->count.lists},
+                {"relists", watcher->count.relists},
+                {"watch_lists", watcher->count.watch_lists},
+                {"resumed", watcher->count.resumed},
+                {"reconnects", watcher->count.reconnects},
+                {"bookmarks", watcher->count.bookmarks},
+                {"undecodable", watcher->count.undecodable},
+                {"replays", watcher->count.replays},
+                {"lag", silence_sec(watcher)},
+                {"objects", store_count(watcher->store)},
+                {"dirty", store_dirty_count(watcher->store)},
+                {"questions", store_question_count(watcher->store)},
+                {"log_dropped", log_dropped()},
         };
         size_t n = ELEMENTS(own);
 
@@ -187,6 +210,7 @@ void watcher_done(struct watcher *watcher)
 {
         kube_discovery_cancel(watcher->discovery);
         kube_transfer_cancel(watcher->identity);
+        kube_transfer_cancel(watcher->version);
         streams_free(watcher);
         verification_free(watcher->verification);
         kube_client_free(watcher->client);
@@ -195,7 +219,10 @@ void watcher_done(struct watcher *watcher)
         store_free(watcher->store);
         sd_event_source_disable_unref(watcher->setup_timer);
         sd_event_source_disable_unref(watcher->settle_source);
+        trouble_done(&watcher->trouble);
         free(watcher->scope);
+        free(watcher->basis);
+        free(watcher->sweep_after);
         free(watcher->cluster);
         free(watcher->server);
         free(watcher->cluster_server);

@@ -2,17 +2,18 @@
 #pragma once
 /*
  * The watcher: follows one resource of the API server and keeps its store. One LIST+WATCH stream a namespace
- * (one for all namespaces when none is named). It never stops reading: what the supervisor gives no credit
- * for waits in the store's dirty index.
+ * (one for all namespaces when none is named, or when patterns are). It never stops reading: what the
+ * supervisor gives no credit for waits in the store's dirty index.
  *
- * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> cluster identity -> streams: LIST,
- * WATCH.
+ * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> version -> cluster identity ->
+ * streams: each goes on where the store says (WATCH), or begins with a list (WatchList or LIST, then WATCH).
  */
 #include "ipc/child.h"
 #include "kube/resource.h"
 #include "store/fingerprint.h"
 #include "store/store.h"
 #include "watcher/frame.h"
+#include "watcher/namespace.h"
 #include "watcher/reaction.h"
 
 struct watcher;
@@ -20,38 +21,59 @@ struct watcher;
 /* A series of failures without a success between them, and the pace of attempts, which outlives a success
  * that proves little (trouble_clear) and ends with one that proves much (trouble_forget) or with quiet. */
 struct trouble {
+        struct watcher *watcher; /* set while there is a deadline */
         unsigned failures;
+        unsigned wishes; /* how often Retry-After was honoured in this series */
+        enum watch_health health;
+        struct kube_error last;
         uint64_t since_boottime, since_realtime;
-        uint64_t delay_usec;     /* base of the next delay, before jitter */
-        uint64_t retry_boottime; /* when the last delay was over */
-        bool relisted;           /* a LIST at once was granted */
+        uint64_t progress_boottime; /* when an answer was last seen to come in */
+        uint64_t delay_usec;        /* base of the next delay, before jitter */
+        uint64_t retry_boottime;    /* when the last delay was over */
+        sd_event_source *deadline;
+        bool relisted; /* a LIST at once was granted */
 };
 
 struct stream {
         struct watcher *watcher;
         const char *namespace_name; /* "" = all */
         enum stream_state state;
-        char *resource_version; /* to watch from; "" = LIST first */
+        char *resource_version; /* up to which everything is in the store; "" = nothing is complete */
+        char *watched_version;  /* from which the running watch was asked for: what is not newer is a replay
+                                 */
         struct kube_transfer *transfer;
         sd_event_source *timer; /* backoff, or the stall of a watch */
         struct trouble trouble;
-        bool synced;
+        struct recent server_error, interruption;
+        bool synced, resumed, position_changed;
+        bool refreshed; /* a fresh credential was tried at once */
+
+        /* The list, however it comes. */
+        uint64_t mark;          /* of the running or last one */
+        uint64_t complete_mark; /* of the last complete one: what is marked lower is not there any more */
+        bool list_incomplete;   /* an item could not be read: what is missing may be that one */
+        bool list_replaces;     /* the database went back in time: nothing stored is newer than this list */
 
         /* LIST */
         struct scan_list *list;
         char *continue_token;
-        uint64_t mark;          /* of the running or last LIST */
-        uint64_t complete_mark; /* of the last complete one: what is marked lower is not there any more */
-        bool list_unpaged;      /* after an expired continue token */
-        bool list_incomplete;   /* an item could not be read: what is missing may be that one */
+        bool list_unpaged; /* after an expired continue token */
 
         /* WATCH */
         struct frame frame;
         struct kube_error stream_error; /* an ERROR event */
-        uint64_t watch_started, watch_events;
-        uint64_t watch_timeout_sec;
-        bool bookmarked, bad_line;
+        uint64_t watch_accepted, watch_events, watch_timeout_sec;
+        bool bookmarked, bad_line, settled;
+
+        /* The question beside the watch: probe.c. */
+        struct kube_transfer *probe;
+        sd_event_source *probe_timer;
+        struct trouble probe_pace;
+        bool probe_due, connection_lost;
 };
+
+/* What a server may refuse to understand, and we can do without. */
+enum optional { OPTIONAL_LIMIT = 1, OPTIONAL_BOOKMARKS = 2, OPTIONAL_TIMEOUT = 4 };
 
 struct verification; /* objects whose absence a GET must explain: verify.c */
 
@@ -61,11 +83,11 @@ struct watcher {
         const struct message_config_watcher *config;
         struct kube_client *client;
         struct kube_discovery *discovery;
-        struct kube_transfer *identity;
+        struct kube_transfer *identity, *version;
         struct kube_resource resource;
         struct store *store;
         struct store_meta meta;
-        char *scope, *cluster;
+        char *scope, *basis, *cluster;
         char *server;         /* identity of the server: its URL and CA, of the newest credential */
         char *cluster_server; /* the same, when the cluster was identified */
         struct stream *stream;
@@ -75,17 +97,27 @@ struct watcher {
         sd_event_source *settle_source; /* commit and announce when the loop has nothing else to do */
         struct verification *verification;
         uint64_t credit, first_mark;
-        uint64_t refresh_serial; /* a REFRESH was sent for this credential */
-        bool discovered, identified, first_synced, deletions_suspended, degraded, owed_complete, checked;
+        uint64_t refresh_serial;  /* a REFRESH was sent for this credential */
+        uint64_t throttle_until;  /* no request leaves before */
+        enum watch_health health; /* as the supervisor was told */
+        unsigned server_minor;    /* of version 1; 0: unknown */
+        unsigned left_out;        /* set of enum optional */
+        uint64_t left_out_until, no_watch_list_until;
+        char *sweep_after; /* stored objects up to this key are announced; NULL: no sweep */
+        bool patterns;
+        bool discovered, versioned, identified, first_synced, deletions_suspended, owed_complete, checked;
+        bool refreshed;
         struct {
-                uint64_t events, lists, reconnects, bookmarks, undecodable;
+                uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,
+                        replays;
+                uint64_t word_boottime; /* when the server last said something about objects */
         } count;
 };
 
 extern const struct child_operations watcher_operations;
 void watcher_done(struct watcher *watcher);
 
-/* setup.c: discovery and identity; ends in streams_start. */
+/* setup.c: discovery, version and identity; ends in streams_start. */
 void setup_continue(struct watcher *watcher);
 void setup_rediscover(struct watcher *watcher); /* the resource is not served (any more) */
 void setup_identify(struct watcher *watcher);   /* is this still the same cluster? */
@@ -93,9 +125,17 @@ int setup_credential(struct watcher *watcher, const struct message_credential *c
 
 /* scope.c: what the watch selects, and what absence from it proves. */
 char *scope_new(const struct message_config_watcher *config);
+char *basis_new(const struct message_config_watcher *config, const char *scope);
 bool scope_is_other_resource(const char *known, const char *scope);
 bool absence_is_deletion(const struct watcher *watcher);
 int meta_save(struct watcher *watcher, bool explained); /* no missing object is unexplained */
+
+/* resume.c: where the last life ended. */
+bool resume_is_allowed(const struct watcher *watcher);
+bool resume_position_fits(const struct watcher *watcher, const struct store_position *position);
+int resume_streams(struct watcher *watcher);
+int positions_save(struct watcher *watcher);
+int positions_forget(struct watcher *watcher);
 
 /* stream.c: transitions. */
 int streams_new(struct watcher *watcher);
@@ -106,18 +146,40 @@ void streams_free(struct watcher *watcher);
 void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
 void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_usec);
 void stream_succeeded(struct stream *stream);
+void stream_listed(struct stream *stream, const char *version); /* the list is complete */
+void stream_replace(struct stream *stream); /* LIST, and believe nothing that is stored */
 int stream_set_resource_version(struct stream *stream, const char *version);
 
-/* list.c, watch.c */
-void list_start(struct stream *stream);
+/* request.c */
+enum request { REQUEST_LIST, REQUEST_INITIAL, REQUEST_WATCH, REQUEST_PROBE };
+char *request_path(const struct stream *stream, enum request request);
+const char *request_accept(const struct watcher *watcher, enum request request);
+bool request_reduce(struct watcher *watcher, enum phase phase); /* false: nothing is left to leave out */
+bool request_is_left_out(const struct watcher *watcher, enum optional optional);
+bool request_may_stream_list(const struct stream *stream);
+
+/* list.c, watch.c, event.c, probe.c */
+void list_start(struct stream *stream); /* as WatchList where that works */
+void list_page(struct stream *stream);  /* the page that is due */
 void watch_start(struct stream *stream);
+void watch_initial(struct stream *stream);
+int event_take(const char *line, size_t size, void *stream);
+void probe_start(struct stream *stream);
+void probe_cancel(struct stream *stream);
+void probe_found_older(struct stream *stream, const char *found); /* the database went back in time */
 
 /* trouble.c. Returns the delay before the next attempt; ends the process past the deadline (then negative).
  */
 int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
                      uint64_t serial);
+/* A request is about to start: one that is held back by a server's wish is subject to the deadline, too. */
+void trouble_held(struct watcher *watcher, struct trouble *trouble);
+void trouble_progress(struct trouble *trouble);
+void trouble_slow(const struct watcher *watcher,
+                  struct trouble *trouble); /* the next delay is the longest */
 void trouble_clear(struct watcher *watcher, struct trouble *trouble);
 void trouble_forget(struct watcher *watcher, struct trouble *trouble);
+void trouble_done(struct trouble *trouble);
 uint64_t trouble_delay(const struct watcher *watcher, struct trouble *trouble);
 /* What is no failure but must not be repeated at full speed: 0 the first time. */
 uint64_t trouble_pace(const struct watcher *watcher, struct trouble *trouble);
@@ -127,7 +189,7 @@ void trouble_tell(struct watcher *watcher, const struct kube_error *error, uint6
 /* apply.c: what came from the server goes to the store. Negative: the store failed (fatal was said). */
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed);
 int apply_deleted(struct stream *stream, const char *json, size_t size);
-int apply_absent(struct stream *stream); /* a complete LIST did not have these */
+int apply_absent(struct stream *stream); /* a complete list did not have these */
 int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* certain: deleted */
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid);
 int apply_out_of_scope(struct watcher *watcher);

@@ -31,14 +31,16 @@ def widget(name, version, namespace="default", uid=None, **more):
 
 class Server:
     """An API server of this test's making. listed: what a LIST shows; pages(request, query) may answer a LIST
-    instead; get(name) answers (status, body) to a GET of one object; watches: one queue for each running watch."""
+    instead; get(name) answers (status, body) to a GET of one object; watches: one queue for each running watch;
+    queries: what each was asked with."""
 
     def __init__(self, folder):
         self.cluster, self.version, self.listed = "cluster-1", 100, []
         self.get = lambda name: next(((200, item) for item in self.listed if item["metadata"]["name"] == name),
                                      NOT_FOUND)
         self.pages = self.watch_error = None
-        self.requests, self.watches = [], []
+        self.release = NOT_FOUND  # to /version
+        self.requests, self.watches, self.queries = [], [], []
         self.closing = False
         outer = self
 
@@ -91,12 +93,18 @@ class Server:
             request.answer(200, {"metadata": {"name": "kube-system", "uid": self.cluster}})
         elif path == "/apis/example.com/v1":
             request.answer(200, RESOURCES)
+        elif path == "/version":
+            request.answer(*self.release)
         elif tail not in ("widgets", "planets"):
             self.requests.append(("get", path))
             request.answer(*self.get(tail))
         elif "watch" in query:
-            self.requests.append(("watch", path))
+            self.requests.append(("initial" if "sendInitialEvents" in query else "watch", path))
+            self.queries.append(query)
             self.stream(request)
+        elif query.get("limit") == "1":
+            self.requests.append(("probe", path))
+            self.answer_list(request, path)
         else:
             self.requests.append(("list", path))
             if not (self.pages and self.pages(request, query)):
@@ -199,7 +207,7 @@ def test_leaving_the_selection_is_no_deletion(server, start, operator, handler):
     handler.wait_finished(name="a")
     server.event("DELETED", widget("a", 5))
     operator.wait_for_log("default/a is no longer selected")
-    server.event("ADDED", widget("a", 6, spec={"again": True}))
+    server.event("ADDED", widget("a", 106, spec={"again": True}))
     handler.wait_finished(name="a", where=lambda request: request.object["spec"] == {"again": True})
     operator.stop()
     assert "deleted" not in actions(handler)

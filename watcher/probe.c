@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Beside a watch that goes on after the connection was lost, or after a restart: one `?limit=1` asks how far
+ * the server is. A list's version below the watch's own means that the cluster's database was restored from
+ * a backup: the watch was accepted, and would stay silent until the server has caught up, with everything
+ * that was undone still in the store (kubernetes#107457). Then everything is replaced by a LIST, loudly. The
+ * cluster's identity is asked for again as well.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ipc/message-id.h"
+#include "watcher/watcher.h"
+
+#define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
+
+static int ask(struct stream *stream);
+
+void probe_found_older(struct stream *stream, const char *found)
+{
+        struct watcher *watcher = stream->watcher;
+
+        log_write(
+                LOG_ERR, MESSAGE_ID_DATABASE_RESTORED,
+                LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}),
+                "watch %s: the API server is at resourceVersion %s, but was at %s before: its database was "
+                "restored from an older state; everything that this watch knows is replaced by a new list",
+                watcher->config->watch, found, stream->resource_version);
+        stream_replace(stream);
+}
+
+/* The list's own version, of a list of at most one item. NULL: it cannot be read. */
+static char *version_of(const struct kube_response *response)
+{
+        struct scan_object list;
+        char *version = NULL;
+
+        if (scan_object(response->body, response->body_size, &list) < 0 ||
+            scan_string(list.resource_version, &version) < 0)
+                return NULL;
+        return version;
+}
+
+static void passed(struct stream *stream)
+{
+        stream->probe_due = stream->connection_lost = false;
+        stream->probe_pace.delay_usec = 0;
+        if (!stream->resumed || stream->synced)
+                return;
+        stream->synced = true;
+        stream->watcher->count.resumed++;
+        announce_synced(stream->watcher);
+}
+
+static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct stream *stream = userdata;
+
+        stream->probe_timer = sd_event_source_disable_unref(stream->probe_timer);
+        (void)ask(stream); /* a failure has said so */
+        return 0;
+}
+
+static void retry_later(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+
+        if (sd_event_add_time_relative(watcher->child->event, &stream->probe_timer, CLOCK_BOOTTIME,
+                                       trouble_delay(watcher, &stream->probe_pace), 1, on_retry, stream) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+}
+
+/* A server that refuses the question as such will not be asked again: the watch itself works. */
+static bool is_refusal(const struct kube_error *error)
+{
+        return error->failure == KUBE_FAILURE_HTTP && error->http_status >= 400 &&
+               error->http_status < 500 && error->http_status != 401 && error->http_status != 429;
+}
+
+static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                    void *userdata)
+{
+        struct stream *stream = userdata;
+        _cleanup_free_ char *version = NULL;
+
+        stream->probe = NULL;
+        if (stream->watcher->child->stopping)
+                return;
+        if (is_refusal(&response->error)) {
+                passed(stream);
+                return;
+        }
+        if (response->error.failure == KUBE_FAILURE_NONE)
+                version = version_of(response);
+        if (!version) {
+                trouble_tell(stream->watcher, &response->error, response->credential_serial);
+                retry_later(stream);
+        } else if (resource_version_less(version, stream->watched_version)) {
+                probe_found_older(stream, version);
+        } else {
+                passed(stream);
+        }
+}
+
+static int ask(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+        _cleanup_free_ char *path = request_path(stream, REQUEST_PROBE);
+        struct kube_request request = {
+                .method = "GET",
+                .path = path,
+                .accept = request_accept(watcher, REQUEST_PROBE),
+                .timeout_usec = PROBE_TIMEOUT_USEC,
+                .on_done = on_done,
+                .userdata = stream,
+        };
+        int r = path ? kube_client_start(watcher->client, &request, &stream->probe) : -ENOMEM;
+
+        if (r < 0)
+                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                   "a request cannot be started: %s", strerror(-r));
+        return 0;
+}
+
+void probe_start(struct stream *stream)
+{
+        if (!stream->probe_due || stream->probe || stream->probe_timer)
+                return;
+        if (stream->connection_lost)
+                setup_identify(stream->watcher);
+        (void)ask(stream); /* a failure has said so */
+}
+
+void probe_cancel(struct stream *stream)
+{
+        kube_transfer_cancel(stream->probe);
+        stream->probe = NULL;
+        stream->probe_timer = sd_event_source_disable_unref(stream->probe_timer);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the last life ended: a store that holds everything up to a resourceVersion needs no LIST, but a
+ * WATCH from there. What must never happen here: a store that belongs to another cluster, another selection
+ * or another way to fingerprint, taken for complete. Anything doubtful is listed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "watcher/watcher.h"
+
+bool resume_is_allowed(const struct watcher *watcher)
+{
+        const char *known = watcher->config->known_scope;
+
+        return !watcher->deletions_suspended && strcmp(watcher->meta.cluster, watcher->cluster) == 0 &&
+               strcmp(watcher->meta.scope, watcher->scope) == 0 &&
+               (known[0] == '\0' || strcmp(known, watcher->scope) == 0);
+}
+
+bool resume_position_fits(const struct watcher *watcher, const struct store_position *position)
+{
+        return position->resource_version[0] != '\0' && position->mark > 0 &&
+               position->mark <= watcher->meta.mark && strcmp(position->basis, watcher->basis) == 0;
+}
+
+static int resume_stream(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+        struct store_position position;
+        int r = store_position_get(watcher->store, stream->namespace_name, &position);
+
+        if (r < 0)
+                return r;
+        if (!resume_position_fits(watcher, &position))
+                r = -ENOENT;
+        else
+                r = stream_set_resource_version(stream, position.resource_version);
+        stream->mark = stream->complete_mark = position.mark;
+        store_position_done(&position);
+        return r;
+}
+
+/* All of them or none: objects of a namespace that is new to the watch are not in the store. */
+int resume_streams(struct watcher *watcher)
+{
+        int r = resume_is_allowed(watcher) ? 0 : -ENOENT;
+
+        for (size_t i = 0; i < watcher->stream_count && r >= 0; i++)
+                r = resume_stream(&watcher->stream[i]);
+        if (r < 0 && r != -ENOENT)
+                return store_failed(watcher, r);
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                struct stream *stream = &watcher->stream[i];
+
+                stream->resumed = stream->probe_due = r >= 0;
+                if (r < 0) {
+                        stream->mark = stream->complete_mark = 0;
+                        if (stream_set_resource_version(stream, "") < 0)
+                                return store_failed(watcher, -ENOMEM);
+                }
+                stream->position_changed = false;
+        }
+        return 0;
+}
+
+static int save(struct stream *stream, const char *version)
+{
+        struct watcher *watcher = stream->watcher;
+        struct store_position position = {
+                .resource_version = (char *)(uintptr_t)version,
+                .basis = watcher->basis,
+                .mark = stream->complete_mark,
+        };
+        int r = store_position_set(watcher->store, stream->namespace_name, &position);
+
+        if (r >= 0)
+                stream->position_changed = false;
+        return r;
+}
+
+int positions_save(struct watcher *watcher)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < watcher->stream_count && r >= 0; i++) {
+                struct stream *stream = &watcher->stream[i];
+
+                if (stream->position_changed && stream->complete_mark > 0)
+                        r = save(stream, stream->resource_version);
+        }
+        return r;
+}
+
+int positions_forget(struct watcher *watcher)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < watcher->stream_count && r >= 0; i++)
+                r = save(&watcher->stream[i], "");
+        return r;
+}
