@@ -2,6 +2,7 @@
 #pragma once
 /* reconciledctl: asks a running operator over its control socket, and checks configurations. */
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 
@@ -14,3 +15,17 @@ void ctl_print_status(const cJSON *status);
 
 /* Checks a configuration file and says every problem; returns the exit code. */
 int ctl_check(const char *path);
+
+/* Whether the operator is healthy, or ready; says why not; returns the exit code. */
+int ctl_health(const char *runtime_directory, bool ready);
+
+#define RBAC_PLURALS_MAX 64
+
+struct rbac_options {
+        const char *namespace, *service_account; /* where the operator runs, as whom */
+        const char *plural[RBAC_PLURALS_MAX];    /* "Kind=plural" */
+        size_t plural_count;
+};
+
+/* Writes the roles that a configuration needs; returns the exit code. */
+int ctl_rbac(const char *path, const struct rbac_options *options);

@@ -11,6 +11,10 @@
 static const struct option option[] = {
         {"runtime-directory", required_argument, NULL, 'r'},
         {"json", no_argument, NULL, 'j'},
+        {"ready", no_argument, NULL, 'R'},
+        {"namespace", required_argument, NULL, 'n'},
+        {"service-account", required_argument, NULL, 'a'},
+        {"plural", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -18,14 +22,20 @@ static const struct option option[] = {
 
 struct options {
         const char *runtime_directory;
-        bool json;
+        bool json, ready;
+        struct rbac_options rbac;
 };
 
 static void help(void)
 {
-        puts("Usage: reconciledctl [OPTION...] status|check [FILE]\n\n"
+        puts("Usage: reconciledctl [OPTION...] status|health|check [FILE]|rbac [FILE]\n\n"
              "  status              what the running operator does (--json: for programs)\n"
              "  check [FILE]        check a configuration; says every mistake with its line\n\n"
+             "  health [--ready]    a probe: exit code 0 when all processes are heard (and all watches in "
+             "sync)\n"
+             "  rbac [FILE]         the roles that a configuration needs, as manifests for kubectl apply\n"
+             "                      (--namespace NS, --service-account NAME: as whom it runs;\n"
+             "                      --plural KIND=PLURAL: where the guess is wrong)\n\n"
              "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
              "  --json, --help, --version\n\n"
@@ -66,12 +76,18 @@ static int usage(const char *text)
 static int run_verb(const struct options *options, int count, char **verb)
 {
         if (count == 0)
-                return usage("what shall be done? status or check");
+                return usage("what shall be done? status, health, check or rbac");
         if (strcmp(verb[0], "status") == 0)
                 return count == 1 ? status(options) : usage("status takes no arguments");
         if (strcmp(verb[0], "check") == 0)
                 return count <= 2 ? ctl_check(count == 2 ? verb[1] : NULL) : usage("check takes one file");
-        return usage("there are status and check");
+        if (strcmp(verb[0], "health") == 0)
+                return count == 1 ? ctl_health(options->runtime_directory, options->ready)
+                                  : usage("health takes no arguments");
+        if (strcmp(verb[0], "rbac") == 0)
+                return count <= 2 ? ctl_rbac(count == 2 ? verb[1] : NULL, &options->rbac)
+                                  : usage("rbac takes one file");
+        return usage("there are status, health, check and rbac");
 }
 
 int main(int argc, char **argv)
@@ -80,6 +96,7 @@ int main(int argc, char **argv)
         struct options options = {.runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR};
         int c;
 
+        options.rbac = (struct rbac_options){.namespace = "default", .service_account = "reconciled"};
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
                 switch (c) {
                 case 'r':
@@ -87,6 +104,20 @@ int main(int argc, char **argv)
                         break;
                 case 'j':
                         options.json = true;
+                        break;
+                case 'R':
+                        options.ready = true;
+                        break;
+                case 'n':
+                        options.rbac.namespace = optarg;
+                        break;
+                case 'a':
+                        options.rbac.service_account = optarg;
+                        break;
+                case 'p':
+                        if (!strchr(optarg, '=') || options.rbac.plural_count == RBAC_PLURALS_MAX)
+                                return usage("--plural takes Kind=plural");
+                        options.rbac.plural[options.rbac.plural_count++] = optarg;
                         break;
                 case 'h':
                         help();

@@ -62,6 +62,19 @@ static int answer_status(struct control_peer *peer)
         return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : send_document(peer, &json);
 }
 
+static int answer_health(struct control_peer *peer)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        struct health health;
+
+        health_get(peer->supervisor, &health);
+        text_printf(&json, "{\"live\":%s,\"ready\":%s,\"reason\":", health.live ? "true" : "false",
+                    health.ready ? "true" : "false");
+        text_json_string(&json, health.reason);
+        text_append_string(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
 static int refuse_query(struct control_peer *peer, const char *error)
 {
         struct message_reply reply = {.error = error, .body = "", .last = true};
@@ -80,6 +93,8 @@ static int on_message(struct channel *channel _unused_, struct message **message
                 return refuse_query(peer, "reconciledctl and reconciled are of different versions");
         if (strcmp(query->command, "status") == 0)
                 return answer_status(peer);
+        if (strcmp(query->command, "health") == 0)
+                return answer_health(peer);
         return refuse_query(peer, "this version of reconciled does not know the command");
 }
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reconciledctl health, as an exec probe uses it, and reconciledctl rbac."""
+import os
+import signal
+
+import pytest
+import yaml
+
+from harness import wait_until, watch
+
+
+@pytest.fixture
+def configured(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler)], workers=1)
+    return operator
+
+
+def test_health(configured):
+    assert configured.ctl.run("health").returncode == 69
+    configured.start_ready()
+    healthy = configured.ctl.run("health")
+    assert (healthy.returncode, healthy.stdout, healthy.stderr) == (0, "", "")
+    wait_until(lambda: configured.ctl.run("health", "--ready").returncode == 0, "readiness")
+
+
+def test_not_ready_says_why(configured, devserver):
+    devserver.suspend()
+    configured.start_ready()
+    assert configured.ctl.run("health").returncode == 0
+    said = configured.ctl.run("health", "--ready")
+    assert said.returncode == 70 and said.stdout.startswith("not ready: watch widgets is not in sync")
+    devserver.resume()
+
+
+def test_a_hung_supervisor_is_not_healthy(configured):
+    configured.start_ready()
+    os.kill(configured.pid, signal.SIGSTOP)
+    try:
+        said = configured.ctl.run("health")
+        assert said.returncode == 70 and "does not answer" in said.stderr
+    finally:
+        os.kill(configured.pid, signal.SIGCONT)
+
+
+def roles(operator, *arguments):
+    done = operator.ctl.run("rbac", str(operator.config_file), *arguments)
+    assert done.returncode == 0, done.stderr
+    return {(each["kind"], each["metadata"].get("namespace")): each for each in yaml.safe_load_all(done.stdout)}
+
+
+def test_rbac(devserver, operator, handler):
+    operator.configure(devserver, [
+        watch("widgets", handler), watch("policies", handler, kind="Policy", namespaces=["one", "two"]),
+        watch("pods", handler, api_version="v1", kind="Pod", namespaces=["two"]),
+        watch("status", handler, kind="Status", namespaces=["two"])])
+    found = roles(operator, "--namespace", "ours", "--service-account", "us")
+    assert set(found) == {("ServiceAccount", "ours"), ("ClusterRole", None), ("ClusterRoleBinding", None), ("Role", "one"),
+                          ("RoleBinding", "one"), ("Role", "two"), ("RoleBinding", "two")}
+    assert found["ClusterRole", None]["rules"] == [
+        {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
+        {"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": ["example.com"], "resources": ["widgets/status"], "verbs": ["patch"]}]
+    assert [rule["resources"][0] for rule in found["Role", "one"]["rules"]] == ["policies", "policies/status"]
+    assert [(rule["apiGroups"][0], rule["resources"][0]) for rule in found["Role", "two"]["rules"]] == [
+        ("example.com", "policies"), ("example.com", "policies/status"), ("", "pods"), ("", "pods/status"),
+        ("example.com", "statuses"), ("example.com", "statuses/status")]
+    binding = found["RoleBinding", "two"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "us", "namespace": "ours"}]
+    assert binding["roleRef"]["name"] == "widgets.example.com"
+
+
+def test_rbac_corrected(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler, kind="Mouse")])
+    found = roles(operator, "--plural", "Mouse=mice")
+    assert found["ClusterRole", None]["rules"][1]["resources"] == ["mice"]
+
+
+def test_rbac_of_a_wrong_configuration(operator):
+    operator.write_config("operator: x\n")
+    assert operator.ctl.run("rbac", str(operator.config_file)).returncode == 78
