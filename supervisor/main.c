@@ -26,12 +26,15 @@ static int load_config(const struct options *options, struct config **ret)
 {
         struct config_problems problems = {0};
         int r = config_load(options->config_path, ret, &problems);
+        char first[512] = "the configuration is wrong";
 
         for (size_t i = 0; i < problems.count; i++) {
                 _cleanup_text_ struct text line = TEXT_EMPTY;
 
                 if (config_problem_format(&problems.problem[i], &line) < 0)
                         continue;
+                if (!problems.problem[i].warning && strchr(first, ':') == NULL)
+                        snprintf(first, sizeof(first), "the configuration is wrong: %s", line.data);
                 if (options->check)
                         puts(line.data);
                 else
@@ -42,7 +45,7 @@ static int load_config(const struct options *options, struct config **ret)
         if (r == -ENOMEM)
                 log_error("no memory for the configuration");
         if (r < 0 && !options->check)
-                notify_failed(EXIT_CODE_CONFIGURATION, "the configuration is wrong; the journal says where");
+                notify_failed(EXIT_CODE_CONFIGURATION, first);
         return r;
 }
 

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What systemd is told: READY, STATUS in words that an operator likes, STOPPING, how much longer the stop
- * may take, and why it has come to that.
+ * What systemd, and in a container the kubelet, is told: READY, STATUS in words that an operator likes,
+ * STOPPING, how much longer the stop may take, and why it has come to that.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/syscall.h"
 #include "supervisor/supervisor.h"
 
 /* A stop takes as long as running handlers may take (stop.grace), whatever the unit's TimeoutStopSec says.
  * Each promise covers the next two; the stop itself has bounds, so this ends. */
 #define EXTEND_USEC       (15 * USEC_PER_SEC)
 #define EXTEND_AGAIN_USEC (5 * USEC_PER_SEC)
+
+#define TERMINATION_LOG "/dev/termination-log"
 
 /* A line is an assignment to systemd: what a server or a handler said must not begin one. */
 static void one_line(char *text)
@@ -120,12 +124,23 @@ static int errno_of(int exit_code)
         }
 }
 
+/* The kubelet's way: what stands there is shown as the reason of the container's end. */
+static void write_termination_message(const char *text)
+{
+        _cleanup_close_ int fd =
+                open(TERMINATION_LOG, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+        if (fd >= 0 && sys_write(fd, text, strlen(text)) < 0)
+                log_debug("the termination message could not be written");
+}
+
 void notify_failed(int exit_code, const char *cause)
 {
         char text[512];
 
         snprintf(text, sizeof(text), "%s", cause);
         one_line(text);
+        write_termination_message(text);
         sd_notifyf(0, "STOPPING=1\nSTATUS=%s\nERRNO=%d\nEXIT_STATUS=%d", text, errno_of(exit_code),
                    exit_code);
 }

@@ -172,6 +172,7 @@ void teardown_continue(struct supervisor *supervisor);
 void notify_ready(struct supervisor *supervisor);
 void notify_stopping(struct supervisor *supervisor);
 void notify_status(struct supervisor *supervisor);
+/* To systemd and, by its termination message, to the kubelet. */
 void notify_failed(int exit_code, const char *cause);
 /* Something inside is broken so that no end in order can be promised: systemd ends everything (SIGABRT). */
 void notify_fault(const char *text, int error);

@@ -6,7 +6,6 @@
  * then the rest. Every wait has a bound.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -22,20 +21,8 @@
 #define REST_GRACE_USEC  (5 * USEC_PER_SEC)
 #define KILL_WAIT_USEC   (5 * USEC_PER_SEC)
 #define STRAYS_USEC      USEC_PER_SEC
-#define TERMINATION_LOG  "/dev/termination-log"
 
 /* ---- the end of the end */
-
-static void write_termination_message(const struct supervisor *supervisor)
-{
-        _cleanup_close_ int fd = -1;
-
-        if (supervisor->cause[0] == '\0')
-                return;
-        fd = open(TERMINATION_LOG, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd >= 0 && sys_write(fd, supervisor->cause, strlen(supervisor->cause)) < 0)
-                log_debug("the termination message could not be written");
-}
 
 static void finish(struct supervisor *supervisor)
 {
@@ -47,7 +34,6 @@ static void finish(struct supervisor *supervisor)
                 log_error("the ledger could not be written at the end: %s", strerror(-r));
                 supervisor->exit_code = EXIT_CODE_IO;
         }
-        write_termination_message(supervisor);
         sd_event_exit(supervisor->event, supervisor->exit_code);
 }
 
