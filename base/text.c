@@ -190,3 +190,18 @@ int text_json_string(struct text *text, const char *string)
 {
         return text_json_bytes(text, string ? string : "", string ? strlen(string) : 0);
 }
+
+bool text_nests_too_deep(const char *string)
+{
+        size_t depth = 0;
+
+        for (; (string = strpbrk(string, "[]{}")); string++) {
+                if (*string == '[' || *string == '{')
+                        depth++;
+                else if (depth > 0)
+                        depth--;
+                if (depth > BRACKETS_MAX)
+                        return true;
+        }
+        return false;
+}

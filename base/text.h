@@ -42,4 +42,9 @@ int text_json_bytes(struct text *text, const char *bytes, size_t size);
 /* Length of the valid UTF-8 sequence at `bytes` (1 to 4), or 0 when there is none. */
 size_t utf8_sequence(const char *bytes, size_t size);
 
+/* Whether brackets ([ and {) are nested deeper than any sane document nests them: libyaml takes quadratic
+ * time over them. Those inside of texts are counted too, as nobody has so many. */
+#define BRACKETS_MAX 64
+bool text_nests_too_deep(const char *string);
+
 #define _cleanup_text_ _cleanup_(text_done)

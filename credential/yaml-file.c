@@ -5,32 +5,15 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "credential/kubeconfig.h"
-
-#define DEPTH_MAX 64 /* of [ and {; libyaml's scanner takes quadratic time over them */
-
-/* Brackets inside of texts are counted too, as nobody has so many of them. */
-static bool is_too_deep(const char *data)
-{
-        size_t depth = 0;
-
-        for (; (data = strpbrk(data, "[]{}")); data++) {
-                if (*data == '[' || *data == '{')
-                        depth++;
-                else if (depth > 0)
-                        depth--;
-                if (depth > DEPTH_MAX)
-                        return true;
-        }
-        return false;
-}
 
 static int parse(struct yaml_file *file, const char *data, struct error *error)
 {
         yaml_parser_t parser;
         int r = 0;
 
-        if (is_too_deep(data))
+        if (text_nests_too_deep(data))
                 return error_set(error, -EINVAL, "%s: is not a kubeconfig: too many nested brackets",
                                  file->path);
         if (!yaml_parser_initialize(&parser))

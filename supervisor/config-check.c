@@ -14,6 +14,7 @@
 void watch_defaults(struct config_watch *watch)
 {
         *watch = (struct config_watch){
+                .required = true,
                 .trigger = TRIGGER_ESSENCE,
                 .handler = {.timeout_usec = 2 * USEC_PER_MINUTE, .grace_usec = 5 * USEC_PER_SEC},
                 .resync_usec = 10 * USEC_PER_HOUR,
@@ -96,6 +97,18 @@ static void check_name(struct reader *reader, yaml_node_t *node, const char *pat
                                     config->watch[i].file, config->watch[i].line);
 }
 
+static bool is_namespace_pattern(const char *text)
+{
+        text += text[0] == '!';
+        if (text[0] == '\0' || strlen(text) > NAME_MAX_LENGTH)
+                return false;
+        for (; *text; text++)
+                if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) &&
+                    !strchr("-*?", *text))
+                        return false;
+        return true;
+}
+
 static void check_namespaces(struct reader *reader, yaml_node_t *node, const char *path,
                              const struct config_watch *watch)
 {
@@ -105,14 +118,11 @@ static void check_namespaces(struct reader *reader, yaml_node_t *node, const cha
         for (size_t i = 0; i < watch->namespace_count; i++) {
                 const char *name = watch->namespace[i];
 
-                if (name[0] && strpbrk(name, "*!?"))
+                if (!is_namespace_pattern(name))
                         problem_add(
                                 reader, mapping_find(reader, node, "namespaces"), false, key,
-                                "\"%s\": patterns are not supported by this version; name each namespace",
+                                "\"%s\" is neither the name of a namespace nor a pattern (team-*, !kube-*)",
                                 name);
-                else if (!is_name(name, "-"))
-                        problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
-                                    "\"%s\" is no name of a namespace", name);
                 for (size_t j = 0; j < i; j++)
                         if (strcmp(watch->namespace[j], name) == 0)
                                 problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
@@ -120,16 +130,79 @@ static void check_namespaces(struct reader *reader, yaml_node_t *node, const cha
         }
 }
 
+/* The name in "${NAME}...", or NULL. Owned by the caller. */
+static char *variable_name(const char *text)
+{
+        const char *name = text + 2;
+        size_t length;
+
+        if (text[0] != '$' || text[1] != '{')
+                return NULL;
+        length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+        return length > 0 && name[length] == '}' ? strndup(name, length) : NULL;
+}
+
+/* Appends what stands for the text at a '$'; returns how much of it that was, 0 after a problem. */
+static size_t expand_one(struct reader *reader, const yaml_node_t *node, const char *key, const char *text,
+                         struct text *out)
+{
+        _cleanup_free_ char *name = NULL;
+        const char *value;
+
+        if (text[1] == '$') {
+                text_append(out, "$", 1);
+                return 2;
+        }
+        name = variable_name(text);
+        value = name ? getenv(name) : NULL;
+        if (value) {
+                text_append_string(out, value);
+                return strlen(name) + 3;
+        }
+        if (name)
+                problem_add(reader, node, false, key, "the environment has no variable %s", name);
+        else
+                problem_add(reader, node, false, key, "a '$' begins ${NAME}; $$ stands for the sign itself");
+        return 0;
+}
+
+/* ${NAME} becomes what the environment says. */
+static void expand(struct reader *reader, const yaml_node_t *node, const char *key, char **value)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        const char *text = *value;
+        char *expanded;
+
+        if (!strchr(text, '$'))
+                return;
+        while (*text) {
+                size_t plain = strcspn(text, "$"), taken = 0;
+
+                text_append(&out, text, plain);
+                text += plain;
+                if (*text && (taken = expand_one(reader, node, key, text, &out)) == 0)
+                        return;
+                text += taken;
+        }
+        expanded = text_take(&out);
+        if (!expanded) {
+                reader->out_of_memory = true;
+                return;
+        }
+        free(*value);
+        *value = expanded;
+}
+
 static void check_selector(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
-                           const char *value)
+                           char **value)
 {
         char key[256];
 
         sub(key, sizeof(key), path, name);
-        if (value && strstr(value, "${"))
-                problem_add(reader, mapping_find(reader, node, name), false, key,
-                            "${...} is not supported by this version");
-        if (value && strpbrk(value, "\n\t"))
+        if (!*value)
+                return;
+        expand(reader, mapping_find(reader, node, name), key, value);
+        if (*value && strpbrk(*value, "\n\t"))
                 problem_add(reader, mapping_find(reader, node, name), false, key, "must stand on one line");
 }
 
@@ -193,8 +266,8 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
                             watch->api_version);
         check_name(reader, node, path, watch);
         check_namespaces(reader, node, path, watch);
-        check_selector(reader, node, path, "labelSelector", watch->label_selector);
-        check_selector(reader, node, path, "fieldSelector", watch->field_selector);
+        check_selector(reader, node, path, "labelSelector", &watch->label_selector);
+        check_selector(reader, node, path, "fieldSelector", &watch->field_selector);
         check_handler(reader, node, path, watch);
         check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
         check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);

@@ -14,6 +14,12 @@ struct reader {
         const char *file;
         yaml_document_t *document;
         bool out_of_memory;
+        /* Where each scalar of the document itself was set: two files must not contradict each other. */
+        struct place {
+                char *key, *file;
+                unsigned line;
+        } * place;
+        size_t place_count;
 };
 
 enum key_kind {
@@ -22,6 +28,8 @@ enum key_kind {
         KEY_UNSIGNED, /* min and max */
         KEY_TEXTS,    /* list of strings: char ** and a size_t behind it */
         KEY_TRIGGER,
+        KEY_BOOL,
+        KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_WATCHES,
         KEY_FALSE, /* only `false` is supported by this version */
@@ -37,6 +45,7 @@ struct key {
         uint64_t min, max;
         const struct key_table *keys;
         bool required;
+        const char *const *choice; /* ends with NULL */
 };
 
 struct key_table {
@@ -57,6 +66,7 @@ yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const cha
 
 /* config-check.c: what no single key can tell. */
 void check_config(struct reader *reader);
+void places_done(struct reader *reader);
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
 void watch_defaults(struct config_watch *watch);
 void watch_done(struct config_watch *watch);

@@ -188,6 +188,36 @@ static void read_trigger(struct reader *reader, const yaml_node_t *node, const c
         problem_add(reader, node, false, path, "\"%s\" is neither essence nor any", text ? text : "");
 }
 
+static void read_bool(struct reader *reader, const yaml_node_t *node, const char *path, bool *place)
+{
+        const char *text = scalar_text(node);
+
+        if (text && strcmp(text, "true") == 0)
+                *place = true;
+        else if (text && strcmp(text, "false") == 0)
+                *place = false;
+        else
+                problem_add(reader, node, false, path, "\"%s\" is neither true nor false", text ? text : "");
+}
+
+static void read_choice(struct reader *reader, const yaml_node_t *node, const char *path,
+                        const struct key *key, unsigned *place)
+{
+        const char *text = scalar_text(node);
+        char words[128] = "";
+        size_t used = 0;
+
+        for (unsigned i = 0; key->choice[i]; i++) {
+                if (text && strcmp(text, key->choice[i]) == 0) {
+                        *place = i;
+                        return;
+                }
+                used += (size_t)snprintf(words + used, sizeof(words) - used, "%s%s", i > 0 ? ", " : "",
+                                         key->choice[i]);
+        }
+        problem_add(reader, node, false, path, "\"%s\" is none of: %s", text ? text : "", words);
+}
+
 static void read_watches(struct reader *reader, yaml_node_t *node, const char *path)
 {
         struct config *config = reader->config;
@@ -241,6 +271,12 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
         case KEY_TRIGGER:
                 read_trigger(reader, node, path, place);
                 return;
+        case KEY_BOOL:
+                read_bool(reader, node, path, place);
+                return;
+        case KEY_CHOICE:
+                read_choice(reader, node, path, key, place);
+                return;
         case KEY_MAPPING:
                 if (key->offset > 0)
                         *(bool *)place = true;
@@ -292,6 +328,52 @@ static bool is_duplicate(struct reader *reader, const yaml_node_t *mapping, cons
         return false;
 }
 
+/* ---- scalars of the document itself, over several files */
+
+void places_done(struct reader *reader)
+{
+        for (size_t i = 0; i < reader->place_count; i++) {
+                free(reader->place[i].key);
+                free(reader->place[i].file);
+        }
+        free(reader->place);
+        reader->place = NULL;
+        reader->place_count = 0;
+}
+
+static void place_add(struct reader *reader, const yaml_node_t *node, const char *path)
+{
+        struct place *grown = reallocarray(reader->place, reader->place_count + 1, sizeof(*grown)), *place;
+
+        if (!grown) {
+                reader->out_of_memory = true;
+                return;
+        }
+        reader->place = grown;
+        place = &grown[reader->place_count++];
+        *place = (struct place){strdup(path), strdup(reader->file), (unsigned)node->start_mark.line + 1};
+        if (!place->key || !place->file)
+                reader->out_of_memory = true;
+}
+
+/* false: another file says it as well, and nobody could tell which one counts. */
+static bool take_place(struct reader *reader, const yaml_node_t *node, const char *path)
+{
+        for (size_t i = 0; i < reader->place_count && !reader->out_of_memory; i++)
+                if (strcmp(reader->place[i].key, path) == 0) {
+                        problem_add(reader, node, false, path, "stands at %s:%u already; keep one of them",
+                                    reader->place[i].file, reader->place[i].line);
+                        return false;
+                }
+        place_add(reader, node, path);
+        return true;
+}
+
+static bool is_shared(const struct reader *reader, const struct key *key, const void *target)
+{
+        return target == reader->config && key->kind != KEY_MAPPING && key->kind != KEY_WATCHES;
+}
+
 static void read_pair(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
                       const char *path, const struct key_table *table, void *target)
 {
@@ -310,7 +392,7 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
                             suggestion ? suggestion : "");
         } else if (is_duplicate(reader, mapping, pair, name)) {
                 problem_add(reader, key_node, false, inner, "stands here twice");
-        } else {
+        } else if (!is_shared(reader, key, target) || take_place(reader, key_node, inner)) {
                 read_value(reader, value, inner, key, target);
         }
 }

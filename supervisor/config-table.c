@@ -9,16 +9,16 @@
 
 #define DURATION(name, offset, min, max)                                                                    \
         {                                                                                                   \
-                name, KEY_DURATION, offset, min, max, NULL, false                                           \
+                name, KEY_DURATION, offset, min, max, NULL, false, NULL                                     \
         }
 #define LATER(name)                                                                                         \
         {                                                                                                   \
-                name, KEY_LATER, 0, 0, 0, NULL, false                                                       \
+                name, KEY_LATER, 0, 0, 0, NULL, false, NULL                                                 \
         }
 #define IN_WATCH(field)  offsetof(struct config_watch, field)
 #define IN_CONFIG(field) offsetof(struct config, field)
 
-TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, true},
+TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, true, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("serve"), LATER("plugin"),
       LATER("user"), LATER("recycle"), LATER("limits"));
@@ -32,39 +32,41 @@ TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PE
       DURATION("watchTimeout", IN_WATCH(watch_timeout_usec), USEC_PER_SEC, USEC_PER_HOUR),
       DURATION("initialEvents", IN_WATCH(initial_events_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR));
 
+static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
+
 static const struct key watch_key[] = {
-        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true},
-        {"apiVersion", KEY_TEXT, IN_WATCH(api_version), 0, 0, NULL, true},
-        {"kind", KEY_TEXT, IN_WATCH(kind), 0, 0, NULL, true},
-        {"namespaces", KEY_TEXTS, IN_WATCH(namespace), 0, 0, NULL, false},
-        {"labelSelector", KEY_TEXT, IN_WATCH(label_selector), 0, 0, NULL, false},
-        {"fieldSelector", KEY_TEXT, IN_WATCH(field_selector), 0, 0, NULL, false},
-        {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, NULL, false},
-        {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false},
-        {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true},
-        {"finalizer", KEY_FALSE, 0, 0, 0, NULL, false},
+        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL},
+        {"apiVersion", KEY_TEXT, IN_WATCH(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_WATCH(kind), 0, 0, NULL, true, NULL},
+        {"namespaces", KEY_TEXTS, IN_WATCH(namespace), 0, 0, NULL, false, NULL},
+        {"labelSelector", KEY_TEXT, IN_WATCH(label_selector), 0, 0, NULL, false, NULL},
+        {"fieldSelector", KEY_TEXT, IN_WATCH(field_selector), 0, 0, NULL, false, NULL},
+        {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, NULL, false, NULL},
+        {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false, NULL},
+        {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true, NULL},
+        {"finalizer", KEY_FALSE, 0, 0, 0, NULL, false, NULL},
         DURATION("resync", IN_WATCH(resync_usec), 0, 3650 * 24 * USEC_PER_HOUR),
-        {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false},
+        {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false, NULL},
         DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),
-        {"reconnect", KEY_MAPPING, 0, 0, 0, &reconnect_table, false},
-        LATER("metadataOnly"),
+        {"reconnect", KEY_MAPPING, 0, 0, 0, &reconnect_table, false, NULL},
+        {"metadataOnly", KEY_BOOL, IN_WATCH(metadata_only), 0, 0, NULL, false, NULL},
+        {"required", KEY_BOOL, IN_WATCH(required), 0, 0, NULL, false, NULL},
+        {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
         LATER("owns"),
         LATER("related"),
-        LATER("onDeadline"),
         LATER("onStart"),
         LATER("onFailure"),
         LATER("onUnrecoverable"),
         LATER("allowFatal"),
-        LATER("required"),
         LATER("filter"),
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 
-TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false},
-      {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false});
+TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false, NULL},
+      {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false, NULL});
 
-TABLE(gateway_table, {"listen", KEY_TEXT, IN_CONFIG(gateway_listen), 0, 0, NULL, false},
-      {"tokenFile", KEY_TEXT, IN_CONFIG(gateway_token_file), 0, 0, NULL, false});
+TABLE(gateway_table, {"listen", KEY_TEXT, IN_CONFIG(gateway_listen), 0, 0, NULL, false, NULL},
+      {"tokenFile", KEY_TEXT, IN_CONFIG(gateway_token_file), 0, 0, NULL, false, NULL});
 
 TABLE(heartbeat_table,
       DURATION("interval", IN_CONFIG(heartbeat_interval_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
@@ -73,14 +75,14 @@ TABLE(heartbeat_table,
 TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
 
 static const struct key config_key[] = {
-        {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false},
-        {"cluster", KEY_MAPPING, 0, 0, 0, &cluster_table, false},
-        {"workers", KEY_UNSIGNED, IN_CONFIG(workers), 1, 64, NULL, false},
-        {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false},
-        {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false},
-        {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false},
-        {"watches", KEY_WATCHES, 0, 0, 0, NULL, false},
-        {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false},
+        {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false, NULL},
+        {"cluster", KEY_MAPPING, 0, 0, 0, &cluster_table, false, NULL},
+        {"workers", KEY_UNSIGNED, IN_CONFIG(workers), 1, 64, NULL, false, NULL},
+        {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false, NULL},
+        {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false, NULL},
+        {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false, NULL},
+        {"watches", KEY_WATCHES, 0, 0, 0, NULL, false, NULL},
+        {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
         LATER("leaderElection"),
 };
 const struct key_table config_table = {config_key, ELEMENTS(config_key)};

@@ -83,12 +83,20 @@ static int read_whole(struct reader *reader, const char *path, struct text *ret)
                 problem_add(reader, NULL, false, "", "is no regular file of at most 1 MiB");
                 return -EINVAL;
         }
-        if (text_reserve(ret, FILE_SIZE_MAX) < 0)
+        if (text_reserve(ret, FILE_SIZE_MAX) < 0) {
+                reader->out_of_memory = true;
                 return -ENOMEM;
+        }
         while ((r = sys_read(fd, ret->data + ret->size, FILE_SIZE_MAX - ret->size)) > 0)
                 ret->size += (size_t)r;
         if (r < 0)
                 problem_add(reader, NULL, false, "", "cannot be read: %s", strerror((int)-r));
+        ret->data[ret->size] = '\0';
+        if (strlen(ret->data) != ret->size || text_nests_too_deep(ret->data)) {
+                problem_add(reader, NULL, false, "",
+                            "is no configuration: NUL bytes, or too many nested brackets");
+                return -EINVAL;
+        }
         return (int)r;
 }
 
@@ -99,6 +107,23 @@ static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
         problem_add(reader, &place, false, "", "is not valid YAML (column %zu): %s%s%s",
                     parser->problem_mark.column + 1, parser->problem ? parser->problem : "unknown problem",
                     parser->context ? ", " : "", parser->context ? parser->context : "");
+}
+
+/* Nothing in a file is left unread without a word. */
+static void refuse_more(struct reader *reader, yaml_parser_t *parser)
+{
+        yaml_document_t document;
+        yaml_node_t *root;
+
+        if (!yaml_parser_load(parser, &document)) {
+                syntax_problem(reader, parser);
+                return;
+        }
+        root = yaml_document_get_root_node(&document);
+        if (root)
+                problem_add(reader, root, false, "",
+                            "a second document begins here; a file holds one, put this into conf.d/*.yaml");
+        yaml_document_delete(&document);
 }
 
 static void read_document(struct reader *reader, const struct text *content)
@@ -120,6 +145,7 @@ static void read_document(struct reader *reader, const struct text *content)
                 if (root)
                         read_mapping(reader, root, "", &config_table, reader->config);
                 yaml_document_delete(&document);
+                refuse_more(reader, &parser);
         }
         yaml_parser_delete(&parser);
 }
@@ -147,6 +173,10 @@ static void read_folder(struct reader *reader, const char *folder)
         struct dirent **entry = NULL;
         int count = scandir(folder, &entry, is_yaml, alphasort);
 
+        if (count < 0 && errno != ENOENT) {
+                reader->file = folder;
+                problem_add(reader, NULL, false, "", "cannot be read: %s", strerror(errno));
+        }
         for (int i = 0; i < count; i++) {
                 _cleanup_free_ char *path = NULL;
 
@@ -182,6 +212,7 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         reader.file = path ? path : DEFAULT_FILE;
         if (!has_errors(problems) || config->watch_count > 0)
                 check_config(&reader);
+        places_done(&reader);
         if (reader.out_of_memory)
                 return -ENOMEM;
         if (has_errors(problems))

@@ -18,12 +18,18 @@ struct config_handler {
         uint64_t grace_usec;   /* between TERM and KILL; default 5s */
 };
 
+/* What happens when a watch has not worked for its deadline. */
+enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
+
 struct config_watch {
         char *name; /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
         char *api_version, *kind;
-        char **namespace; /* exact names; none = all */
+        char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
         size_t namespace_count;
         char *label_selector, *field_selector; /* "" = none */
+        bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
+        bool required; /* default true: a resource that is not served counts as trouble */
+        enum on_deadline on_deadline;
         enum trigger trigger;
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;

@@ -216,20 +216,51 @@ int dispatch_checked(struct watch *watch, const struct message_checked *checked)
         return 0;
 }
 
+/* One line for each change; what to do about it is in the catalog. */
+static void tell_trouble(const struct watch *watch, const struct log_field *fields)
+{
+        static const struct {
+                int level;
+                const char *message_id, *text;
+        } trouble[WATCH_HEALTH_COUNT] = {
+                [WATCH_DEGRADED] = {LOG_WARNING, MESSAGE_ID_WATCH_DEGRADED,
+                                    "does not work for now and is retried"},
+                [WATCH_ABSENT] = {LOG_NOTICE, MESSAGE_ID_WATCH_ABSENT,
+                                  "waits for its resource, which is not required and not served"},
+                [WATCH_FAILED] = {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
+                                  "has failed: it is past its deadline, alone, and goes on trying"},
+        };
+
+        log_write(trouble[watch->health].level, trouble[watch->health].message_id, fields, "watch %s %s: %s",
+                  watch->config->name, trouble[watch->health].text, watch->degraded_reason);
+}
+
+bool watch_is_in_sync(const struct watch *watch)
+{
+        return watch->health == WATCH_ABSENT || (watch->synced && watch->health == WATCH_HEALTHY);
+}
+
+bool watch_is_in_trouble(const struct watch *watch)
+{
+        return watch->health == WATCH_DEGRADED || watch->health == WATCH_FAILED;
+}
+
 int dispatch_health(struct watch *watch, const struct message *message)
 {
         const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
 
-        watch->degraded = message->type == MESSAGE_DEGRADED;
-        if (watch->degraded) {
+        if (message->type == MESSAGE_DEGRADED) {
+                if (message->degraded.health == WATCH_HEALTHY ||
+                    message->degraded.health >= WATCH_HEALTH_COUNT)
+                        return -EPROTO;
                 if (replace(&watch->degraded_reason, message->degraded.reason) < 0)
                         return -ENOMEM;
+                watch->health = (enum watch_health)message->degraded.health;
                 watch->degraded_realtime = message->degraded.since_realtime;
                 watch->failures = message->degraded.failures;
-                log_write(LOG_WARNING, MESSAGE_ID_WATCH_DEGRADED, fields,
-                          "watch %s does not work for now and is retried: %s", watch->config->name,
-                          message->degraded.reason);
+                tell_trouble(watch, fields);
         } else {
+                watch->health = WATCH_HEALTHY;
                 log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED, fields, "watch %s works again",
                           watch->config->name);
         }

@@ -74,7 +74,17 @@ static uint64_t watch_synced(const struct supervisor *supervisor, size_t index)
 
 static uint64_t watch_degraded(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].degraded;
+        return watch_is_in_trouble(&supervisor->watch[index]);
+}
+
+static uint64_t watch_failed(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].health == WATCH_FAILED;
+}
+
+static uint64_t watch_absent(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].health == WATCH_ABSENT;
 }
 
 static uint64_t watch_objects(const struct supervisor *supervisor, size_t index)
@@ -87,7 +97,8 @@ static uint64_t watch_lag_usec(const struct supervisor *supervisor, size_t index
         const struct watch *watch = &supervisor->watch[index];
         uint64_t now = clock_realtime_usec();
 
-        return watch->degraded && now > watch->degraded_realtime ? now - watch->degraded_realtime : 0;
+        return watch_is_in_trouble(watch) && now > watch->degraded_realtime ? now - watch->degraded_realtime
+                                                                            : 0;
 }
 
 /* Of the runs that are under way: all of them together, or the longest. */
@@ -142,6 +153,10 @@ static const struct watch_family {
          "1 when everything that is selected has been known since the start.", GAUGE, false, watch_synced},
         {"reconciled_watch_degraded", "watch", "1 while the watch does not work and is retried.", GAUGE,
          false, watch_degraded},
+        {"reconciled_watch_failed", "watch", "1 while an isolated watch is past its deadline.", GAUGE, false,
+         watch_failed},
+        {"reconciled_watch_absent", "watch", "1 while a resource that is not required is not served.", GAUGE,
+         false, watch_absent},
         {"reconciled_watch_lag_seconds", "watch", "How long the watch has not been working; 0 when it does.",
          GAUGE, true, watch_lag_usec},
         {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},

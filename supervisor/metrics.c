@@ -89,11 +89,11 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
         for (size_t i = 0; i < supervisor->watch_count && ret->ready; i++) {
                 const struct watch *watch = &supervisor->watch[i];
 
-                if (watch->synced)
+                if (watch->health == WATCH_ABSENT || (watch->synced && watch->health != WATCH_FAILED))
                         continue;
                 snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",
-                         watch->config->name, watch->degraded ? ": " : "",
-                         watch->degraded && watch->degraded_reason ? watch->degraded_reason : "");
+                         watch->config->name, watch_is_in_trouble(watch) ? ": " : "",
+                         watch_is_in_trouble(watch) ? watch->degraded_reason : "");
                 ret->ready = false;
         }
 }

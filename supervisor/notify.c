@@ -29,22 +29,28 @@ static void one_line(char *text)
                         *text = ' ';
 }
 
-static const struct watch *first_degraded(const struct supervisor *supervisor)
+/* What is worst, first. */
+static const struct watch *worst(const struct supervisor *supervisor)
 {
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                if (supervisor->watch[i].degraded)
-                        return &supervisor->watch[i];
-        return NULL;
+        const struct watch *found = NULL;
+
+        for (size_t i = 0; i < supervisor->watch_count; i++) {
+                const struct watch *watch = &supervisor->watch[i];
+
+                if (watch_is_in_trouble(watch) && (!found || watch->health > found->health))
+                        found = watch;
+        }
+        return found;
 }
 
 static void describe(const struct supervisor *supervisor, char *buffer, size_t size)
 {
         struct queue_counts counts = queue_count_all(supervisor->queue);
-        const struct watch *degraded = first_degraded(supervisor);
+        const struct watch *trouble = worst(supervisor);
         size_t synced = 0, used;
 
         for (size_t i = 0; i < supervisor->watch_count; i++)
-                synced += supervisor->watch[i].synced;
+                synced += watch_is_in_sync(&supervisor->watch[i]);
         if (synced == supervisor->watch_count)
                 used = (size_t)snprintf(buffer, size, "%zu watch%s in sync", synced,
                                         synced == 1 ? "" : "es");
@@ -55,9 +61,9 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
                 used += (size_t)snprintf(buffer + used, size - used,
                                          ", %zu running, %zu queued, %zu waiting", counts.running,
                                          counts.queued, counts.delayed);
-        if (degraded && used < size)
-                snprintf(buffer + used, size - used, "; watch %s degraded: %s", degraded->config->name,
-                         degraded->degraded_reason ? degraded->degraded_reason : "");
+        if (trouble && used < size)
+                snprintf(buffer + used, size - used, "; watch %s %s: %s", trouble->config->name,
+                         watch_health_name(trouble->health), trouble->degraded_reason);
         one_line(buffer);
 }
 

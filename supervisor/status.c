@@ -35,6 +35,15 @@ static void close_with(struct text *json, const char *bracket)
 
 static void write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
 {
+        static const struct {
+                const char *member, *name;
+        } counter[] = {
+                {"events", "watch_events"}, {"lists", "lists"},
+                {"relists", "relists"},     {"reconnects", "reconnects"},
+                {"resumed", "resumed"},     {"watchLists", "watch_lists"},
+                {"bookmarks", "bookmarks"}, {"undecodable", "undecodable"},
+                {"unannounced", "dirty"},
+        };
         const struct watch *watch = &supervisor->watch[index];
         struct queue_counts counts = queue_count(supervisor->queue, (unsigned)index);
 
@@ -42,9 +51,12 @@ static void write_watch(const struct supervisor *supervisor, size_t index, struc
         member(json, "name", watch->config->name);
         member(json, "apiVersion", watch->config->api_version);
         member(json, "kind", watch->config->kind);
-        member(json, "state", watch->degraded ? "degraded" : watch->synced ? "in-sync" : "syncing");
-        member(json, "reason", watch->degraded ? watch->degraded_reason : "");
-        number(json, "degradedSince", watch->degraded ? watch->degraded_realtime : 0);
+        member(json, "state",
+               watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
+               : watch->synced                ? "in-sync"
+                                              : "syncing");
+        member(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
+        number(json, "degradedSince", watch->health != WATCH_HEALTHY ? watch->degraded_realtime : 0);
         member(json, "resourceVersion", watch->resource_version);
         number(json, "syncedSince", watch->synced_realtime);
         number(json, "objects", watch->objects);
@@ -53,6 +65,8 @@ static void write_watch(const struct supervisor *supervisor, size_t index, struc
         number(json, "waiting", counts.delayed);
         number(json, "succeeded", watch->successes);
         number(json, "failed", watch->failures_total);
+        for (size_t i = 0; i < ELEMENTS(counter); i++)
+                number(json, counter[i].member, counters_get(&watch->child->counters, counter[i].name));
         number(json, "pid", (uint64_t)watch->child->pid);
         close_with(json, "},");
 }

@@ -47,7 +47,8 @@ struct watch {
         const struct config_watch *config;
         struct child_slot *child;
         char *store_folder;
-        bool synced, degraded, checked;
+        bool synced, checked;
+        enum watch_health health;
         uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
         char *resource_version, *degraded_reason;
         uint64_t credit_given, credit_used;
@@ -138,6 +139,9 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
 int dispatch_health(struct watch *watch, const struct message *message);
+/* A resource that is absent and need not be there counts as in sync. */
+bool watch_is_in_sync(const struct watch *watch);
+bool watch_is_in_trouble(const struct watch *watch); /* degraded or failed */
 void turn_settle_soon(struct supervisor *supervisor);
 int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence);
 void ledger_failed(struct supervisor *supervisor, int status);
