@@ -20,12 +20,55 @@ static int on_item(const char *item, size_t size, void *userdata)
         return apply_object(stream, item, size, true);
 }
 
+/* ---- a page that does not come, or does not go on */
+
+static void page_end(struct stream *stream)
+{
+        stream->transfer = NULL;
+        stream->timer = sd_event_source_disable_unref(stream->timer);
+}
+
+static enum phase phase_of(const struct stream *stream)
+{
+        return stream->continue_token[0] && !stream->list_unpaged ? PHASE_CONTINUE : PHASE_LIST;
+}
+
+static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct stream *stream = userdata;
+        _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
+
+        kube_transfer_cancel(stream->transfer);
+        page_end(stream);
+        kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "nothing comes of the list that was asked for");
+        stream_failed(stream, phase_of(stream), &error, 0);
+        return 0;
+}
+
+static void arm_silence(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+        uint64_t now = clock_boottime_usec(), until = watcher->throttle_until;
+        uint64_t usec = watcher->config->stall_usec + (until > now ? until - now : 0);
+        int r = stream->timer
+                        ? sd_event_source_set_time_relative(stream->timer, usec)
+                        : sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME,
+                                                     usec, USEC_PER_MSEC, on_silence, stream);
+
+        if (r < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+}
+
+/* ---- what comes */
+
 static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
 {
         struct stream *stream = userdata;
         int r = scan_list_feed(stream->list, bytes, size);
 
         trouble_progress(&stream->trouble);
+        arm_silence(stream);
         if (r >= 0)
                 announce_soon(stream->watcher);
         else if (!stream->watcher->child->stopping)
@@ -80,9 +123,9 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 {
         struct stream *stream = userdata;
         _cleanup_kube_error_ struct kube_error error = stream->stream_error;
-        enum phase phase = stream->continue_token[0] && !stream->list_unpaged ? PHASE_CONTINUE : PHASE_LIST;
+        enum phase phase = phase_of(stream);
 
-        stream->transfer = NULL;
+        page_end(stream);
         stream->stream_error = KUBE_ERROR_NONE;
         if (stream->watcher->child->stopping)
                 return;
@@ -117,7 +160,9 @@ void list_page(struct stream *stream)
         r = path ? scan_list_new(ITEM_MAX, on_item, stream, &stream->list) : -ENOMEM;
         if (r >= 0)
                 r = kube_client_start(watcher->client, &request, &stream->transfer);
-        if (r < 0)
+        if (r >= 0)
+                arm_silence(stream);
+        else
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "a LIST cannot be started: %s", strerror(-r));
 }

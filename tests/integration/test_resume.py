@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The watcher's starts: where the last life ended, with a streamed list, or with a LIST; and a cluster whose database
+went back in time."""
+import signal
+import urllib.parse
+
+import pytest
+
+from harness import wait_until, watch
+
+
+def query(request):
+    return dict(urllib.parse.parse_qsl(request["query"], keep_blank_values=True))
+
+
+class Wire:
+    """What went over the wire for widgets, from now on."""
+
+    def __init__(self, devserver):
+        self.devserver = devserver
+        self.before = len(devserver.requests())
+
+    def requests(self, verb):
+        return [request for request in self.devserver.requests()[self.before:]
+                if request.get("verb") == verb and request.get("resource") == "widgets"
+                and "watcher" in request.get("user_agent", "")]
+
+    def lists(self):
+        return [request for request in self.requests("list") if query(request).get("limit") != "1"]
+
+    def probes(self):
+        return [request for request in self.requests("list") if query(request).get("limit") == "1"]
+
+    def watches(self):
+        return [query(request) for request in self.requests("watch")]
+
+
+@pytest.fixture
+def widgets(devserver):
+    return devserver.api.resource("example.com/v1", "widgets", "default")
+
+
+@pytest.fixture
+def configured(devserver, operator, handler):
+    def configured(**more):
+        more.setdefault("reconnect", {"first": "100ms", "max": "1s"})
+        operator.configure(devserver, [watch("widgets", handler, **more)])
+        return operator
+
+    return configured
+
+
+def runs(handler):
+    return [(request.body["action"], request.name) for request in handler.requests()]
+
+
+def test_a_streamed_list_and_no_other(devserver, configured, widgets, handler):
+    for i in range(50):
+        widgets.create(f"w{i}", spec={})
+    wire = Wire(devserver)
+    operator = configured()
+    operator.start_ready().wait_synced()
+    handler.wait_for(count=50)
+    widgets.create("later", spec={})
+    handler.wait_finished(name="later")
+    operator.stop()
+    assert not wire.lists()
+    assert [watched.get("sendInitialEvents") for watched in wire.watches()] == ["true"]
+    assert len(handler.requests()) == 51
+
+
+def test_a_restart_goes_on_where_the_last_life_ended(devserver, configured, widgets, handler):
+    """Nothing is listed; what changed meanwhile runs, what was deleted meanwhile is deleted, the rest is at rest."""
+    for name in ("same", "changed", "gone"):
+        widgets.create(name, spec={"n": 1})
+    operator = configured()
+    operator.start_ready().wait_synced()
+    for name in ("same", "changed", "gone"):
+        handler.wait_finished(name=name)
+    operator.stop()
+    widgets.merge_patch("changed", {"spec": {"n": 2}})
+    widgets.delete("gone")
+    widgets.create("new", spec={})
+    before = len(handler.requests())
+    wire = Wire(devserver)
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="gone", action="deleted")
+    handler.wait_finished(name="new")
+    handler.wait_finished(name="changed", where=lambda request: request.object["spec"] == {"n": 2})
+    operator.stop()
+    assert not wire.lists() and len(wire.probes()) == 1
+    assert all("sendInitialEvents" not in watched and watched["resourceVersion"] for watched in wire.watches())
+    assert sorted(runs(handler)[before:]) == [("deleted", "gone"), ("reconcile", "changed"), ("reconcile", "new")]
+
+
+def test_after_a_kill_what_was_not_announced_is_announced(devserver, operator, widgets, make_handler):
+    """The queue of the last life is gone with its supervisor: the store's objects are announced again."""
+    handler = make_handler("sleep 0.1")
+    for i in range(40):
+        widgets.create(f"w{i}", spec={})
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    handler.wait_for(count=3)
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit()
+    wire = Wire(devserver)
+    operator.start_ready().wait_synced()
+    for i in range(40):
+        handler.wait_finished(name=f"w{i}")
+    operator.stop()
+    assert not wire.lists()
+
+
+def test_another_selection_is_listed(devserver, configured, widgets, handler):
+    widgets.create("a", spec={})
+    operator = configured()
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="a")
+    operator.stop()
+    wire = Wire(devserver)
+    operator = configured(trigger="any")
+    operator.start_ready().wait_synced()
+    operator.stop()
+    assert wire.watches()[0].get("sendInitialEvents") == "true", "stored fingerprints are of another trigger"
+
+
+def test_a_compacted_history_is_listed(devserver, configured, widgets, handler):
+    for name in ("kept", "gone"):
+        widgets.create(name, spec={})
+    operator = configured()
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="kept")
+    handler.wait_finished(name="gone")
+    operator.stop()
+    widgets.delete("gone")
+    widgets.create("new", spec={})
+    devserver.compact()
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="gone", action="deleted")
+    handler.wait_finished(name="new")
+    operator.stop()
+    assert len(handler.requests(name="kept")) == 1
+
+
+@pytest.mark.parametrize("when", ["running", "stopped"])
+def test_kubernetes_107457_a_database_that_went_back_in_time(devserver, configured, widgets, handler, when):
+    """What was made since the backup is gone, what was deleted since is there again, and what changed is as it was."""
+    for name in ("kept", "revived", "changed"):
+        widgets.create(name, spec={"n": 1})
+    operator = configured()
+    operator.start_ready().wait_synced()
+    for name in ("kept", "revived", "changed"):
+        handler.wait_finished(name=name)
+    backup = devserver.snapshot()
+    widgets.delete("revived")
+    handler.wait_finished(name="revived", action="deleted")
+    widgets.merge_patch("changed", {"spec": {"n": 2}})
+    widgets.create("lost", spec={})
+    handler.wait_finished(name="lost")
+    handler.wait_finished(name="changed", where=lambda request: request.object["spec"] == {"n": 2})
+    if when == "stopped":
+        operator.stop()
+    devserver.restore(backup)
+    if when == "stopped":
+        operator.start_ready()
+    operator.wait_for_log("restored from an older state")
+    handler.wait_finished(name="lost", action="deleted")
+    wait_until(lambda: [request.object["spec"] for request in handler.requests(name="changed")][-1] == {"n": 1},
+               "the old state of what changed")
+    wait_until(lambda: runs(handler).count(("reconcile", "revived")) == 2, "what is there again")
+    operator.stop()
+    assert ("deleted", "kept") not in runs(handler)
