@@ -139,9 +139,35 @@ static void test_depth_bomb(void **state _unused_)
         assert_int_equal(fingerprint_object(TRIGGER_ESSENCE, "", bomb, BOMB, &fingerprint), -EBADMSG);
 }
 
+static uint64_t metadata(const char *json)
+{
+        uint64_t fingerprint = 0;
+
+        assert_int_equal(fingerprint_metadata(TRIGGER_ESSENCE, OURS, json, strlen(json), &fingerprint), 0);
+        assert_int_not_equal(fingerprint, 0);
+        return fingerprint;
+}
+
+/* The generation stands for the spec, which is not there; the whole object compares with its metadata. */
+static void test_of_metadata_alone(void **state _unused_)
+{
+        static const char partial[] =
+                "{\"kind\":\"PartialObjectMetadata\",\"metadata\":{\"name\":\"a\",\"generation\":1}}";
+
+        assert_true(metadata(partial) == metadata("{\"kind\":\"Widget\",\"spec\":{\"n\":1},\"metadata\":{"
+                                                  "\"generation\":1,\"name\":\"a\","
+                                                  "\"resourceVersion\":\"7\",\"finalizers\":[\"" OURS
+                                                  "\"]},\"status\":{}}"));
+        assert_true(metadata(partial) != metadata("{\"metadata\":{\"name\":\"a\",\"generation\":2}}"));
+        assert_true(metadata(partial) !=
+                    metadata("{\"metadata\":{\"name\":\"a\",\"generation\":1,\"labels\":{\"a\":\"b\"}}}"));
+        assert_true(essence(partial) == essence("{\"metadata\":{\"name\":\"a\",\"generation\":2}}"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_of_metadata_alone),
                 cmocka_unit_test(test_order_and_space_do_not_count),
                 cmocka_unit_test(test_the_order_of_elements_counts),
                 cmocka_unit_test(test_values_and_places_count),

@@ -193,6 +193,101 @@ static void test_meta(void **state)
         store_meta_done(&read);
 }
 
+static void test_positions(void **state)
+{
+        struct fixture *fixture = *state;
+        char version[] = "77", basis[] = "b", empty[] = "";
+        struct store_position position = {.resource_version = version, .basis = basis, .mark = 3}, read;
+
+        fixture_open(fixture);
+        assert_int_equal(store_position_get(fixture->store, "", &read), -ENOENT);
+        assert_int_equal(store_position_set(fixture->store, "", &position), 0);
+        position.resource_version = empty;
+        assert_int_equal(store_position_set(fixture->store, "default", &position), 0);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        assert_int_equal(store_position_get(fixture->store, "", &read), 0);
+        assert_string_equal(read.resource_version, "77");
+        assert_string_equal(read.basis, "b");
+        assert_int_equal(read.mark, 3);
+        store_position_done(&read);
+        assert_int_equal(store_position_get(fixture->store, "default", &read), 0);
+        assert_string_equal(read.resource_version, "");
+        store_position_done(&read);
+        assert_int_equal(store_rebuild(fixture->store, NULL), 0);
+        assert_int_equal(store_position_get(fixture->store, "", &read), -ENOENT);
+}
+
+static void test_questions_go_round(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_question question = {0}, next;
+        unsigned count = 0;
+        int r;
+
+        fixture_open(fixture);
+        assert_int_equal(store_question_next(fixture->store, NULL, &next), -ENOENT);
+        assert_int_equal(store_question_add(fixture->store, "n/a", "u2", false), 0);
+        assert_int_equal(store_question_add(fixture->store, "n/a", "u1", true), 0);
+        assert_int_equal(store_question_add(fixture->store, "n/a", "u1", false), 0); /* is still owed */
+        assert_int_equal(store_question_add(fixture->store, "n/b", "u3", false), 0);
+        assert_int_equal(store_question_count(fixture->store), 3);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        while ((r = store_question_next(fixture->store, count ? &question : NULL, &next)) >= 0) {
+                store_question_done(&question);
+                question = next;
+                assert_int_equal(question.owed, strcmp(question.uid, "u1") == 0);
+                if (count++ == 1)
+                        assert_int_equal(store_question_remove(fixture->store, "n/a", "u2"), 0);
+        }
+        assert_int_equal(r, -ENOENT);
+        assert_int_equal(count, 3);
+        assert_string_equal(question.key, "n/b");
+        store_question_done(&question);
+        assert_int_equal(store_question_remove(fixture->store, "n/a", "u2"), 0); /* once more is nothing */
+        assert_int_equal(store_question_count(fixture->store), 2);
+}
+
+struct sweep {
+        char last[16];
+        unsigned count;
+};
+
+static int sweep_object(const struct store_object *object, void *userdata)
+{
+        struct sweep *sweep = userdata;
+
+        assert_true(strcmp(sweep->last, object->key) < 0);
+        snprintf(sweep->last, sizeof(sweep->last), "%s", object->key);
+        sweep->count++;
+        return 0;
+}
+
+static void test_objects_are_visited_in_portions(void **state)
+{
+        struct fixture *fixture = *state;
+        struct sweep sweep = {0};
+        char key[16];
+        int count;
+
+        fixture_open(fixture);
+        for (int i = 0; i < 100; i++) {
+                snprintf(key, sizeof(key), "n/%03d", i);
+                put(fixture, key, "u", "1", "{}");
+        }
+        do {
+                char after[16];
+
+                memcpy(after, sweep.last, sizeof(after));
+                count = store_visit_objects(fixture->store, after, 7, sweep_object, &sweep);
+                assert_true(count >= 0 && count <= 7);
+                if (sweep.count == 49) /* what is behind goes on without it */
+                        assert_int_equal(store_remove(fixture->store, sweep.last), 0);
+        } while (count > 0);
+        assert_int_equal(sweep.count, 100);
+}
+
 static void test_one_writer(void **state)
 {
         struct fixture *fixture = *state;
@@ -467,6 +562,9 @@ int main(void)
                 fixture_test(test_bury),
                 fixture_test(test_bury_keeps_the_next_object_of_that_name),
                 fixture_test(test_what_a_list_did_not_mark),
+                fixture_test(test_positions),
+                fixture_test(test_questions_go_round),
+                fixture_test(test_objects_are_visited_in_portions),
                 fixture_test(test_meta),
                 fixture_test(test_one_writer),
                 fixture_test(test_nobody_else_may_read_the_files),
