@@ -27,6 +27,30 @@ def root_folder():
     return result.stdout.strip() or None
 
 
+def install_into(folder):
+    """What `meson install` puts on a system, below this folder."""
+    result = subprocess.run(["meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", folder], capture_output=True,
+                            text=True, check=False)
+    assert result.returncode == 0, f"meson install: {result.stdout}{result.stderr}"
+
+
+def mount_root(folder, install=True):
+    """folder/root: the Debian root with our programs installed; what is written to it is gone with unmount_root()."""
+    folder.chmod(0o755)
+    for name in ("root", "upper", "work", "installed"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o755)
+    if install:
+        install_into(folder / "installed")
+    options = f"lowerdir={folder}/installed:{root_folder()},upperdir={folder}/upper,workdir={folder}/work"
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, folder / "root"], check=True)
+
+
+def unmount_root(folder):
+    subprocess.run(["umount", "-l", folder / "root"], check=False)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def cgroup2_mount():
     with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
         for line in mounts:
@@ -62,20 +86,7 @@ class System:
         self.popen = None
         self.leader = None
         self.cursor = None
-        self._mount(install)
-
-    def _mount(self, install):
-        for name in ("root", "upper", "work", "installed"):
-            (self.folder / name).mkdir()
-            (self.folder / name).chmod(0o755)
-        self.folder.chmod(0o755)
-        if install:
-            result = subprocess.run(["meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", self.folder / "installed"],
-                                    capture_output=True, text=True, check=False)
-            assert result.returncode == 0, f"meson install: {result.stdout}{result.stderr}"
-        options = (f"lowerdir={self.folder}/installed:{root_folder()},upperdir={self.folder}/upper,"
-                   f"workdir={self.folder}/work")
-        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, self.root], check=True)
+        mount_root(self.folder, install)
 
     def boot(self):
         self.group.mkdir()
@@ -116,8 +127,7 @@ class System:
                 self.popen.wait(timeout=scaled(30))
                 wait_until(self._remove_groups, "the container's groups to be empty", deadline=30)
         finally:
-            subprocess.run(["umount", "-l", self.root], check=False)
-            shutil.rmtree(self.folder, ignore_errors=True)
+            unmount_root(self.folder)
 
     def _remove_groups(self):
         for folder, _, _ in os.walk(self.group, topdown=False):

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image that deploy/Containerfile makes, built and run by podman, as the manifests run it."""
+import json
+import shutil
+import subprocess
+import tempfile
+import pathlib
+import uuid
+
+import pytest
+import yaml
+
+from harness import wait_until, watch
+from harness.container import unavailable
+from harness.setup import SOURCE
+from harness.system import install_into, root_folder
+from harness.wait import scaled
+
+
+def podman(*arguments, check=True, **options):
+    done = subprocess.run(["podman", "--cgroup-manager=cgroupfs", *map(str, arguments)], capture_output=True, text=True,
+                          check=False, timeout=scaled(300), **options)
+    if check and done.returncode != 0:
+        raise AssertionError(f"podman {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stdout}{done.stderr}")
+    return done
+
+
+@pytest.fixture(scope="module")
+def image():
+    reason = unavailable() or (None if shutil.which("podman") else "there is no podman")
+    if reason:
+        pytest.skip(reason)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="reconciled-test-image-"))
+    tag = "localhost/reconciled-test-" + uuid.uuid4().hex[:8]
+    try:
+        # A Debian with the libraries stands in for the registry's.
+        tar = subprocess.Popen(["tar", "-C", root_folder(), "--exclude=./dev/*", "-cf", "-", "."], stdout=subprocess.PIPE)
+        subprocess.run(["podman", "import", "-q", "-", f"{tag}-base:1"], stdin=tar.stdout, check=True, capture_output=True)
+        tar.stdout.close()
+        assert tar.wait() == 0
+        install_into(folder)
+        podman("build", "--isolation=chroot", "--pull=never", "--build-arg", f"BASE={tag}-base:1",
+               "-f", SOURCE / "deploy" / "Containerfile", "-t", f"{tag}:1", folder)
+        yield f"{tag}:1"
+    finally:
+        podman("rmi", "--force", f"{tag}:1", f"{tag}-base:1", check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_image_is_what_the_manifests_expect(image):
+    config = json.loads(podman("image", "inspect", image).stdout)[0]["Config"]
+    assert config["Entrypoint"] == ["/usr/bin/reconciled"] and config["User"] == "65532:65532"
+
+
+def test_it_runs_as_the_manifests_run_it(image, devserver, widgets, sandbox):
+    folder = sandbox.subfolder("etc")
+    shutil.copy(devserver.kubeconfig, folder / "kubeconfig")
+    (folder / "kubeconfig").chmod(0o644)
+    (folder / "handler").write_text("#!/bin/sh\necho '{\"status\": {\"seen\": true}}'\n", encoding="utf-8")
+    (folder / "handler").chmod(0o755)
+    (folder / "reconciled.yaml").write_text(yaml.safe_dump({
+        "operator": "widgets.example.com", "cluster": {"kubeconfig": "/etc/reconciled/kubeconfig"},
+        "watches": [watch("widgets", ["/etc/reconciled/handler"])]}), encoding="utf-8")
+    name = "reconciled-test-" + uuid.uuid4().hex[:8]
+    mount = "rw,nosuid,nodev,mode=0700"
+    podman("--runtime", "runc", "run", "-d", "--name", name, "--network=host", "--read-only", "--cap-drop=all",
+           "--security-opt=no-new-privileges", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024",
+           "--tmpfs", f"/var/lib/reconciled:{mount},U", "--tmpfs", f"/run/reconciled:{mount},U",
+           "-v", f"{folder}:/etc/reconciled:ro", image)
+    try:
+        widgets.create("a", spec={})
+        wait_until(lambda: widgets.get("a").get("status") == {"seen": True},
+                   lambda: f"the handler's status; {podman('logs', name, check=False)}")
+        assert podman("--runtime", "runc", "exec", name, "reconciledctl", "health", "--ready").returncode == 0
+        podman("--runtime", "runc", "stop", "-t", "30", name)
+        state = json.loads(podman("inspect", name).stdout)[0]["State"]
+        assert state["ExitCode"] == 0, state
+    finally:
+        podman("--runtime", "runc", "rm", "--force", name, check=False)

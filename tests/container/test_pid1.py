@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator as PID 1 of a container: what it must do there that it need not do elsewhere."""
+import signal
+
+import pytest
+
+from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
+
+
+@pytest.fixture
+def configured(container, devserver):
+    container.configure(devserver, [watch("widgets", container.script("echo '{\"status\": {\"seen\": true}}'"))])
+    return container
+
+
+def test_life(configured, widgets):
+    configured.start().wait_synced()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")
+    assert configured.execute("cat", "/proc/1/comm").stdout == "reconciled\n"
+    status = configured.execute("cat", "/proc/1/status").stdout
+    assert "Uid:\t65532\t65532" in status and "CapEff:\t0000000000000000" in status
+    assert configured.execute("touch", "/var/lib/x").returncode != 0  # the root is read-only
+    assert configured.execute("reconciledctl", "health", "--ready").returncode == 0
+    assert "widgets" in configured.execute("reconciledctl", "status").stdout
+    configured.stop()
+    # Every line is JSON: records() refuses others, and the number says that none was lost.
+    lines = [line for line in configured.output.text().splitlines() if line]
+    assert len(configured.output.records()) == len(lines) > 2
+    assert configured.termination_message == ""
+
+
+def test_zombies_that_are_not_its_own_are_reaped(configured):
+    configured.start().wait_synced()
+    for _ in range(20):
+        assert configured.execute("sh", "-c", "(setsid sh -c 'exit 3' &) ; exit 0").returncode == 0
+
+    def zombies():
+        return [line for line in configured.execute("ps", "-eo", "stat=,pid=,ppid=,comm=").stdout.splitlines()
+                if line.startswith("Z")]
+
+    wait_until(lambda: not zombies(), lambda: f"no zombies: {zombies()}")
+    assert configured.execute("reconciledctl", "health").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGHUP, signal.SIGALRM])
+def test_signals_that_mean_nothing_change_nothing(configured, widgets, number):
+    configured.start().wait_synced()
+    configured.signal(number)
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")
+    assert configured.execute("reconciledctl", "health").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_waits_for_the_handler(container, devserver, widgets, number):
+    container.configure(devserver, [watch("widgets", container.script("echo begun >&2; sleep 2; echo '{\"status\": {\"done\": true}}'"))])
+    container.start().wait_synced()
+    widgets.create("a", spec={})
+    container.wait_for_log("begun")
+    container.signal(number)
+    container.wait_exit(0)
+    assert widgets.get("a")["status"] == {"done": True}
+
+
+# Exit codes, as the kubelet sees them, and what stands in the termination message.
+
+def test_wrong_usage(container):
+    container.start("--no-such-option").wait_exit(64)
+
+
+def test_a_wrong_configuration(container):
+    container.configure(None, [{"name": "widgets"}])
+    container.start().wait_exit(78)
+    assert "reconciled.yaml:" in container.termination_message and "is missing" in container.termination_message
+
+
+def test_no_server(container, devserver):
+    container.configure(devserver, [watch("widgets", container.script("exit 0"), deadline="500ms")])
+    devserver.stop()
+    container.start().wait_exit(69)
+    assert "past its deadline" in container.termination_message
+
+
+def test_refused(container, make_devserver):
+    devserver = make_devserver(arguments=["--token", "right"])
+    kubeconfig = devserver.kubeconfig.read_text(encoding="utf-8").replace("right", "wrong")
+    devserver.kubeconfig.write_text(kubeconfig, encoding="utf-8")
+    container.configure(devserver, [watch("widgets", container.script("exit 0"), deadline="500ms")])
+    container.start().wait_exit(77)
+    assert "401" in container.termination_message or "Unauthorized" in container.termination_message
+
+
+@pytest.mark.parametrize("role", ["watcher", "worker", "credential"])
+def test_a_dead_child(configured, role):
+    configured.start().wait_synced()
+    configured.execute("pkill", "-KILL", "-f", f"reconciled-{role}")
+    configured.wait_exit(70)
+    assert role in configured.termination_message
+    fatal = configured.logs(message_id=MESSAGE_ID["CHILD_FATAL"])
+    assert len(fatal) == 1 and fatal[0]["message"].startswith(configured.termination_message)
+
+
+def test_a_handler_without_memory_ends_alone(container, devserver, widgets):
+    container.memory = 192 * 1024 * 1024
+    container.configure(devserver, [watch("widgets", container.script(
+        "case $RECONCILED_NAME in big) exec tail /dev/zero;; esac; echo '{\"status\": {\"seen\": true}}'"),
+        retry={"first": "1h", "max": "1h"})])
+    container.start().wait_synced()
+    widgets.create("big", spec={})
+    failed = container.wait_for_log(message_id=MESSAGE_ID["RUN_FAILED"], deadline=60)
+    assert "KILL" in failed["message"]
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")
