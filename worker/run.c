@@ -13,7 +13,7 @@
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "store/fingerprint.h"
-#include "worker/lines.h"
+#include "process/lines.h"
 #include "worker/worker.h"
 
 #define MESSAGE_MAX   2048

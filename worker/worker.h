@@ -10,7 +10,7 @@
 #include "store/scan.h"
 #include "store/store.h"
 #include "worker/answer.h"
-#include "worker/process.h"
+#include "process/process.h"
 
 struct run;
 

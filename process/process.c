@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/process.h"
+#include "process/process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include "base/descendants.h"
 #include "base/duration.h"
 #include "base/syscall.h"
-#include "worker/lines.h"
-#include "worker/spawn.h"
+#include "process/lines.h"
+#include "process/spawn.h"
 
 #define READ_SIZE        ((size_t)65536)
 #define DRAIN_PIECES     32

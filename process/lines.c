@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/lines.h"
+#include "process/lines.h"
 
 #include <string.h>
 
 #include "ipc/message.h"
-#include "worker/process.h"
+#include "process/process.h"
 
 static void tell(struct lines *lines)
 {

@@ -17,7 +17,7 @@
 #include "base/descendants.h"
 #include "base/duration.h"
 #include "base/syscall.h"
-#include "worker/process.h"
+#include "process/process.h"
 
 #define DEADLINE_USEC (30 * USEC_PER_SEC)
 #define LONG_USEC     (25 * USEC_PER_SEC)

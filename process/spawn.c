@@ -4,7 +4,7 @@
  * one variable that tells what failed. posix_spawn cannot close every descriptor (LMDB's is not
  * close-on-exec).
  */
-#include "worker/spawn.h"
+#include "process/spawn.h"
 
 #include <errno.h>
 #include <signal.h>
