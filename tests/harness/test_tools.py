@@ -17,6 +17,7 @@ CLEAN = {
     "ipc/message-id.h": LICENCE + f'#define MESSAGE_ID_A "{ID}"\n',
     "man/reconciled.1": "74  the ledger cannot be written\n",
     "units/reconciled.catalog": f"-- {ID}\nSubject: A\n\n@MESSAGE@\n",
+    "tests/integration/test_a.py": f"# {LICENCE}\nMESSAGE_ID['A']\n",
 }
 
 
@@ -67,6 +68,7 @@ def test_lint_is_content_with_a_clean_project(lint):
     ("units/reconciled.catalog", f"-- {ID}\n" + "word " * 16 + "\n", "at most 76"),
     ("ipc/message-id.h", LICENCE + f'#define MESSAGE_ID_A "{ID}"\n#define MESSAGE_ID_B "{ID}"\n', "the value of another"),
     ("base/thing.c", LICENCE, "MESSAGE_ID_A is never logged"),
+    ("tests/integration/test_a.py", LICENCE, "MESSAGE_ID_A is named by no test"),
 ])
 def test_lint_finds(lint, name, text, said):
     assert said in lint({name: text})
