@@ -29,6 +29,7 @@ struct scan_list {
         scan_item_t on_item;
         void *userdata;
         bool key_is_items, key_is_metadata, first;
+        bool draining; /* inside an item that is too large */
         struct scan_list_metadata metadata;
 };
 
@@ -164,20 +165,32 @@ static int at_value(struct scan_list *list, char c)
         return r < 0 ? r : 1;
 }
 
+/* What is understood of a giant is let go; where its end is looked for stays. */
+static void drain(struct scan_list *list)
+{
+        list->draining = true;
+        list->position += list->cursor.position;
+        list->cursor.position = 0;
+}
+
 static int at_item(struct scan_list *list, char c)
 {
         struct span item;
         int r;
 
-        if (c == ']' && list->first) {
+        if (c == ']' && list->first && !list->draining) {
                 list->position++;
                 list->state = LIST_MEMBER_END;
                 return 1;
         }
         r = take_value(list, &item);
+        if (r == 0 && (list->draining || list->cursor.position > list->item_max))
+                drain(list);
         if (r <= 0)
                 return r;
-        list->first = false;
+        if (list->draining)
+                item = (struct span){0};
+        list->first = list->draining = false;
         list->state = LIST_ITEM_END;
         r = list->on_item(item.start, item.size, list->userdata);
         return r < 0 ? r : 1;
@@ -197,7 +210,7 @@ static int advance(struct scan_list *list)
 {
         char c;
 
-        if (list->cursor.position == 0)
+        if (list->cursor.position == 0 && !list->draining)
                 list->position = skip_space(list->buffer.data, list->buffer.size, list->position);
         if (list->position >= list->buffer.size)
                 return 0;
@@ -234,7 +247,9 @@ int scan_list_feed(struct scan_list *list, const char *bytes, size_t size)
                 ;
         if (r < 0)
                 return r;
-        if (list->position > 0)
+        if (list->draining && list->position == list->buffer.size)
+                text_done(&list->buffer); /* nor is its memory kept */
+        else if (list->position > 0)
                 text_consume(&list->buffer, list->position);
         list->position = 0;
         return list->buffer.size > list->item_max ? -EMSGSIZE : 0;

@@ -49,7 +49,8 @@ struct scan_list_metadata {
         char *continue_token;    /* "" when this is the last page */
         int64_t remaining_items; /* -1 when absent */
 };
-/* item: one element of `items`. A negative return ends the feed and is returned. */
+/* item: one element of `items`; NULL for one that was too large and is skipped. A negative return ends the
+ * feed and is returned. */
 typedef int (*scan_item_t)(const char *item, size_t size, void *userdata);
 int scan_list_new(size_t item_max, scan_item_t on_item, void *userdata, struct scan_list **ret);
 int scan_list_feed(struct scan_list *list, const char *bytes, size_t size); /* 0, -EBADMSG, -EMSGSIZE ... */

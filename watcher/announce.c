@@ -219,4 +219,6 @@ void announce_synced(struct watcher *watcher)
         if (child_send(watcher->child, MESSAGE_SYNCED, &synced) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "the supervisor cannot be told that the watch is synced");
+        else
+                verification_continue(watcher); /* those of the last life, too */
 }

@@ -202,16 +202,22 @@ static int advance(struct stream *stream, const char *version)
                        : 0;
 }
 
-/* One object that cannot be read harms only itself; but then what this LIST does not show may be just that
+/* One object that cannot be read harms only itself; but then what this list does not show may be just that
  * one, and must be asked for. */
-static int skip_object(struct stream *stream, bool listed)
+static int skip_object(struct stream *stream, bool listed, const char *what)
 {
         stream->watcher->count.undecodable++;
         if (listed)
                 stream->list_incomplete = true;
-        log_warning("watch %s: an object without readable metadata (name, uid, resourceVersion) is left out",
-                    stream->watcher->config->watch);
+        log_warning("watch %s: an object %s is left out", stream->watcher->config->watch, what);
         return 0;
+}
+
+#define UNREADABLE "without readable metadata (name, uid, resourceVersion)"
+
+int apply_skipped(struct stream *stream)
+{
+        return skip_object(stream, true, "of more than 16 MiB");
 }
 
 static int apply_read(struct stream *stream, const struct identity *identity, const char *json, size_t size,
@@ -243,7 +249,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         if (r >= 0 && is_chosen(watcher, identity.key))
                 r = apply_read(stream, &identity, json, size, listed);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
-                return skip_object(stream, listed);
+                return skip_object(stream, listed, UNREADABLE);
         if (r >= 0 && !listed)
                 r = advance(stream, identity.resource_version);
         return r < 0 ? store_failed(watcher, r) : announce_due(watcher);
@@ -299,7 +305,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         int r = read_identity(json, size, &identity);
 
         if (r == -EBADMSG)
-                return skip_object(stream, false);
+                return skip_object(stream, false, UNREADABLE);
         if (r < 0)
                 return store_failed(watcher, r);
         /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */

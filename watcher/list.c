@@ -17,7 +17,7 @@ static int on_item(const char *item, size_t size, void *userdata)
 {
         struct stream *stream = userdata;
 
-        return apply_object(stream, item, size, true);
+        return item ? apply_object(stream, item, size, true) : apply_skipped(stream);
 }
 
 /* ---- a page that does not come, or does not go on */
@@ -74,7 +74,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         else if (!stream->watcher->child->stopping)
                 kube_error_set(&stream->stream_error, KUBE_FAILURE_PROTOCOL,
                                "the server's list cannot be read%s",
-                               r == -EMSGSIZE ? ": an object is larger than 16 MiB" : "");
+                               r == -EMSGSIZE ? ": a part of it is larger than 16 MiB" : "");
         return r;
 }
 

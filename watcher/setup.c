@@ -279,6 +279,12 @@ void setup_identify(struct watcher *watcher)
 
 /* ---- the order of it */
 
+static void setup_done(struct watcher *watcher)
+{
+        streams_start(watcher);
+        verification_continue(watcher); /* questions waited: another cluster's answers are worth nothing */
+}
+
 void setup_continue(struct watcher *watcher)
 {
         int r = 0;
@@ -296,7 +302,7 @@ void setup_continue(struct watcher *watcher)
         else if (!watcher->identified)
                 r = ask_identity(watcher);
         else
-                streams_start(watcher);
+                setup_done(watcher);
         if (r < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "a request cannot be started: %s", strerror(-r));

@@ -302,7 +302,8 @@ void verification_continue(struct watcher *watcher)
         struct verification *verification = watcher->verification;
         bool begun = !verification->after.key;
 
-        if (verification->retry_timer || !watcher->discovered)
+        if (verification->retry_timer || !watcher->discovered || !watcher->identified ||
+            !watcher->first_synced)
                 return;
         while (verification->asked_count < QUESTIONS_MAX) {
                 int r = ask_next(watcher);

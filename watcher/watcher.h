@@ -188,6 +188,7 @@ void trouble_tell(struct watcher *watcher, const struct kube_error *error, uint6
 
 /* apply.c: what came from the server goes to the store. Negative: the store failed (fatal was said). */
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed);
+int apply_skipped(struct stream *stream); /* a listed object that is too large */
 int apply_deleted(struct stream *stream, const char *json, size_t size);
 int apply_absent(struct stream *stream); /* a complete list did not have these */
 int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* certain: deleted */

@@ -143,11 +143,49 @@ static void test_list_ends_with_the_callers_error(void **state _unused_)
         items_done(&items);
 }
 
+struct skipped {
+        unsigned whole, giants;
+};
+
+static int count_items(const char *item, size_t size _unused_, void *userdata)
+{
+        struct skipped *skipped = userdata;
+
+        if (item)
+                skipped->whole++;
+        else
+                skipped->giants++;
+        return 0;
+}
+
+static void assert_giant_is_skipped(const char *text, size_t piece)
+{
+        struct scan_list_metadata metadata;
+        struct scan_list *list = NULL;
+        struct skipped skipped = {0};
+        size_t size = strlen(text);
+
+        assert_int_equal(scan_list_new(24, count_items, &skipped, &list), 0);
+        for (size_t at = 0; at < size; at += piece)
+                assert_int_equal(scan_list_feed(list, text + at, at + piece < size ? piece : size - at), 0);
+        assert_int_equal(scan_list_finish(list, &metadata), 0);
+        assert_string_equal(metadata.resource_version, "7");
+        assert_int_equal(skipped.whole, 2);
+        assert_int_equal(skipped.giants, 1);
+        scan_list_free(list);
+}
+
 static void test_list_bounds_an_item(void **state _unused_)
 {
+        static const char giant[] =
+                "{\"items\":[{\"a\":1},{\"b\":\"]0123456789 \\\"},{[ 0123456789\",\"c\":[1,2,3 ,4]},"
+                "{\"d\":2}],\"metadata\":{\"resourceVersion\":\"7\"}}";
         struct items items = {0};
 
-        assert_int_equal(feed_all("{\"items\":[\"0123456789012345678901234567890123456789", 32, &items),
+        /* in pieces of any size: one that holds it whole is as good as none */
+        for (size_t piece = 1; piece < 8; piece++)
+                assert_giant_is_skipped(giant, piece);
+        assert_int_equal(feed_all("{\"other\":[\"0123456789012345678901234567890123456789", 32, &items),
                          -EMSGSIZE);
         items_done(&items);
 }
