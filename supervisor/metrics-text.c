@@ -273,7 +273,15 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
                 enum type type;
         } family[] = {
                 {"reconciled_watch_events", "watch_events", "Events of the watch.", COUNTER},
-                {"reconciled_watch_lists", "lists", "Complete LISTs; the first of a start is one.", COUNTER},
+                {"reconciled_watch_lists", "lists", "Lists of everything; the first of a start is one.",
+                 COUNTER},
+                {"reconciled_watch_relists", "relists", "Lists after the first.", COUNTER},
+                {"reconciled_watch_streamed_lists", "watch_lists",
+                 "Lists that came as a stream (WatchList).", COUNTER},
+                {"reconciled_watch_resumed", "resumed", "Starts that needed no list.", COUNTER},
+                {"reconciled_watch_silence_seconds", "lag", "Time since the server's last word.", GAUGE},
+                {"reconciled_watch_questions", "questions",
+                 "Objects of which the server is asked whether they still exist.", GAUGE},
                 {"reconciled_watch_reconnects", "reconnects", "Watches that were begun anew.", COUNTER},
                 {"reconciled_watch_bookmarks", "bookmarks", "Bookmarks of the watch.", COUNTER},
                 {"reconciled_watch_undecodable", "undecodable", "Events that could not be read.", COUNTER},

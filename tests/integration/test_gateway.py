@@ -106,7 +106,7 @@ def test_metrics(configured, widgets, make_handler, handler):
     assert found['workqueue_queue_duration_seconds_count{name="widgets"}'] == "2"
     assert found['reconciled_watch_synced{watch="widgets"}'] == "1"
     gateway.wait('reconciled_watch_objects{watch="widgets"}', 2)
-    gateway.wait('reconciled_watch_events_total{watch="widgets"}', 2)
+    wait_until(lambda: float(gateway.metrics()['reconciled_watch_events_total{watch="widgets"}']) >= 2, "events")
     wait_until(lambda: float(gateway.metrics()['rest_client_requests_total{code="2xx"}']) >= 2, "requests")
     for role, name in (("supervisor", 0), ("watcher", "widgets"), ("worker", 0), ("credential", 0), ("gateway", 0)):
         sample = f'reconciled_process_resident_memory_bytes{{role="{role}",name="{name}"}}'

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses and tokens: what is let in, and what is not. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "gateway/gateway.h"
+
+static void test_addresses(void **state)
+{
+        static const char *const good[] = {"127.0.0.1:0", "localhost:0", "0.0.0.0:0"};
+        static const char *const bad[] = {"",       ":",     "127.0.0.1",   "somewhere:1",
+                                          "[::1:0", "::1:0", "256.0.0.1:1", "unix:"};
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(good); i++) {
+                char *path = NULL;
+                int fd = gateway_listen(good[i], &path, NULL);
+
+                assert_true(fd >= 0);
+                assert_null(path);
+                close(fd);
+        }
+        for (size_t i = 0; i < ELEMENTS(bad); i++) {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                char *path = NULL;
+
+                assert_true(gateway_listen(bad[i], &path, &error) < 0);
+                assert_null(path);
+        }
+}
+
+static void test_a_socket_takes_the_place_of_a_former_one(void **state)
+{
+        char folder[] = "/tmp/test-gateway-XXXXXX", where[64], *path = NULL, *again = NULL;
+        int first, second;
+        struct stat st;
+
+        (void)state;
+        assert_non_null(mkdtemp(folder));
+        snprintf(where, sizeof(where), "unix:%s/socket", folder);
+        first = gateway_listen(where, &path, NULL);
+        assert_true(first >= 0);
+        second = gateway_listen(where, &again, NULL);
+        assert_true(second >= 0);
+        assert_string_equal(path, where + 5);
+        assert_int_equal(stat(path, &st), 0);
+        assert_true(S_ISSOCK(st.st_mode));
+        close(first);
+        close(second);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rmdir(folder), 0);
+        free(path);
+        free(again);
+}
+
+static void write_token(const char *path, const char *token)
+{
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        assert_int_equal(fwrite(token, 1, strlen(token), file), strlen(token));
+        assert_int_equal(fclose(file), 0);
+}
+
+static void test_tokens(void **state)
+{
+        char path[] = "/tmp/test-gateway-XXXXXX";
+        int fd = mkstemp(path);
+
+        (void)state;
+        assert_true(fd >= 0);
+        close(fd);
+        write_token(path, "secret\r\n");
+        assert_true(gateway_token_matches(path, "Bearer secret"));
+        assert_true(gateway_token_matches(path, "bearer secret"));
+        assert_false(gateway_token_matches(path, NULL));
+        assert_false(gateway_token_matches(path, ""));
+        assert_false(gateway_token_matches(path, "Bearer"));
+        assert_false(gateway_token_matches(path, "Bearer "));
+        assert_false(gateway_token_matches(path, "Bearer secre"));
+        assert_false(gateway_token_matches(path, "Bearer secrets"));
+        assert_false(gateway_token_matches(path, "Bearer secret\n"));
+        assert_false(gateway_token_matches(path, "Basic secret"));
+        write_token(path, "\n");
+        assert_false(gateway_token_matches(path, "Bearer "));
+        assert_int_equal(unlink(path), 0);
+        assert_false(gateway_token_matches(path, "Bearer secret"));
+        assert_false(gateway_token_matches(path, "Bearer "));
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_addresses),
+                cmocka_unit_test(test_a_socket_takes_the_place_of_a_former_one),
+                cmocka_unit_test(test_tokens),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
