@@ -39,6 +39,9 @@ char *text_take(struct text *text);
 int text_json_string(struct text *text, const char *string);
 int text_json_bytes(struct text *text, const char *bytes, size_t size);
 
+/* Appends a string in base64. */
+void text_append_base64(struct text *text, const char *input);
+
 /* Length of the valid UTF-8 sequence at `bytes` (1 to 4), or 0 when there is none. */
 size_t utf8_sequence(const char *bytes, size_t size);
 

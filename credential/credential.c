@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeping the credential fresh: the files are looked at again every minute and whenever the server answered
- * 401. What cannot be read later is no reason to give up what worked.
+ * 401 or its certificate is not trusted; a plugin runs again before what it brought expires (renew.c). What
+ * cannot be had later is no reason to give up what worked.
  *
  * Never here: following the kubeconfig to another cluster. `kubectl config use-context` in the file that an
  * operator runs with must not make it write somewhere else, and its memory of objects belongs to one
@@ -20,15 +21,28 @@
 static int load(struct credential *credential, struct kubeconfig *ret, struct error *error)
 {
         const struct message_config_credential *config = &credential->config->config_credential;
-        const char *context = credential->serial > 0 ? credential->current.context : config->context;
+        const char *context = credential->source.context ? credential->source.context : config->context;
 
         return kubeconfig_load(&(struct kubeconfig_options){config->kubeconfig, context}, ret, error);
+}
+
+static struct record_header *headers_of(const struct kubeconfig *config)
+{
+        struct record_header *header = calloc(config->header.count + 1, sizeof(*header));
+
+        for (size_t i = 0; header && i < config->header.count; i++)
+                header[i] =
+                        (struct record_header){config->header.pair[i].name, config->header.pair[i].value};
+        return header;
 }
 
 static int send_credential(struct credential *credential)
 {
         const struct kubeconfig *current = &credential->current;
+        _cleanup_free_ struct record_header *header = headers_of(current);
 
+        if (!header)
+                return -ENOMEM;
         return child_send(credential->child, MESSAGE_CREDENTIAL,
                           &(struct message_credential){
                                   .serial = credential->serial,
@@ -43,27 +57,88 @@ static int send_credential(struct credential *credential)
                                   .password = current->password,
                                   .proxy_url = current->proxy_url,
                                   .default_namespace = current->default_namespace,
+                                  .header = header,
+                                  .header_count = current->header.count,
                                   .identity = current->identity,
                           });
 }
 
+static int replace(char **place, const char *value)
+{
+        char *copy = value[0] ? strdup(value) : NULL;
+
+        if (!value[0])
+                return 0;
+        if (!copy)
+                return -ENOMEM;
+        credential_wipe_string(place);
+        *place = copy;
+        return 0;
+}
+
+int credential_publish(struct credential *credential)
+{
+        const struct plugin_credential *brought = &credential->brought;
+        struct kubeconfig merged;
+        int r = kubeconfig_copy(&credential->source, &merged);
+
+        if (r >= 0 && credential->has_brought) {
+                r = replace(&merged.token, brought->token);
+                if (r >= 0)
+                        r = replace(&merged.client_certificate, brought->client_certificate);
+                if (r >= 0)
+                        r = replace(&merged.client_key, brought->client_key);
+        }
+        if (r < 0) {
+                kubeconfig_done(&merged);
+                return r;
+        }
+        kubeconfig_done(&credential->current);
+        credential->current = merged;
+        credential->serial++;
+        return send_credential(credential);
+}
+
+/* ---- the files, again */
+
 static int load_again(struct credential *credential, struct kubeconfig *ret, struct error *error)
 {
-        const struct kubeconfig *current = &credential->current;
+        const struct kubeconfig *source = &credential->source;
         struct kubeconfig fresh;
         int r = load(credential, &fresh, error);
 
         if (r < 0)
                 return r;
-        if (strcmp(fresh.server, current->server) == 0 && strcmp(fresh.context, current->context) == 0) {
+        if (strcmp(fresh.server, source->server) == 0 && strcmp(fresh.context, source->context) == 0) {
                 *ret = fresh;
                 return 0;
         }
         error_set(error, -EXDEV,
                   "it now leads to %s (%s) instead of %s; restart the operator if that is meant",
-                  fresh.server, fresh.identity, current->server);
+                  fresh.server, fresh.identity, source->server);
         kubeconfig_done(&fresh);
         return -EXDEV;
+}
+
+/* Whoever asks learns at once that there is nothing new, once: after that it would only make them ask again.
+ */
+static int repeat(struct credential *credential, bool asked)
+{
+        if (!asked || credential->serial == 0 || credential->repeated_serial == credential->serial)
+                return 0;
+        credential->repeated_serial = credential->serial;
+        return send_credential(credential);
+}
+
+static int take_fresh(struct credential *credential, struct kubeconfig *fresh)
+{
+        kubeconfig_done(&credential->source);
+        credential->source = *fresh;
+        log_info("the credential has changed: %s", credential->source.identity);
+        if (credential->source.exec.command)
+                return plugin_run_anew(credential);
+        plugin_stop(credential);
+        return credential_publish(credential);
 }
 
 int credential_reload(struct credential *credential, bool asked)
@@ -81,15 +156,12 @@ int credential_reload(struct credential *credential, bool asked)
         if (credential->complained)
                 log_info("the credential can be read again");
         credential->complained = false;
-        if (kubeconfig_equal(&fresh, &credential->current)) {
-                kubeconfig_done(&fresh);
-                return asked ? send_credential(credential) : 0;
-        }
-        kubeconfig_done(&credential->current);
-        credential->current = fresh;
-        credential->serial++;
-        log_info("the credential has changed: %s", credential->current.identity);
-        return send_credential(credential);
+        if (!kubeconfig_equal(&fresh, &credential->source))
+                return take_fresh(credential, &fresh);
+        kubeconfig_done(&fresh);
+        if (credential->source.exec.command)
+                return asked ? plugin_run(credential) : 0;
+        return repeat(credential, asked);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
@@ -101,20 +173,22 @@ static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userd
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+/* ---- begin and end */
+
 int credential_begin(struct credential *credential)
 {
         struct child *child = credential->child;
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = load(credential, &credential->current, &error);
+        int r = load(credential, &credential->source, &error);
 
         if (r < 0)
                 return child_fatal(child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s", error_message(&error));
-        if (credential->current.insecure)
+        if (credential->source.insecure)
                 log_warning(
                         "the API server's certificate is not checked (insecure-skip-tls-verify): anyone on "
                         "the way can read the credential");
-        credential->serial = 1;
-        r = send_credential(credential);
+        credential->started_boottime = clock_boottime_usec();
+        r = credential->source.exec.command ? plugin_run(credential) : credential_publish(credential);
         if (r >= 0)
                 r = sd_event_add_time_relative(child->event, &credential->timer, CLOCK_BOOTTIME, RELOAD_USEC,
                                                USEC_PER_SEC, on_timer, credential);
@@ -123,7 +197,9 @@ int credential_begin(struct credential *credential)
 
 void credential_done(struct credential *credential)
 {
+        plugin_stop(credential);
         sd_event_source_disable_unref(credential->timer);
+        kubeconfig_done(&credential->source);
         kubeconfig_done(&credential->current);
         message_free(credential->config);
         *credential = (struct credential){0};

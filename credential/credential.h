@@ -2,21 +2,38 @@
 #pragma once
 /* The state of the credential process: what is in use now, and how it is kept fresh. Private to credential/.
  */
-#include "credential/kubeconfig.h"
+#include "credential/plugin.h"
 #include "ipc/child.h"
 
 struct credential {
         struct child *child;
-        struct message *config; /* CONFIG_CREDENTIAL; owned */
-        struct kubeconfig current;
-        uint64_t serial; /* grows with each change; 0: nothing loaded yet */
+        struct message *config;    /* CONFIG_CREDENTIAL; owned */
+        struct kubeconfig source;  /* as the files have it */
+        struct kubeconfig current; /* the same with what the plugin has brought: as last handed out */
+        uint64_t serial;           /* grows with each change; 0: nothing handed out yet */
+        uint64_t repeated_serial;  /* was handed out again without a change, because somebody asked */
         sd_event_source *timer;
         bool complained; /* once for each series of failures to read again */
+        /* The exec plugin: one run at a time. */
+        struct plugin *plugin;
+        struct plugin_credential brought;
+        bool has_brought, plugin_complained;
+        sd_event_source *plugin_timer; /* the next run */
+        unsigned plugin_failures;
+        uint64_t started_boottime;
 };
 
 /* Loads, sends and arms the timer. 0, or negative after child_fatal(). */
 int credential_begin(struct credential *credential);
-/* Looks at the files again. Tells the others when something changed, or when somebody asked. What cannot be
- * read, or leads to another cluster, leaves the old credential in use. */
+/* Looks at the files again, or runs the plugin again. Tells the others when something changed, or when
+ * somebody asked for the first time. What cannot be read, or leads to another cluster, leaves the old
+ * credential in use. */
 int credential_reload(struct credential *credential, bool asked);
 void credential_done(struct credential *credential); /* wipes */
+
+/* renew.c: the plugin's part. */
+int plugin_run(struct credential *credential);
+int plugin_run_anew(struct credential *credential); /* it is another one */
+void plugin_stop(struct credential *credential);
+/* credential.c: files and plugin together, under a new serial. */
+int credential_publish(struct credential *credential);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "credential/pem.h"
+#include "credential/user.h"
 #include "credential/yaml-file.h"
 
 #define FILES_MAX 32
@@ -16,21 +17,6 @@ struct loader {
         size_t count;
         struct kubeconfig config;
         struct error *error;
-};
-
-/* What a later version brings is refused by name, so that nobody is somebody else by accident. */
-static const struct refused {
-        const char *key, *text;
-} refused[] = {
-        {"exec",
-         "exec plugins are not supported by this version; use a token, a tokenFile or a client certificate"},
-        {"auth-provider",
-         "auth-provider was removed from Kubernetes; its successor is exec, which this version does not "
-         "support yet"},
-        {"as", "impersonation is not supported by this version"},
-        {"as-uid", "impersonation is not supported by this version"},
-        {"as-groups", "impersonation is not supported by this version"},
-        {"as-user-extra", "impersonation is not supported by this version"},
 };
 
 /* ---- values */
@@ -199,6 +185,10 @@ static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t
 {
         const struct kubeconfig *config = &loader->config;
 
+        if (config->exec.command &&
+            (config->token[0] || config->username[0] || config->client_certificate[0]))
+                return yaml_error(loader->error, file, node, "user.exec",
+                                  "stands beside another credential; keep one of them");
         if (config->token[0] && config->username[0])
                 return yaml_error(loader->error, file, node, "user", "has both a token and a username");
         if (config->password[0] && !config->username[0])
@@ -217,15 +207,13 @@ static int check_user(struct loader *loader, struct yaml_file *file, yaml_node_t
 static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t *node)
 {
         struct kubeconfig *config = &loader->config;
+        yaml_node_t *old = yaml_member(file, node, "auth-provider");
         int r;
 
-        for (size_t i = 0; i < ELEMENTS(refused); i++) {
-                yaml_node_t *member = yaml_member(file, node, refused[i].key);
-
-                if (member && !yaml_is_empty(member))
-                        return yaml_error(loader->error, file, member, refused[i].key, "%s",
-                                          refused[i].text);
-        }
+        if (old && !yaml_is_empty(old))
+                return yaml_error(loader->error, file, old, "user.auth-provider",
+                                  "was removed from Kubernetes; its successor is exec: run the provider's "
+                                  "credential plugin");
         r = take_token(loader, file, node);
         if (r >= 0)
                 r = set_text(loader, &config->username, yaml_member_text(file, node, "username"));
@@ -235,6 +223,10 @@ static int take_user(struct loader *loader, struct yaml_file *file, yaml_node_t 
                 r = set_pem(loader, file, node, "client-certificate", &config->client_certificate);
         if (r >= 0)
                 r = set_pem(loader, file, node, "client-key", &config->client_key);
+        if (r >= 0)
+                r = user_take_impersonation(file, node, config, loader->error);
+        if (r >= 0)
+                r = user_take_exec(file, node, config, loader->error);
         return r < 0 ? r : check_user(loader, file, node);
 }
 
@@ -269,13 +261,17 @@ static int describe(struct loader *loader, const struct yaml_file *file, const c
                     const char *user)
 {
         const struct kubeconfig *config = &loader->config;
-        const char *how = config->token[0]                ? "token"
+        const char *how = config->exec.command            ? "exec plugin"
+                          : config->token[0]              ? "token"
                           : config->client_certificate[0] ? "client certificate"
                           : config->username[0]           ? "password"
                                                           : "no credential";
 
-        if (asprintf(&loader->config.identity, "user %s (%s), context %s of %s", user, how, context,
-                     file->path) < 0) {
+        const char *as = config->header.count > 0 ? config->header.pair[0].value : NULL;
+
+        if (asprintf(&loader->config.identity, "user %s (%s%s%s)%s%s, context %s of %s", user, how,
+                     config->exec.command ? " " : "", config->exec.command ? config->exec.command : "",
+                     as ? " as " : "", as ? as : "", context, file->path) < 0) {
                 loader->config.identity = NULL;
                 return error_set(loader->error, -ENOMEM, "no memory");
         }
@@ -307,6 +303,8 @@ static int take_context(struct loader *loader, const char *name)
                 return yaml_error(loader->error, file, context, "context.cluster",
                                   "there is no cluster \"%s\"", cluster_name);
         r = take_cluster(loader, cluster_file, cluster);
+        if (r >= 0)
+                r = cluster_take_exec_config(cluster_file, cluster, &loader->config, loader->error);
         if (r < 0)
                 return r;
         user = user_name ? find_named(loader, "users", "user", user_name, &user_file) : NULL;
@@ -406,34 +404,4 @@ int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig 
         }
         *ret = loader.config;
         return 0;
-}
-
-bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b)
-{
-        return a->insecure == b->insecure && strcmp(a->server, b->server) == 0 &&
-               strcmp(a->tls_server_name, b->tls_server_name) == 0 &&
-               strcmp(a->certificate_authority, b->certificate_authority) == 0 &&
-               strcmp(a->client_certificate, b->client_certificate) == 0 &&
-               strcmp(a->client_key, b->client_key) == 0 && strcmp(a->token, b->token) == 0 &&
-               strcmp(a->username, b->username) == 0 && strcmp(a->password, b->password) == 0 &&
-               strcmp(a->proxy_url, b->proxy_url) == 0;
-}
-
-void kubeconfig_done(struct kubeconfig *config)
-{
-        char **string[] = {&config->server,
-                           &config->tls_server_name,
-                           &config->certificate_authority,
-                           &config->client_certificate,
-                           &config->client_key,
-                           &config->token,
-                           &config->username,
-                           &config->password,
-                           &config->proxy_url,
-                           &config->default_namespace,
-                           &config->context,
-                           &config->identity};
-
-        for (size_t i = 0; i < ELEMENTS(string); i++)
-                credential_wipe_string(string[i]);
 }

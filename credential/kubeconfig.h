@@ -18,6 +18,26 @@ struct kubeconfig_options {
         const char *context; /* "" or NULL: current-context */
 };
 
+struct kubeconfig_pair {
+        char *name, *value;
+};
+
+struct kubeconfig_pairs {
+        struct kubeconfig_pair *pair;
+        size_t count;
+};
+
+/* How an exec plugin is run (client.authentication.k8s.io); command NULL: there is none. */
+struct kubeconfig_exec {
+        char *command;     /* as written; a path with a '/' is relative to its kubeconfig */
+        char **argument;   /* NULL-terminated, without the command */
+        char *api_version; /* of ExecCredential */
+        char *install_hint;
+        char *cluster_config; /* JSON of the cluster's extension, or NULL */
+        struct kubeconfig_pairs environment;
+        bool provide_cluster_info;
+};
+
 /* All strings are owned and never NULL after a successful load ("" = not used). PEM contents, not paths. */
 struct kubeconfig {
         char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
@@ -25,6 +45,8 @@ struct kubeconfig {
         char *context;  /* the one that was chosen; "" in a pod */
         char *identity; /* for people; no secret in it */
         bool insecure;
+        struct kubeconfig_pairs header; /* Impersonate-...: of every request */
+        struct kubeconfig_exec exec;
 };
 
 /* 0; -EINVAL: wrong or incomplete, with file:line: key in the error; -ENOENT: nothing found anywhere; or the
@@ -32,6 +54,9 @@ struct kubeconfig {
 int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig *ret, struct error *error);
 bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b);
 void kubeconfig_done(struct kubeconfig *config); /* wipes */
+int kubeconfig_pairs_add(struct kubeconfig_pairs *pairs, const char *name, const char *value);
+/* A copy; zeroed on -ENOMEM. */
+int kubeconfig_copy(const struct kubeconfig *from, struct kubeconfig *ret);
 
 /* Reads a small file whole (at most 1 MiB; no NUL in it). The caller owns and wipes the result. */
 int credential_read_file(const char *path, char **ret, struct error *error);

@@ -3,8 +3,31 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "credential/kubeconfig.h"
 #include "ctl/ctl.h"
 #include "supervisor/config.h"
+
+/* Which server would be asked, and as whom; nothing is sent, no plugin is run. */
+static int check_cluster(const struct config *config)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct kubeconfig found;
+        int r = kubeconfig_load(&(struct kubeconfig_options){config->kubeconfig, config->context}, &found,
+                                &error);
+
+        if (r == -ENOENT && !config->kubeconfig[0]) {
+                printf("note: %s; in a pod its service account would be used\n", error_message(&error));
+                return 0;
+        }
+        if (r < 0) {
+                printf("cluster: %s\n", error_message(&error));
+                return r;
+        }
+        printf("server: %s%s\nidentity: %s\n", found.server,
+               found.insecure ? " (its certificate is not checked)" : "", found.identity);
+        kubeconfig_done(&found);
+        return 0;
+}
 
 int ctl_check(const char *path)
 {
@@ -28,6 +51,7 @@ int ctl_check(const char *path)
                path ? path : "the configuration", config->operator_name, config->watch_count,
                config->workers);
         puts("note: credentials not separated: handlers run as the operator's own user");
+        r = check_cluster(config);
         config_free(config);
-        return EXIT_CODE_OK;
+        return r < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
 }

@@ -122,6 +122,7 @@ static void answer_fault_status(struct request *request, const struct fault *fau
         };
         const char *reason = fault->reason ? fault->reason : "";
 
+        request->retry_after = fault->retry_after;
         for (size_t i = 0; !fault->reason && i < ELEMENTS(usual); i++)
                 if (usual[i].status == fault->status)
                         reason = usual[i].reason;
@@ -134,7 +135,6 @@ static void answer_fault_status(struct request *request, const struct fault *fau
                                      fault->causes ? cJSON_Duplicate(fault->causes, true) : NULL,
                                      fault->message ? fault->message : "a fault that was asked for");
         }
-        request->retry_after = fault->retry_after;
         request->content_type = fault->content_type ? fault->content_type
                                 : fault->body       ? "text/plain"
                                                     : NULL;

@@ -8,7 +8,7 @@
 #include "devserver/server.h"
 
 /* Of one request, at once. */
-#define FAULTS_PER_REQUEST 8
+#define FAULTS_PER_REQUEST 16
 
 struct fault_match {
         char *verb, *resource, *namespace_name, *name, *path; /* NULL: any; path: a pattern with * */

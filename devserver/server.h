@@ -27,7 +27,7 @@ struct request {
         const char *content_type;
         struct watch *watch; /* instead of an answer */
         const char *verb;    /* "list", "watch" ... "discovery" */
-        struct fault *fault[8];
+        struct fault *fault[16];
         size_t fault_count;
         long retry_after; /* header; 0: as the status has it, -1: none */
         struct flow *flow;

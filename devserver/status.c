@@ -59,8 +59,9 @@ void answer_status_causes(struct request *request, int code, const char *reason,
 
         if (causes)
                 cJSON_AddItemToObject(info, "causes", causes);
-        if (code == 504 || code == 429)
-                cJSON_AddNumberToObject(info, "retryAfterSeconds", 1);
+        if (request->retry_after > 0 || (request->retry_after == 0 && (code == 504 || code == 429)))
+                cJSON_AddNumberToObject(info, "retryAfterSeconds",
+                                        request->retry_after > 0 ? (double)request->retry_after : 1);
         cJSON_AddItemToObject(status, "details", info);
         cJSON_AddItemToObject(status, "code", code_item);
         answer_json(request, code, status);

@@ -53,29 +53,6 @@ size_t tree_finalizer_count(const cJSON *object)
         return count;
 }
 
-void text_append_base64(struct text *out, const char *input)
-{
-        static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        size_t size = strlen(input);
-
-        for (size_t i = 0; i < size; i += 3) {
-                unsigned bits = (unsigned)(unsigned char)input[i] << 16;
-                char quad[4];
-
-                if (i + 1 < size)
-                        bits |= (unsigned)(unsigned char)input[i + 1] << 8;
-                if (i + 2 < size)
-                        bits |= (unsigned char)input[i + 2];
-                for (int j = 0; j < 4; j++)
-                        quad[j] = alphabet[bits >> (18 - 6 * j) & 63];
-                if (i + 1 >= size)
-                        quad[2] = '=';
-                if (i + 2 >= size)
-                        quad[3] = '=';
-                text_append(out, quad, 4);
-        }
-}
-
 void tree_encode_secret(cJSON *secret)
 {
         cJSON *data = cJSON_GetObjectItemCaseSensitive(secret, "data"), *item;

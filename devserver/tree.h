@@ -11,7 +11,6 @@ void tree_set_time(cJSON *object, const char *name); /* to now, as the API write
 void tree_set_uid(cJSON *metadata);                  /* a new one */
 bool name_is_valid(const char *name);                /* validate.c */
 void tree_encode_secret(cJSON *secret);              /* stringData into data; type Opaque unless given */
-void text_append_base64(struct text *out, const char *input);
 /* Without the server's own, which its collector takes away. */
 #define FOREGROUND_FINALIZER "foregroundDeletion"
 size_t tree_finalizer_count(const cJSON *object);

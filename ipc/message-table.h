@@ -219,9 +219,11 @@
         U64(duration_usec)                                                                                  \
         U64(wait_status)
 
+/* deadline_usec: how long the first credential may take. */
 #define MESSAGE_config_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                         \
         STR(kubeconfig)                                                                                     \
         STR(context)                                                                                        \
+        U64(deadline_usec)                                                                                  \
         U64(heartbeat_usec)
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left

@@ -31,6 +31,36 @@ void credential_wipe(struct credential *credential)
         wipe(&credential->username);
         wipe(&credential->password);
         wipe(&credential->proxy_url);
+        curl_slist_free_all(credential->header);
+        credential->header = NULL;
+}
+
+static int append_header(struct curl_slist **list, const char *name, const char *value)
+{
+        _cleanup_free_ char *line = NULL;
+        struct curl_slist *grown;
+
+        /* What would begin another header is no value. */
+        if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
+                return -EINVAL;
+        if (asprintf(&line, "%s: %s", name, value) < 0) {
+                line = NULL;
+                return -ENOMEM;
+        }
+        grown = curl_slist_append(*list, line);
+        if (!grown)
+                return -ENOMEM;
+        *list = grown;
+        return 0;
+}
+
+static int copy_headers(const struct message_credential *message, struct credential *copy)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < message->header_count && r >= 0; i++)
+                r = append_header(&copy->header, message->header[i].name, message->header[i].value);
+        return r;
 }
 
 int credential_copy(const struct message_credential *message, struct credential *ret)
@@ -48,12 +78,13 @@ int credential_copy(const struct message_credential *message, struct credential 
                 .password = strdup(message->password),
                 .proxy_url = strdup(message->proxy_url),
         };
+        int r = copy_headers(message, &copy);
 
-        if (!copy.server || !copy.tls_server_name || !copy.certificate_authority ||
+        if (r < 0 || !copy.server || !copy.tls_server_name || !copy.certificate_authority ||
             !copy.client_certificate || !copy.client_key || !copy.token || !copy.username ||
             !copy.password || !copy.proxy_url) {
                 credential_wipe(&copy);
-                return -ENOMEM;
+                return r < 0 ? r : -ENOMEM;
         }
         *ret = copy;
         return 0;
@@ -113,6 +144,18 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
 }
 
 /* ---- the request */
+
+static int add_headers_of(struct kube_transfer *transfer, const struct credential *credential)
+{
+        for (const struct curl_slist *line = credential->header; line; line = line->next) {
+                struct curl_slist *grown = curl_slist_append(transfer->header, line->data);
+
+                if (!grown)
+                        return -ENOMEM;
+                transfer->header = grown;
+        }
+        return 0;
+}
 
 static int add_header(struct kube_transfer *transfer, const char *name, const char *value)
 {
@@ -278,6 +321,8 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
         if (r >= 0)
                 r = add_header(transfer, "Accept", request->accept ? request->accept : "application/json");
         if (r >= 0)
+                r = add_headers_of(transfer, credential);
+        if (r >= 0)
                 r = set_body(transfer, request);
         if (r < 0)
                 return r;
@@ -358,16 +403,32 @@ static int retry_after_sec(struct kube_transfer *transfer)
         return seconds <= 0 ? -1 : (int)(seconds < KUBE_RETRY_AFTER_MAX ? seconds : KUBE_RETRY_AFTER_MAX);
 }
 
+/* OpenSSL's own words do not say what it was about. */
+static const char *tls_prefix(CURLcode code)
+{
+        switch (code) {
+        case CURLE_SSL_CERTPROBLEM:
+                return "the client certificate cannot be used: ";
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+                return "no TLS connection, the server's certificate or ours is not accepted: ";
+        default:
+                return "";
+        }
+}
+
 static void describe_error(struct kube_transfer *transfer, CURLcode code, struct kube_response *response)
 {
         /* A refusal stays one when its explanation is cut off or too long. */
         if (code != CURLE_OK && response->http_status < 400) {
                 const char *why = transfer->error_text[0] ? transfer->error_text : curl_easy_strerror(code);
 
-                kube_error_set(&response->error, failure_of(code, transfer), "%s: %s",
+                kube_error_set(&response->error, failure_of(code, transfer), "%s: %s%s",
                                transfer->client->credential.server ? transfer->client->credential.server
                                                                    : "",
-                               transfer->body_too_large ? "the answer is too large" : why);
+                               tls_prefix(code), transfer->body_too_large ? "the answer is too large" : why);
                 return;
         }
         if (response->http_status >= 300) {

@@ -14,6 +14,7 @@ struct credential {
         bool insecure;
         char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
                 *username, *password, *proxy_url;
+        struct curl_slist *header; /* that every request carries */
 };
 
 int credential_copy(const struct message_credential *message, struct credential *ret);

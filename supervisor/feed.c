@@ -13,12 +13,23 @@ static char *finalizer_name(const struct supervisor *supervisor)
         return asprintf(&name, "%s/finalizer", supervisor->config->operator_name) < 0 ? NULL : name;
 }
 
+static uint64_t shortest_deadline(const struct config *config)
+{
+        uint64_t shortest = UINT64_MAX;
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].deadline_usec < shortest)
+                        shortest = config->watch[i].deadline_usec;
+        return shortest;
+}
+
 static int config_credential(struct child_slot *child)
 {
         const struct config *config = child->supervisor->config;
         struct message_config_credential message = {
                 .kubeconfig = config->kubeconfig,
                 .context = config->context,
+                .deadline_usec = shortest_deadline(config),
                 .heartbeat_usec = config->heartbeat_interval_usec,
         };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reconciled-devserver can be asked to do wrong (docs/devserver.md); a part of Devserver."""
 import json
+import ssl
 
 from .api import Api
 from .wait import wait_until
@@ -47,14 +48,18 @@ class Faults:
 
     def new_certificate(self, authority="same"):
         """Returns when the new certificate is in use."""
-        before = self.kubeconfig.read_text(encoding="utf-8")
+        before, kubeconfig = self._certificate(), self.kubeconfig.read_text(encoding="utf-8")
         self.control("certificate", {"authority": authority})
+        wait_until(lambda: self._certificate() != before, "the new certificate")
         if authority == "new":
-            wait_until(lambda: self.kubeconfig.read_text(encoding="utf-8") != before, "the new kubeconfig")
+            wait_until(lambda: self.kubeconfig.read_text(encoding="utf-8") != kubeconfig, "the new kubeconfig")
         token = self.api.kubeconfig.token
         self.api = Api(self.kubeconfig)
         self.api.kubeconfig.token = token
-        wait_until(lambda: self.api.raw("GET", "/version").code == 200, "the new certificate")
+
+    def _certificate(self):
+        host, port = self.url.split("//", 1)[1].rsplit(":", 1)
+        return ssl.get_server_certificate((host, int(port)))
 
     def set_token(self, token, kubeconfig=False):
         self.control("token", {"token": token, "kubeconfig": kubeconfig})

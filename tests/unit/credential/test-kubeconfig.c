@@ -190,6 +190,56 @@ static void test_insecure(void **state)
         kubeconfig_done(&config);
 }
 
+static void test_impersonation(void **state)
+{
+        static const char *const expected[][2] = {
+                {"Impersonate-User", "admin"}, {"Impersonate-Uid", "u-1"},       {"Impersonate-Group", "g1"},
+                {"Impersonate-Group", "g2"},   {"Impersonate-Extra-a%2Fb", "x"},
+        };
+        struct kubeconfig config;
+
+        (void)state;
+        write_config("config", "",
+                     "    token: t\n    as: admin\n    as-uid: u-1\n    as-groups: [g1, g2]\n"
+                     "    as-user-extra: {a/b: [x]}\n");
+        config = load("config", NULL);
+        assert_int_equal(config.header.count, ELEMENTS(expected));
+        for (size_t i = 0; i < ELEMENTS(expected); i++) {
+                assert_string_equal(config.header.pair[i].name, expected[i][0]);
+                assert_string_equal(config.header.pair[i].value, expected[i][1]);
+        }
+        assert_non_null(strstr(config.identity, "as admin"));
+        kubeconfig_done(&config);
+}
+
+static void test_exec(void **state)
+{
+        struct kubeconfig config, copy;
+
+        (void)state;
+        write_config(
+                "config",
+                "    extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: x, n: "
+                "7}}]\n",
+                "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: bin/fetch\n"
+                "      args: [a, b]\n      env: [{name: N, value: v}]\n      interactiveMode: IfAvailable\n"
+                "      provideClusterInfo: true\n      installHint: get it there\n");
+        config = load("config", NULL);
+        assert_string_equal(config.exec.command, "bin/fetch"); /* the kubeconfig stands in this folder */
+        assert_string_equal(config.exec.argument[1], "b");
+        assert_null(config.exec.argument[2]);
+        assert_string_equal(config.exec.environment.pair[0].name, "N");
+        assert_string_equal(config.exec.install_hint, "get it there");
+        assert_string_equal(config.exec.cluster_config, "{\"audience\":\"x\",\"n\":7}");
+        assert_true(config.exec.provide_cluster_info);
+        assert_true(kubeconfig_equal(&config, &config));
+        assert_int_equal(kubeconfig_copy(&config, &copy), 0);
+        assert_false(kubeconfig_equal(&config, &copy));
+        assert_string_equal(copy.server, config.server);
+        kubeconfig_done(&copy);
+        kubeconfig_done(&config);
+}
+
 static void test_empty_is_absent(void **state)
 {
         struct kubeconfig config;
@@ -208,10 +258,28 @@ static void test_empty_is_absent(void **state)
 static const struct wrong {
         const char *cluster, *user, *text, *place;
 } wrong[] = {
-        {"", "    exec: {command: aws}\n", "exec plugins are not supported", "config:14: exec"},
-        {"", "    as: admin\n", "impersonation", "config:14: as"},
-        {"", "    as-groups: [g]\n", "impersonation", "config:14: as-groups"},
-        {"", "    auth-provider: {name: gcp}\n", "exec", "config:14: auth-provider"},
+        {"", "    exec: {command: aws}\n", "is missing", "config:14: user.exec.apiVersion"},
+        {"", "    exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: a}\n", "is neither",
+         "config:14: user.exec.apiVersion"},
+        {"", "    exec: {apiVersion: client.authentication.k8s.io/v1, command: a}\n", "Never or IfAvailable",
+         "config:14: user.exec.interactiveMode"},
+        {"",
+         "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, interactiveMode: Always, command: "
+         "a}\n",
+         "needs a terminal", "config:14: user.exec.interactiveMode"},
+        {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1}\n", "is missing",
+         "config:14: user.exec.command"},
+        {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: a, args: b}\n", "a list",
+         "config:14: user.exec.args"},
+        {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: a, env: [{value: b}]}\n",
+         "no name", "config:14: user.exec.env.name"},
+        {"", "    exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: a}\n    token: t\n",
+         "beside another credential", "config:13: user.exec"},
+        {"", "    as-groups: [g]\n", "`as`, which is missing", "config:14: as-groups"},
+        {"", "    as-uid: u\n", "`as`, which is missing", "config:14: as-uid"},
+        {"", "    as: a\n    as-groups: g\n", "a list is expected", "config:15: user.as-groups"},
+        {"", "    as: \"a\\r\\nX: y\"\n", "on one line", "config:14: user.as"},
+        {"", "    auth-provider: {name: gcp}\n", "exec", "config:14: user.auth-provider"},
         {"", "    token: t\n    username: u\n    password: p\n", "both a token and a username",
          "config:13: user"},
         {"", "    username: u\n", "missing beside username", "config:13: user.password"},
@@ -512,7 +580,8 @@ int main(void)
         const struct CMUnitTest test[] = {
                 TEST(test_token),         TEST(test_files_beside_the_kubeconfig),
                 TEST(test_data_wins),     TEST(test_token_file_wins),
-                TEST(test_insecure),      TEST(test_empty_is_absent),
+                TEST(test_insecure),      TEST(test_impersonation),
+                TEST(test_exec),          TEST(test_empty_is_absent),
                 TEST(test_refused),       TEST(test_no_secret_in_a_message),
                 TEST(test_references),    TEST(test_servers),
                 TEST(test_not_a_mapping), TEST(test_deep),

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An ExecCredential, as a plugin has printed it. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "credential/pem.h"
+#include "credential/plugin.h"
+
+void plugin_credential_done(struct plugin_credential *credential)
+{
+        credential_wipe_string(&credential->token);
+        credential_wipe_string(&credential->client_certificate);
+        credential_wipe_string(&credential->client_key);
+        credential->expires_realtime = 0;
+}
+
+static const char *text(const cJSON *object, const char *name)
+{
+        const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+        return value ? value : "";
+}
+
+/* "Z", "+02:00", "-0730": seconds east of Greenwich. */
+static bool read_zone(const char *zone, long *ret)
+{
+        long sign = zone[0] == '-' ? -1 : 1;
+        unsigned hours, minutes;
+
+        *ret = 0;
+        if (strcmp(zone, "Z") == 0 || strcmp(zone, "z") == 0)
+                return true;
+        if ((zone[0] != '+' && zone[0] != '-') || sscanf(zone + 1, "%2u:%2u", &hours, &minutes) != 2)
+                return false;
+        *ret = sign * ((long)hours * 3600 + (long)minutes * 60);
+        return strlen(zone) == strlen("+00:00");
+}
+
+/* RFC 3339. false: it is none. */
+static bool read_time(const char *value, uint64_t *ret)
+{
+        struct tm tm = {0};
+        const char *rest = strptime(value, "%Y-%m-%dT%H:%M:%S", &tm);
+        time_t seconds;
+        long zone;
+
+        if (!rest)
+                return false;
+        if (*rest == '.')
+                rest += 1 + strspn(rest + 1, "0123456789");
+        if (!read_zone(rest, &zone))
+                return false;
+        seconds = timegm(&tm) - zone;
+        *ret = seconds > 0 ? (uint64_t)seconds * USEC_PER_SEC : 1;
+        return true;
+}
+
+static int check(const struct plugin_credential *credential, struct error *error)
+{
+        const char *problem;
+
+        if (!credential->token[0] && !credential->client_certificate[0])
+                return error_set(error, -EINVAL, "its status holds neither token nor clientCertificateData");
+        if (!credential->client_certificate[0] != !credential->client_key[0])
+                return error_set(error, -EINVAL,
+                                 "clientCertificateData and clientKeyData must come together");
+        problem = credential->token[0] ? token_problem(credential->token) : NULL;
+        if (!problem && credential->client_certificate[0])
+                problem = pem_problem(credential->client_certificate);
+        if (!problem && credential->client_key[0])
+                problem = pem_problem(credential->client_key);
+        return problem ? error_set(error, -EINVAL, "its credential %s", problem) : 0;
+}
+
+static int read_status(const cJSON *status, struct plugin_credential *credential, struct error *error)
+{
+        const char *expires = text(status, "expirationTimestamp");
+
+        if (!cJSON_IsObject(status))
+                return error_set(error, -EINVAL, "status is missing");
+        if (expires[0] && !read_time(expires, &credential->expires_realtime))
+                return error_set(error, -EINVAL, "status.expirationTimestamp is no time of RFC 3339");
+        credential->token = strdup(text(status, "token"));
+        credential->client_certificate = strdup(text(status, "clientCertificateData"));
+        credential->client_key = strdup(text(status, "clientKeyData"));
+        if (!credential->token || !credential->client_certificate || !credential->client_key)
+                return error_set(error, -ENOMEM, "no memory");
+        return check(credential, error);
+}
+
+static void wipe_tree(cJSON *tree)
+{
+        for (cJSON *item = tree; item; item = item->next) {
+                if (item->valuestring)
+                        explicit_bzero(item->valuestring, strlen(item->valuestring));
+                wipe_tree(item->child);
+        }
+}
+
+int plugin_read(const char *output, size_t size, const char *api_version, struct plugin_credential *ret,
+                struct error *error)
+{
+        struct plugin_credential credential = {0};
+        cJSON *json = cJSON_ParseWithLength(output, size);
+        int r;
+
+        if (!cJSON_IsObject(json))
+                r = error_set(error, -EINVAL, "its output is no JSON object");
+        else if (strcmp(text(json, "kind"), "ExecCredential") != 0)
+                r = error_set(error, -EINVAL, "its output is no ExecCredential");
+        else if (strcmp(text(json, "apiVersion"), api_version) != 0)
+                r = error_set(error, -EINVAL,
+                              "its output is not of the apiVersion %s, which the kubeconfig names",
+                              api_version);
+        else
+                r = read_status(cJSON_GetObjectItemCaseSensitive(json, "status"), &credential, error);
+        if (json)
+                wipe_tree(json);
+        cJSON_Delete(json);
+        if (r < 0)
+                plugin_credential_done(&credential);
+        else
+                *ret = credential;
+        return r;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the exec plugin runs: at the start, shortly before what it has brought expires, and when the server
+ * refuses it; one at a time, slower and slower while it fails.
+ */
+#include <errno.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "credential/credential.h"
+
+#define EARLY_USEC     (30 * USEC_PER_SEC) /* before the expiration, or a tenth of the time that is left */
+#define RETRY_MIN_USEC USEC_PER_SEC
+#define RETRY_MAX_USEC USEC_PER_MINUTE
+
+static void on_plugin_done(struct plugin_credential *brought, const char *why, void *userdata);
+
+static int on_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct credential *credential = userdata;
+
+        credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
+        return plugin_run(credential) < 0 && !credential->child->stopping ? -EIO : 0;
+}
+
+static int run_in(struct credential *credential, uint64_t usec)
+{
+        credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
+        return sd_event_add_time_relative(credential->child->event, &credential->plugin_timer,
+                                          CLOCK_BOOTTIME, usec, 1, on_time, credential);
+}
+
+/* ---- failures */
+
+static uint64_t backoff(unsigned failures)
+{
+        uint64_t usec = RETRY_MIN_USEC << (failures < 10 ? failures - 1 : 9);
+
+        return usec < RETRY_MAX_USEC ? usec : RETRY_MAX_USEC;
+}
+
+static int give_up(struct credential *credential, const char *why)
+{
+        return child_fatal(
+                credential->child, EXIT_CODE_NO_PERMISSION, NULL, NULL,
+                "there is no credential, and the watches' deadline is over: the plugin %s has failed %u "
+                "times: %s",
+                credential->source.exec.command, credential->plugin_failures, why);
+}
+
+static int failed(struct credential *credential, const char *why)
+{
+        uint64_t waited = clock_boottime_usec() - credential->started_boottime, delay;
+        char text[64];
+
+        credential->plugin_failures++;
+        if (credential->serial == 0 && waited > credential->config->config_credential.deadline_usec)
+                return give_up(credential, why);
+        delay = backoff(credential->plugin_failures);
+        if (!credential->plugin_complained)
+                log_error("the credential plugin %s has failed: %s; %s, next attempt in %s, then ever more "
+                          "slowly",
+                          credential->source.exec.command, why,
+                          credential->serial > 0 ? "the old credential stays in use" : "there is none yet",
+                          duration_format(delay, text, sizeof(text)));
+        credential->plugin_complained = true;
+        return run_in(credential, delay);
+}
+
+/* ---- success */
+
+/* Some time before it expires; what expires at once is asked for again at the pace of failures. */
+static int plan_next(struct credential *credential)
+{
+        uint64_t now = clock_realtime_usec(), left, early;
+
+        if (credential->brought.expires_realtime == 0)
+                return 0;
+        left = credential->brought.expires_realtime > now ? credential->brought.expires_realtime - now : 0;
+        early = left / 10 < EARLY_USEC ? left / 10 : EARLY_USEC;
+        left -= early;
+        return run_in(credential, left > RETRY_MIN_USEC ? left : RETRY_MIN_USEC);
+}
+
+static int succeeded(struct credential *credential, struct plugin_credential *brought)
+{
+        int r;
+
+        plugin_credential_done(&credential->brought);
+        credential->brought = *brought;
+        *brought = (struct plugin_credential){0};
+        credential->has_brought = true;
+        if (credential->plugin_complained)
+                log_info("the credential plugin %s works again", credential->source.exec.command);
+        credential->plugin_complained = false;
+        credential->plugin_failures = 0;
+        r = credential_publish(credential);
+        return r < 0 ? r : plan_next(credential);
+}
+
+static void on_plugin_done(struct plugin_credential *brought, const char *why, void *userdata)
+{
+        struct credential *credential = userdata;
+        struct plugin *plugin = TAKE_PTR(credential->plugin);
+        int r = brought ? succeeded(credential, brought) : failed(credential, why);
+
+        plugin_free(plugin);
+        if (r < 0 && !credential->child->stopping)
+                child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                            "the credential cannot be handed out");
+}
+
+/* ---- start and end */
+
+/* Asked while it runs, or waits for its next attempt: that one will do. */
+int plugin_run(struct credential *credential)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r;
+
+        if (credential->plugin || (credential->plugin_timer && credential->plugin_failures > 0))
+                return 0;
+        r = plugin_start(credential->child->event, &credential->source, on_plugin_done, credential,
+                         &credential->plugin, &error);
+        if (r >= 0)
+                return 0;
+        if (credential->serial == 0 && (r == -ENOENT || r == -EACCES || r == -ENOEXEC))
+                return child_fatal(credential->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s",
+                                   error_message(&error));
+        return failed(credential, error_message(&error));
+}
+
+/* What the old one has brought stays in use until then. */
+int plugin_run_anew(struct credential *credential)
+{
+        plugin_free(TAKE_PTR(credential->plugin));
+        credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
+        credential->plugin_failures = 0;
+        return plugin_run(credential);
+}
+
+void plugin_stop(struct credential *credential)
+{
+        plugin_free(TAKE_PTR(credential->plugin));
+        credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
+        plugin_credential_done(&credential->brought);
+        credential->has_brought = false;
+        credential->plugin_failures = 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The parts of a kubeconfig's user that are more than a value: impersonation and exec plugins. Private to
+ * credential/. Each: 0, or negative with the place in the error. */
+#include "credential/kubeconfig.h"
+#include "credential/yaml-file.h"
+
+int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config,
+                            struct error *error);
+int user_take_exec(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config,
+                   struct error *error);
+/* What the cluster tells plugins: its extension client.authentication.k8s.io/exec. */
+int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struct kubeconfig *config,
+                             struct error *error);
