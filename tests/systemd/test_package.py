@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian packages: they build, the same twice, keep Debian's rules, install, run, upgrade and purge."""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import wait_until
+from harness.operator import MESSAGE_ID
+from harness.setup import SOURCE
+from harness.system import System, unavailable
+from harness.wait import scaled
+
+from conftest import Node
+
+
+def run(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=scaled(600), **options)
+    assert done.returncode == 0, f"{command}: exit {done.returncode}: {done.stdout[-5000:]}{done.stderr[-5000:]}"
+    return done.stdout
+
+
+def build(folder):
+    """The packages of this source tree: {name: path}."""
+    source = folder / "reconciled-0.1.0"
+    listed = subprocess.run(["git", "ls-files", "-c"], cwd=SOURCE, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.splitlines() if (SOURCE / name).is_file()]
+        for name in names:
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(SOURCE / name, source / name)
+    else:
+        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build*", ".git"))
+    run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=source,
+        env={**os.environ, "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()} noautodbgsym"})
+    return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
+
+
+@pytest.fixture(scope="module")
+def packages():
+    reason = unavailable() or (None if shutil.which("dpkg-buildpackage") else "there is no dpkg-buildpackage")
+    if reason:
+        pytest.skip(reason)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="reconciled-test-package-"))
+    yield build(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """A system without our programs."""
+    reason = unavailable()
+    if reason:
+        pytest.skip(reason)
+    system = System(install=False)
+    try:
+        yield system.boot()
+    finally:
+        system.close()
+
+
+def test_lintian_has_nothing_to_say(packages):
+    run("lintian", "--fail-on=error,warning", *packages.values())
+
+
+def test_it_is_built_the_same_twice(packages):
+    with tempfile.TemporaryDirectory(prefix="reconciled-test-package-again-") as folder:
+        again = build(pathlib.Path(folder))
+        assert set(again) == set(packages) == {"reconciled", "reconciled-devserver"}
+        for name, path in again.items():
+            assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(packages[name].read_bytes()).digest(), name
+
+
+def test_install_run_upgrade_purge(bare, packages):
+    node = Node(bare)
+    for path in packages.values():
+        shutil.copy(path, bare.root / "root")
+    install = ["dpkg", "-i", *(f"/root/{path.name}" for path in packages.values())]
+    node.run(*install)
+    assert node.run("systemctl", "is-active", node.unit, check=False).stdout == "inactive\n"
+    assert node.run("systemctl", "is-enabled", node.unit, check=False).stdout == "disabled\n"
+    node.start_server()
+    node.mark()
+    node.configure("echo '{\"status\": {\"seen\": true}}'")
+    node.run("systemctl", "enable", "--now", node.unit)
+    node.wait_synced()
+    node.create_widget("a")
+    wait_until(lambda: node.widget("a").get("status") == {"seen": True}, "the handler's status")
+    # The package's installation has told journald's catalog.
+    assert "Subject: The operator starts" in node.run("journalctl", "-x", "-u", node.unit,
+                                                      f"MESSAGE_ID={MESSAGE_ID['STARTED']}").stdout
+    before = node.main_pid()
+    node.run(*install)
+    wait_until(lambda: node.main_pid() not in (0, before), "the upgrade to restart it")
+    assert "restarts" in node.run("reconciledctl", "status", "--json").stdout
+    node.run("dpkg", "--remove", "reconciled")
+    assert node.run("systemctl", "is-active", node.unit, check=False).stdout == "inactive\n"
+    node.run("test", "-f", "/var/lib/reconciled/ledger.sqlite")
+    node.run("rm", "/etc/reconciled/reconciled.yaml")
+    node.run("dpkg", "--purge", "reconciled", "reconciled-devserver")
+    left = node.run("sh", "-c", "find / -xdev -name '*reconciled*' -not -path '/proc/*' -not -path '/root/*' "
+                    "-not -path '/sys/*' -not -path '/etc/credstore/*'").stdout.split()
+    assert [path for path in left if not path.startswith(("/var/lib/dpkg", "/run", "/var/log", "/tmp"))] == []
+    assert node.run("dpkg", "--audit").stdout == ""
