@@ -47,6 +47,9 @@ int record_encode(const MDB_val *key, const struct store_object *object, struct 
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 int record_copy(const struct store_object *borrowed, bool with_json, struct store_object *ret);
 
+/* As store_meta_get; -ESTALE for another schema, which is told. */
+int meta_read(struct store *store, struct store_meta *ret, uint64_t *ret_schema);
+
 /* A tombstone's key: key NUL uid. */
 int tombstone_key(const char *key, const char *uid, char buffer[KEY_MAX], MDB_val *ret);
 

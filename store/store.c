@@ -13,18 +13,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include "store/internal.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define BOOT_UNKNOWN "unknown"
-
-struct meta_header {
-        uint64_t checksum; /* over everything behind this field */
-        uint64_t schema, mark, sequence;
-        uint32_t string_size[2]; /* cluster, scope; their bytes follow, each with a NUL */
-};
 
 static void read_boot_id(char boot_id[CURRENT_STATE_SIZE])
 {
@@ -51,108 +44,17 @@ static bool is_trusted(const char *state)
                (strcmp(state, boot_id) == 0 && strcmp(boot_id, BOOT_UNKNOWN) != 0);
 }
 
-/* ---- the meta record */
-
-static MDB_val meta_key(void)
-{
-        static char name[] = "meta";
-
-        return (MDB_val){sizeof(name) - 1, name};
-}
-
-int store_meta_set(struct store *store, const struct store_meta *meta)
-{
-        _cleanup_text_ struct text record = TEXT_EMPTY;
-        const char *string[2] = {meta->cluster, meta->scope};
-        struct meta_header header = {
-                .schema = STORE_SCHEMA,
-                .mark = meta->mark,
-                .sequence = store->sequence,
-        };
-        MDB_val key = meta_key(), value;
-        uint64_t sum;
-        int r = store_begin(store);
-
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < ELEMENTS(string); i++)
-                header.string_size[i] = (uint32_t)strlen(string[i]);
-        text_append(&record, &header, sizeof(header));
-        for (size_t i = 0; i < ELEMENTS(string); i++)
-                text_append(&record, string[i], strlen(string[i]) + 1);
-        if (record.failed)
-                return -ENOMEM;
-        sum = XXH3_64bits(record.data + sizeof(sum), record.size - sizeof(sum));
-        memcpy(record.data, &sum, sizeof(sum));
-        value = (MDB_val){record.size, record.data};
-        return store_errno(mdb_put(store->transaction, store->table[TABLE_META], &key, &value, 0));
-}
-
-static int meta_read(struct store *store, struct store_meta *ret, struct meta_header *ret_header)
-{
-        MDB_val key = meta_key(), value;
-        struct meta_header header;
-        const char *string;
-        uint64_t sum;
-        size_t expected = sizeof(header);
-        char **place[2] = {&ret->cluster, &ret->scope};
-        int r = store_begin(store);
-
-        if (r >= 0)
-                r = store_errno(mdb_get(store->transaction, store->table[TABLE_META], &key, &value));
-        if (r < 0)
-                return r;
-        if (value.mv_size < sizeof(header))
-                return -EBADMSG;
-        memcpy(&header, value.mv_data, sizeof(header));
-        sum = XXH3_64bits((const char *)value.mv_data + sizeof(sum), value.mv_size - sizeof(sum));
-        if (sum != header.checksum)
-                return -EBADMSG;
-        *ret_header = header;
-        if (header.schema != STORE_SCHEMA)
-                return -ESTALE;
-        for (size_t i = 0; i < ELEMENTS(place); i++)
-                expected += (size_t)header.string_size[i] + 1;
-        if (expected != value.mv_size)
-                return -EBADMSG;
-        string = (const char *)value.mv_data + sizeof(header);
-        *ret = (struct store_meta){.mark = header.mark, .sequence = header.sequence};
-        for (size_t i = 0; i < ELEMENTS(place); i++) {
-                *place[i] = strdup(string);
-                string += header.string_size[i] + 1;
-        }
-        if (!ret->cluster || !ret->scope) {
-                store_meta_done(ret);
-                return -ENOMEM;
-        }
-        return 0;
-}
-
-void store_meta_done(struct store_meta *meta)
-{
-        free(meta->cluster);
-        free(meta->scope);
-        *meta = (struct store_meta){0};
-}
-
-int store_meta_get(struct store *store, struct store_meta *ret)
-{
-        struct meta_header header;
-
-        return meta_read(store, ret, &header);
-}
-
 /* ---- judging */
 
 static int judge(struct store *store, struct error *error)
 {
         struct store_meta meta;
-        struct meta_header header;
-        int r = meta_read(store, &meta, &header);
+        uint64_t schema;
+        int r = meta_read(store, &meta, &schema);
 
         if (r == -ESTALE)
                 return error_set(error, -EBADMSG, "its schema is version %llu, ours is %llu",
-                                 (unsigned long long)header.schema, (unsigned long long)STORE_SCHEMA);
+                                 (unsigned long long)schema, (unsigned long long)STORE_SCHEMA);
         if (r < 0)
                 return error_set(error, -EBADMSG, "its meta record is missing or damaged");
         store->sequence = meta.sequence;
