@@ -44,6 +44,41 @@ static void answer_not_found(struct server_connection *connection, const char *r
         server_answer(connection, "404 Not Found", "", "{\"reason\":\"NotFound\",\"message\":\"no a\"}");
 }
 
+static unsigned accepted;
+
+static void note_accepted(struct kube_transfer *transfer, void *userdata)
+{
+        (void)transfer;
+        (void)userdata;
+        accepted++;
+}
+
+static void answer_head(struct server_connection *connection, const char *request)
+{
+        (void)request;
+        server_say(connection, "HTTP/1.1 100 Continue\r\n\r\n" CHUNKED);
+}
+
+/* A watch stands before its first event; a refusal is no acceptance. */
+static void test_accepted_before_the_first_byte(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/watch", true);
+
+        request.on_accepted = note_accepted;
+        accepted = 0;
+        fixture->server.on_request = answer_head;
+        assert_int_equal(kube_client_start(fixture->client, &request, &fixture->transfer), 0);
+        fixture_wait(fixture, &accepted, 1);
+        assert_int_equal(fixture->done, 0);
+        kube_transfer_cancel(TAKE_PTR(fixture->transfer));
+
+        fixture->server.on_request = answer_not_found;
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        fixture_wait(fixture, &fixture->done, 1);
+        assert_int_equal(accepted, 1);
+}
+
 static void test_status_error(void **state)
 {
         struct fixture *fixture = *state;
@@ -403,6 +438,7 @@ static void test_free_with_transfers(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
+                TEST(test_accepted_before_the_first_byte),
                 TEST(test_status_error),
                 TEST(test_retry_after),
                 TEST(test_redirect_is_not_followed),
