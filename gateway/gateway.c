@@ -59,11 +59,13 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
                                    NULL, NULL, "gateway.listen: %s", error_message(&error));
         }
         r = gateway_http_start(gateway);
-        if (r >= 0)
-                r = gateway_sandbox();
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                   "the gateway cannot be set up: %s", strerror(-r));
+                                   "the HTTP server cannot be set up: %s", strerror(-r));
+        r = gateway_sandbox();
+        if (r < 0)
+                return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                   "its sandbox (seccomp) cannot be entered: %s", strerror(-r));
         return 1;
 }
 

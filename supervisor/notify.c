@@ -97,7 +97,8 @@ static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *user
 
         sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, EXTEND_USEC);
         if (supervisor->phase != PHASE_TEARDOWN)
-                sd_notifyf(0, "STATUS=stopping: %zu running", counts.running);
+                sd_notifyf(0, "STATUS=%s: %zu running", supervisor->reloading ? "reloading" : "stopping",
+                           counts.running);
         r = sd_event_source_set_time_relative(source, EXTEND_AGAIN_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -106,11 +107,30 @@ void notify_stopping(struct supervisor *supervisor)
 {
         struct queue_counts counts = queue_count_all(supervisor->queue);
 
-        sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=stopping: %zu running",
-                   EXTEND_USEC, counts.running);
+        sd_notifyf(0, "%sEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=%s: %zu running",
+                   supervisor->reloading ? "" : "STOPPING=1\n", EXTEND_USEC,
+                   supervisor->reloading ? "reloading" : "stopping", counts.running);
+        if (supervisor->extend_timer)
+                return;
         /* Without it the unit's own time is what there is. */
         (void)sd_event_add_time_relative(supervisor->event, &supervisor->extend_timer, CLOCK_MONOTONIC,
                                          EXTEND_AGAIN_USEC, 0, on_extend, supervisor);
+}
+
+/* systemd holds MONOTONIC_USEC against the time at which it asked for the reload. */
+void notify_reloading(void)
+{
+        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_monotonic_usec());
+}
+
+void notify_not_reloaded(struct supervisor *supervisor, const char *why)
+{
+        char text[512];
+
+        snprintf(text, sizeof(text), "%s", why);
+        one_line(text);
+        supervisor->status_text[0] = '\0'; /* the next status is a new one */
+        sd_notifyf(0, "READY=1\nSTATUS=not reloaded, the old configuration is in force: %s", text);
 }
 
 static int errno_of(int exit_code)

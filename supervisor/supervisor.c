@@ -33,9 +33,9 @@ static int on_stop_signal(sd_event_source *source _unused_, const struct signalf
 }
 
 static int on_reload_signal(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
-                            void *userdata _unused_)
+                            void *userdata)
 {
-        log_warning("SIGHUP: this version cannot reload its configuration; restart the operator instead");
+        reload(userdata);
         return 0;
 }
 
@@ -223,7 +223,7 @@ int supervisor_run(struct supervisor *supervisor)
                 r = EXIT_CODE_SOFTWARE;
         }
         supervisor->exit_code = r;
-        if (r == EXIT_CODE_OK)
+        if (r == EXIT_CODE_OK && !supervisor->reloading)
                 log_write(LOG_INFO, MESSAGE_ID_STOPPED, NULL, "operator %s has stopped",
                           supervisor->config->operator_name);
         return r;

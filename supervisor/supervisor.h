@@ -84,6 +84,7 @@ struct supervisor {
         struct config *config;
         sd_event *event;
         enum supervisor_phase phase;
+        bool reloading; /* ending only to begin anew */
         int exit_code;
         struct queue *queue;
         struct ledger *ledger;
@@ -165,6 +166,12 @@ int heartbeat_start(struct supervisor *supervisor);
 void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat);
 uint64_t clock_monotonic_usec(void);
 
+/* reload.c */
+/* Every problem is told (printed for --check, else logged); `first` gets the first one. */
+int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size);
+void reload(struct supervisor *supervisor);
+void reload_execute(char **argv); /* returns only when it failed */
+
 /* teardown.c */
 void stop_gracefully(struct supervisor *supervisor);
 /* The cause is logged once, first; message_field may be NULL. */
@@ -175,6 +182,8 @@ void teardown_continue(struct supervisor *supervisor);
 /* notify.c */
 void notify_ready(struct supervisor *supervisor);
 void notify_stopping(struct supervisor *supervisor);
+void notify_reloading(void);
+void notify_not_reloaded(struct supervisor *supervisor, const char *why);
 void notify_status(struct supervisor *supervisor);
 /* To systemd and, by its termination message, to the kubelet. */
 void notify_failed(int exit_code, const char *cause);

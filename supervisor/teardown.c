@@ -132,6 +132,12 @@ void stop_gracefully(struct supervisor *supervisor)
 
         if (supervisor->phase == PHASE_TEARDOWN)
                 return;
+        if (supervisor->reloading && supervisor->phase > PHASE_RUNNING) {
+                /* A stop in the middle of a reload: the same way, without a beginning behind it. */
+                supervisor->reloading = false;
+                notify_stopping(supervisor);
+                return;
+        }
         if (supervisor->phase > PHASE_RUNNING) {
                 log_info("asked again: ending at once");
                 on_kill(NULL, 0, supervisor);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The units on a real systemd: how they start, what they say, how they end and come again."""
 import re
+import subprocess
 
 import pytest
 
@@ -200,3 +201,36 @@ def test_a_wrong_file_is_refused_at_a_reload(node):
     node.configure(worker=3)
     assert node.run("systemctl", "reload", node.unit, check=False).returncode != 0
     assert node.show(node.unit, "ActiveState", "MainPID") == {"ActiveState": "active", "MainPID": str(before)}
+
+
+def test_a_good_file_is_taken_at_a_reload(node):
+    node.configure("sleep 2; echo '{\"status\": {\"done\": true}}'")
+    node.start()
+    before = node.main_pid()
+    node.create_widget("a")
+    wait_until(lambda: any("sleep 2" in line for line in node.processes(node.unit).values()), "the handler")
+    node.configure("echo '{\"status\": {\"new\": true}}'", workers=3)
+    node.mark()
+    node.run("systemctl", "reload", node.unit)
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RELOADING']}")
+    node.wait_synced()
+    wait_until(lambda: node.show(node.unit, "ActiveState") == "active", "the end of the reload")
+    assert node.main_pid() == before and node.show(node.unit, "NRestarts", "Result") == {"NRestarts": "0", "Result": "success"}
+    assert sum("reconciled-worker" in line for line in node.processes(node.unit).values()) == 3
+    assert node.widget("a")["status"] == {"done": True}
+    node.create_widget("b")
+    wait_until(lambda: node.widget("b").get("status") == {"new": True}, "the new handler's status")
+
+
+def test_the_gateway_works_in_the_sandbox(node):
+    node.configure(gateway={"listen": "127.0.0.1:9464"})
+    node.start()
+
+    def get(path):
+        return subprocess.run([*node.enter("-n"), "curl", "-sS", "http://127.0.0.1:9464" + path], capture_output=True,
+                              text=True, check=False).stdout
+
+    wait_until(lambda: get("/readyz") == "ok\n", "readiness")
+    sample = r'reconciled_process_resident_memory_bytes\{role="watcher",name="widgets"\} [1-9]'
+    wait_until(lambda: re.search(sample, get("/metrics")), "the memory of the watcher")
+    assert len(node.processes(node.unit)) == 5
