@@ -170,3 +170,79 @@ def test_kubernetes_107457_a_database_that_went_back_in_time(devserver, configur
     wait_until(lambda: runs(handler).count(("reconcile", "revived")) == 2, "what is there again")
     operator.stop()
     assert ("deleted", "kept") not in runs(handler)
+
+
+INITIAL = {"verb": "watch", "resource": "widgets"}
+
+
+@pytest.mark.parametrize("fault", [
+    pytest.param({"initialEventsEnd": False}, id="kubernetes_135895_no_end"),
+    pytest.param({"status": 422}, id="refused"),
+    pytest.param({"status": 500}, id="500"),
+    pytest.param({"atEvent": 2, "error": {"code": 504, "reason": "Timeout"}}, id="error_in_it"),
+    pytest.param({"atEvent": 3, "close": "clean"}, id="ends_before_its_end"),
+])
+def test_a_streamed_list_that_does_not_work_is_listed(devserver, configured, widgets, handler, fault):
+    """One LIST, at once; and the next list is a LIST as well: it is remembered."""
+    for i in range(5):
+        widgets.create(f"w{i}", spec={})
+    devserver.fault(INITIAL, **fault)
+    wire = Wire(devserver)
+    operator = configured(reconnect={"first": "50ms", "max": "1s", "initialEvents": "300ms"})
+    operator.start_ready().wait_synced()
+    handler.wait_for(count=5)
+    assert len(wire.lists()) == 1
+    widgets.delete("w0")
+    handler.wait_finished(name="w0", action="deleted")
+    devserver.fault(INITIAL, status=410)
+    devserver.close_watches("cut")
+    wait_until(lambda: len(wire.lists()) == 2, "the list after a 410")
+    widgets.create("later", spec={})
+    handler.wait_finished(name="later")
+    operator.stop()
+    assert len([watched for watched in wire.watches() if "sendInitialEvents" in watched]) == 1
+    assert len(handler.requests()) == 7
+
+
+@pytest.mark.parametrize("fault", [
+    pytest.param({"atEvent": 3, "close": "cut"}, id="cut"),
+    pytest.param({"status": 429, "retryAfter": 1}, id="429"),
+    pytest.param({"reset": True}, id="reset"),
+])
+def test_a_streamed_list_is_begun_again(devserver, configured, widgets, handler, fault):
+    """What may pass is no reason to give it up; what it had shown before is not deleted and does not run twice."""
+    for i in range(5):
+        widgets.create(f"w{i}", spec={})
+    number = devserver.fault(INITIAL, **fault)
+    wire = Wire(devserver)
+    operator = configured()
+    operator.start_ready().wait_synced()
+    handler.wait_for(count=5)
+    operator.stop()
+    assert devserver.faults()[number]["hit"] == 1 and not wire.lists()
+    assert sorted(runs(handler)) == [("reconcile", f"w{i}") for i in range(5)]
+
+
+def test_several_namespaces_go_on_together(devserver, operator, handler):
+    """Each has a position of its own; one more namespace is another selection, and everything is listed."""
+    spaces = ("one", "two")
+    for name in spaces + ("three",):
+        devserver.api.resource("v1", "namespaces").create(name)
+        devserver.api.resource("example.com/v1", "widgets", name).create(f"in-{name}", spec={})
+    operator.configure(devserver, [watch("widgets", handler, namespaces=list(spaces))])
+    operator.start_ready().wait_synced()
+    handler.wait_for(count=2)
+    operator.stop()
+    for name in spaces:
+        devserver.api.resource("example.com/v1", "widgets", name).delete(f"in-{name}")
+    wire = Wire(devserver)
+    operator.start_ready().wait_synced()
+    for name in spaces:
+        handler.wait_finished(name=f"in-{name}", action="deleted")
+    operator.stop()
+    assert not wire.lists() and not [watched for watched in wire.watches() if "sendInitialEvents" in watched]
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["one", "two", "three"])])
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="in-three")
+    operator.stop()
+    assert len(handler.requests()) == 5
