@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import Devserver, Handler, Operator, Sandbox, WIDGET_CRD  # noqa: E402
-from harness.cluster import Cluster, assets  # noqa: E402
+from harness.cluster import TOOLS, Cluster, assets, servers  # noqa: E402
 from harness.sandbox import stage_programs  # noqa: E402
 from harness.setup import SANITIZED  # noqa: E402
 
@@ -95,13 +95,30 @@ def handler(make_handler):
 
 
 @pytest.fixture(scope="session")
-def cluster():
-    """A real etcd and kube-apiserver, shared by the tests of a session, with the Widget resource."""
-    if assets() is None:
-        pytest.skip("there is no kube-apiserver; tools/kube-assets builds one")
+def make_cluster():
+    """make_cluster("kube-apiserver", extra=[...]): a running etcd and kube-apiserver of that name (servers() knows them),
+    started once for the session."""
     with tempfile.TemporaryDirectory(prefix="reconciled-test-cluster-") as folder:
-        cluster = Cluster(Path(folder))
+        running = {}
+
+        def make(name, extra=()):
+            if (name, tuple(extra)) not in running:
+                if assets(name) is None:
+                    pytest.skip(f"there is no {name}; tools/{TOOLS[name]} builds one")
+                place = Path(folder) / f"{len(running)}"
+                place.mkdir()
+                running[(name, tuple(extra))] = Cluster(place, extra, name)
+                running[(name, tuple(extra))].start()
+            return running[(name, tuple(extra))]
+
         try:
-            yield cluster.start()
+            yield make
         finally:
-            cluster.close()
+            for found in running.values():
+                found.close()
+
+
+@pytest.fixture(scope="session", params=servers())
+def cluster(request, make_cluster):
+    """A real etcd and kube-apiserver, shared by the tests of a session; each test runs on each server that there is."""
+    return make_cluster(request.param)

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from harness import Devserver, Sandbox, WIDGET_CRD, wait_until
+from harness.cluster import servers
 
 _number = itertools.count(1)
 
@@ -67,14 +68,14 @@ class Server:
         return name
 
 
-@pytest.fixture(scope="session", params=["devserver", "kube-apiserver"])
-def server(request, programs):
+@pytest.fixture(scope="session", params=["devserver", *servers()])
+def server(request, programs, make_cluster):
     sandbox = None
     if request.param == "devserver":
         sandbox = Sandbox(programs, "conformance")
         started = Devserver(sandbox).start()
     else:
-        started = request.getfixturevalue("cluster")
+        started = make_cluster(request.param)
     found = Server(request.param, started)
     yield found
     if sandbox:

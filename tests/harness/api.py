@@ -116,7 +116,7 @@ class Api:
                 connection.request(method, url, data, headers)
                 response = connection.getresponse()
                 return response, response.read().decode()
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
                 self._local.connection = None
                 if fresh:
                     raise

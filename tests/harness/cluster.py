@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,10 +20,19 @@ ADMIN_TOKEN = "admin-token"
 NOBODY_TOKEN = "nobody-token"
 
 
-def assets():
+# The servers that there may be, and the tool that builds each.
+TOOLS = {"kube-apiserver": "kube-assets", "kube-apiserver-current": "kube-assets-current"}
+
+
+def assets(name="kube-apiserver"):
     """The folder with etcd and kube-apiserver, or None where it was never built (./check builds it)."""
-    result = subprocess.run([SOURCE / "tools" / "kube-assets", "--cached"], capture_output=True, text=True, check=False)
+    result = subprocess.run([SOURCE / "tools" / TOOLS[name], "--cached"], capture_output=True, text=True, check=False)
     return result.stdout.strip() or None
+
+
+def servers():
+    """The names of those to test on: a current one only where it could be built."""
+    return ["kube-apiserver"] + (["kube-apiserver-current"] if assets("kube-apiserver-current") else [])
 
 
 def _free_ports(count):
@@ -54,13 +64,14 @@ def _make_certificates(folder):
 
 class Cluster:
     """Cluster(folder).start(): kubeconfig, api; stop_server(), start_server(), kill... for tests that need them.
-    `folder` is a pathlib.Path that exists. extra: more flags of kube-apiserver."""
+    `folder` is a pathlib.Path that exists. extra: more flags of kube-apiserver. name: one of servers()."""
 
-    def __init__(self, folder, extra=()):
+    def __init__(self, folder, extra=(), name="kube-apiserver"):
         self.folder = folder
+        self.name = name
         self.kubeconfig = folder / "kubeconfig"
-        self.assets = assets()
-        assert self.assets, "there is no kube-apiserver; tools/kube-assets builds one"
+        self.assets = assets(name)
+        assert self.assets, f"there is no {name}; tools/{TOOLS[name]} builds one"
         self.extra = list(extra)
         self.etcd = self.server = None
         self.api = None
@@ -72,14 +83,24 @@ class Cluster:
         self.write_kubeconfig(self.kubeconfig, ADMIN_TOKEN)
         (self.folder / "tokens").write_text(f'{ADMIN_TOKEN},admin,1,"system:masters"\n{NOBODY_TOKEN},nobody,2\n',
                                             encoding="utf-8")
+        self.peer = peer
+        self._start_etcd()
+        self.start_server()
+        return self
+
+    @property
+    def is_current(self):
+        return self.name == "kube-apiserver-current"
+
+    def _start_etcd(self):
+        peer = self.peer
         self.etcd = self._run("etcd", [
             "--data-dir", self.folder / "etcd", "--unsafe-no-fsync", "--log-level", "warn",
             "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
             "--listen-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-cluster", f"default=http://127.0.0.1:{peer}"])
-        self.start_server()
-        return self
+        wait_until(lambda: self._etcd("/v3/maintenance/status"), lambda: f"etcd; its log:\n{self.log('etcd')[-5000:]}", 60)
 
     def start_server(self):
         key = self.folder / "service-account.key"
@@ -126,6 +147,29 @@ class Cluster:
     def stop_server(self, number=signal.SIGTERM):
         server, self.server = self.server, None
         _end(server, number)
+
+    def _stop_etcd(self):
+        etcd, self.etcd = self.etcd, None
+        _end(etcd, signal.SIGTERM)
+
+    def backup(self):
+        """The database as it is now, for restore(); the server is restarted on the way."""
+        path = self.folder / "backup"
+        shutil.rmtree(path, ignore_errors=True)
+        self.stop_server(signal.SIGKILL)  # in order it would take a minute
+        self._stop_etcd()
+        shutil.copytree(self.folder / "etcd", path)
+        self._start_etcd()
+        self.start_server()
+
+    def restore(self):
+        """The database is again as it was at backup(): resourceVersions go back."""
+        self.stop_server(signal.SIGKILL)
+        self._stop_etcd()
+        shutil.rmtree(self.folder / "etcd")
+        shutil.copytree(self.folder / "backup", self.folder / "etcd")
+        self._start_etcd()
+        self.start_server()
 
     def compact(self):
         """Compacts etcd up to now: older resourceVersions answer 410 where the watch cache does not serve them."""
