@@ -233,3 +233,11 @@ int fingerprint_metadata(enum trigger trigger, const char *finalizer, const char
 
         return fingerprint(trigger, &hasher, ret_fingerprint);
 }
+
+bool fingerprint_is_partial(const char *json, size_t size)
+{
+        struct scan_object object;
+
+        return scan_object(json, size, &object) >= 0 && object.kind.start &&
+               scan_string_equals(object.kind, "PartialObjectMetadata");
+}

@@ -25,5 +25,7 @@
 
 int fingerprint_metadata(enum trigger trigger, const char *finalizer, const char *json, size_t size,
                          uint64_t *ret_fingerprint);
+/* Whether this is the metadata of an object without the rest, as metadataOnly stores it. */
+bool fingerprint_is_partial(const char *json, size_t size);
 int fingerprint_object(enum trigger trigger, const char *finalizer, const char *json, size_t size,
                        uint64_t *ret_fingerprint);

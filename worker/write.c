@@ -99,9 +99,11 @@ static int take_result(struct run *run, const struct kube_response *response, bo
 
         if (r >= 0)
                 r = scan_string(object.resource_version, &version);
-        if (r >= 0 && locked)
-                r = fingerprint_object(trigger, worker->config->finalizer, response->body,
-                                       response->body_size, &run->own_fingerprint);
+        if (r >= 0 && locked) /* as the watcher will: of what it will see of our write */
+                r = (fingerprint_is_partial(run->object.json, run->object.json_size)
+                             ? fingerprint_metadata
+                             : fingerprint_object)(trigger, worker->config->finalizer, response->body,
+                                                   response->body_size, &run->own_fingerprint);
         copy = strndup(response->body, response->body_size);
         if (r < 0 || !copy) {
                 free(version);

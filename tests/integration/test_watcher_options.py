@@ -73,6 +73,21 @@ def test_metadata_alone(make_devserver, operator, handler, arguments):
     assert asked and all("as=PartialObjectMetadata" in request["accept"] for request in asked)
 
 
+def test_own_writes_to_metadata_alone_are_no_change(devserver, operator, make_handler):
+    """Neither at once nor at the next start: what was written is fingerprinted as it will be seen."""
+    handler = make_handler("""printf '{"patch":{"metadata":{"labels":{"seen":"yes"}}},"status":{"seen":true}}'""")
+    widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+    widgets.create("a", spec={})
+    operator.configure(devserver, [watch("widgets", handler, metadataOnly=True)])
+    for life in range(2):
+        operator.start_ready().wait_synced()
+        wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the status")
+        widgets.create(f"b{life}", spec={})
+        handler.wait_finished(name=f"b{life}")
+        operator.stop()
+    assert len(handler.requests(name="a")) == 1 and len(handler.requests(name="b0")) == 1
+
+
 def test_an_isolated_watch_fails_alone_and_recovers(devserver, operator, handler, make_handler):
     devserver.fault({"resource": "widgets"}, status=403, times=0)
     namespaces = make_handler()

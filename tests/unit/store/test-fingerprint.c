@@ -161,6 +161,9 @@ static void test_of_metadata_alone(void **state _unused_)
         assert_true(metadata(partial) != metadata("{\"metadata\":{\"name\":\"a\",\"generation\":2}}"));
         assert_true(metadata(partial) !=
                     metadata("{\"metadata\":{\"name\":\"a\",\"generation\":1,\"labels\":{\"a\":\"b\"}}}"));
+        assert_true(fingerprint_is_partial(partial, strlen(partial)));
+        assert_false(fingerprint_is_partial("{\"kind\":\"Widget\"}", 17));
+        assert_false(fingerprint_is_partial("", 0));
         assert_true(essence(partial) == essence("{\"metadata\":{\"name\":\"a\",\"generation\":2}}"));
 }
 
