@@ -44,13 +44,24 @@ def test_zombies_that_are_not_its_own_are_reaped(configured):
     assert configured.execute("reconciledctl", "health").returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGHUP, signal.SIGALRM])
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGALRM])
 def test_signals_that_mean_nothing_change_nothing(configured, widgets, number):
     configured.start().wait_synced()
     configured.signal(number)
     widgets.create("a", spec={})
     wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")
     assert configured.execute("reconciledctl", "health").returncode == 0
+
+
+def test_a_reload_keeps_the_container(configured, devserver, widgets):
+    configured.start().wait_synced()
+    configured.configure(devserver, [watch("widgets", configured.script("echo '{\"status\": {\"new\": true}}'", "second"))])
+    configured.signal(signal.SIGHUP)
+    wait_until(lambda: len(configured.logs(message_id=MESSAGE_ID["STARTED"])) == 2, "the second beginning")
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"new": True}, "the new handler's status")
+    assert configured.execute("cat", "/proc/1/comm").stdout == "reconciled\n"
+    configured.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

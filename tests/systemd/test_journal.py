@@ -6,10 +6,9 @@ import re
 import pytest
 
 from harness import wait_until, watch
+from harness.node import HANDLER
 from harness.operator import MESSAGE_ID
 from harness.setup import SOURCE
-
-from conftest import HANDLER
 
 
 def wait_for(node, name, **options):

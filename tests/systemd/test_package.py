@@ -10,12 +10,11 @@ import tempfile
 import pytest
 
 from harness import wait_until
+from harness.node import Node
 from harness.operator import MESSAGE_ID
 from harness.setup import SOURCE
 from harness.system import System, unavailable
 from harness.wait import scaled
-
-from conftest import Node
 
 
 def run(*command, **options):

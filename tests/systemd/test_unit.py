@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from harness import wait_until
+from harness.node import HANDLER
 from harness.operator import MESSAGE_ID
 
 # Debian 12 has systemd 252; these came with 254 and are ignored before, with a warning.
@@ -234,3 +235,17 @@ def test_the_gateway_works_in_the_sandbox(node):
     sample = r'reconciled_process_resident_memory_bytes\{role="watcher",name="widgets"\} [1-9]'
     wait_until(lambda: re.search(sample, get("/metrics")), "the memory of the watcher")
     assert len(node.processes(node.unit)) == 5
+
+
+def test_what_a_handler_hides_is_found_in_the_sandbox(node):
+    # ProtectProc=invisible: the worker must still see what its handler has started.
+    node.configure("setsid -f sleep 1000; setsid -f sh -c 'sleep 1000 & sleep 1000'; exec sleep 1000",
+                   handler_options={"timeout": "500ms", "grace": "100ms"})
+    node.start()
+    node.create_widget("a")
+    wait_until(lambda: sum("sleep 1000" in line for line in node.processes(node.unit).values()) >= 4, "the sleeps")
+    node.write(HANDLER, "#!/bin/sh\nexit 0\n", 0o755)
+    failed = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RUN_FAILED']}")
+    assert failed["RECONCILED_KEY"] == "default/a"
+    wait_until(lambda: not any("sleep 1000" in line for line in node.processes(node.unit).values()),
+               lambda: f"the end of all that it started: {node.processes(node.unit)}")
