@@ -9,8 +9,9 @@ from harness import WIDGET_CRD, wait_until, watch
 _number = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def widget_crd(cluster):
+    """For each test: the files of this folder do not all have the same cluster."""
     crds = cluster.api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
     if not crds.exists("widgets.example.com"):
         crds.create(body=WIDGET_CRD)
