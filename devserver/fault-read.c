@@ -368,7 +368,7 @@ static int add_one(struct server *server, const cJSON *json, struct error *error
         struct fault *fault = calloc(1, sizeof(*fault)), **place = &server->fault;
         int r = fault ? read_fault(fault, json, error) : error_set(error, -ENOMEM, "no memory");
 
-        if (r < 0) {
+        if (r < 0 || !fault) {
                 fault_unref(fault);
                 return r;
         }

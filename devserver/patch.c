@@ -321,6 +321,10 @@ static bool add_at(cJSON **root, const char *path, cJSON *value)
                 return true;
         }
         parent = resolve(*root, path, &last);
+        if (!last) {
+                cJSON_Delete(value);
+                return false;
+        }
         if (cJSON_IsObject(parent)) {
                 cJSON_DeleteItemFromObjectCaseSensitive(parent, last);
                 return cJSON_AddItemToObject(parent, last, value);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One program (a handler, a plugin) and everything it starts. Its stdin is fed and its outputs are read without
- * waiting; it has a process group of its own, and where its parent is a subreaper nothing it starts escapes: setsid
- * and double forks end up as our children. It is over only when no descendant is left.
+ * One program (a handler, a plugin) and everything it starts. Its stdin is fed and its outputs are read
+ * without waiting; it has a process group of its own, and where its parent is a subreaper nothing it starts
+ * escapes: setsid and double forks end up as our children. It is over only when no descendant is left.
  */
 #include <systemd/sd-event.h>
 

@@ -12,8 +12,8 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
-#include "store/fingerprint.h"
 #include "process/lines.h"
+#include "store/fingerprint.h"
 #include "worker/worker.h"
 
 #define MESSAGE_MAX   2048
@@ -171,9 +171,10 @@ static void log_output(struct run *run, const struct text *output)
 
 static bool looks_like_answer(const struct text *output)
 {
-        size_t space = output->data ? strspn(output->data, " \t\r\n") : 0;
+        const char *text = output->data ? output->data : "";
+        size_t space = strspn(text, " \t\r\n");
 
-        return space == output->size || output->data[space] == '{';
+        return space == output->size || text[space] == '{';
 }
 
 static void judge_answer(struct run *run, const struct process_result *result)

@@ -7,10 +7,10 @@
  */
 #include "ipc/child.h"
 #include "kube/resource.h"
+#include "process/process.h"
 #include "store/scan.h"
 #include "store/store.h"
 #include "worker/answer.h"
-#include "process/process.h"
 
 struct run;
 
