@@ -21,7 +21,11 @@ class Follower:
 
     def __init__(self, devserver, operator, handler):
         self.devserver, self.operator, self.handler = devserver, operator, handler
-        self.widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+
+    @property
+    def widgets(self):
+        # Asked for each time: a server that gets another certificate gets another Api.
+        return self.devserver.api.resource("example.com/v1", "widgets", "default")
 
     def configure(self, **more):
         more.setdefault("deadline", "5m")
