@@ -17,13 +17,51 @@
 
 struct entry {
         pid_t pid, parent;
-        bool ours;
+        bool ours, zombie;
 };
+
+/* The children of this process that are spared; a process has one set of them. */
+static struct {
+        pid_t *pid;
+        size_t count;
+} spared;
 
 struct table {
         struct entry *entry;
         size_t count, allocated;
 };
+
+int descendants_spare(pid_t child)
+{
+        pid_t *grown = reallocarray(spared.pid, spared.count + 1, sizeof(*grown));
+
+        if (!grown)
+                return -ENOMEM;
+        spared.pid = grown;
+        grown[spared.count++] = child;
+        return 0;
+}
+
+void descendants_spare_no_more(pid_t child)
+{
+        for (size_t i = 0; i < spared.count; i++)
+                if (spared.pid[i] == child) {
+                        spared.pid[i] = spared.pid[--spared.count];
+                        break;
+                }
+        if (spared.count == 0) {
+                free(spared.pid);
+                spared.pid = NULL;
+        }
+}
+
+static bool is_spared(pid_t pid)
+{
+        for (size_t i = 0; i < spared.count; i++)
+                if (spared.pid[i] == pid)
+                        return true;
+        return false;
+}
 
 static void closedir_pointer(DIR **folder)
 {
@@ -31,7 +69,7 @@ static void closedir_pointer(DIR **folder)
                 closedir(*folder);
 }
 
-static int table_add(struct table *table, pid_t pid, pid_t parent)
+static int table_add(struct table *table, pid_t pid, pid_t parent, bool zombie)
 {
         if (table->count == table->allocated) {
                 size_t allocated = table->allocated ? 2 * table->allocated : 256;
@@ -42,7 +80,7 @@ static int table_add(struct table *table, pid_t pid, pid_t parent)
                 table->entry = entry;
                 table->allocated = allocated;
         }
-        table->entry[table->count++] = (struct entry){.pid = pid, .parent = parent};
+        table->entry[table->count++] = (struct entry){.pid = pid, .parent = parent, .zombie = zombie};
         return 0;
 }
 
@@ -63,9 +101,9 @@ static int table_add_process(struct table *table, int proc, const char *pid)
                 return 0; /* gone meanwhile */
         text[size] = '\0';
         rest = strrchr(text, ')');
-        if (!rest || sscanf(rest, ") %c %d", &state, &parent) != 2 || state == 'Z' || state == 'X')
+        if (!rest || sscanf(rest, ") %c %d", &state, &parent) != 2)
                 return 0;
-        return table_add(table, (pid_t)strtol(pid, NULL, 10), parent);
+        return table_add(table, (pid_t)strtol(pid, NULL, 10), parent, state == 'Z' || state == 'X');
 }
 
 static int table_read(struct table *table)
@@ -108,9 +146,10 @@ static size_t table_mark(struct table *table)
         do {
                 found = false;
                 for (size_t i = 0; i < table->count; i++)
-                        if (!table->entry[i].ours && is_ours(table, table->entry[i].parent)) {
+                        if (!table->entry[i].ours && !is_spared(table->entry[i].pid) &&
+                            is_ours(table, table->entry[i].parent)) {
                                 table->entry[i].ours = found = true;
-                                count++;
+                                count += !table->entry[i].zombie;
                         }
         } while (found);
         return count;
@@ -126,17 +165,38 @@ ssize_t descendants_signal(int signal)
                 qsort(table.entry, table.count, sizeof(*table.entry), compare);
                 count = table_mark(&table);
                 for (size_t i = 0; i < table.count; i++)
-                        if (table.entry[i].ours)
+                        if (table.entry[i].ours && !table.entry[i].zombie)
                                 (void)sys_kill(table.entry[i].pid, signal);
         }
         free(table.entry);
         return r < 0 ? r : (ssize_t)count;
 }
 
+/* One by one: whoever spares a child reaps it as well. */
+static bool reap_others(void)
+{
+        struct table table = {0};
+        bool left = table_read(&table) < 0;
+        int status;
+
+        for (size_t i = 0; i < table.count; i++) {
+                const struct entry *entry = &table.entry[i];
+
+                if (entry->parent == getpid() && !is_spared(entry->pid) &&
+                    sys_reap(entry->pid, &status) == 0)
+                        left = true;
+        }
+        free(table.entry);
+        return left;
+}
+
 bool descendants_reap(void)
 {
         pid_t pid;
         int status;
+
+        if (spared.count > 0)
+                return reap_others();
 
         do
                 pid = sys_reap(-1, &status);

@@ -9,6 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* From now on this child and what descends from it are left out of everything here, as long as it lives: it
+ * serves on while others are ended. What it leaves behind when it ends is not. Negative errno: no memory. */
+int descendants_spare(pid_t child);
+void descendants_spare_no_more(pid_t child);
+
 /* Sends `signal` to each; returns how many there are (zombies do not count), or negative errno. */
 ssize_t descendants_signal(int signal);
 /* Reaps what has ended. Returns whether children are left, alive or not yet reapable. */

@@ -40,6 +40,8 @@ struct process {
         struct lines lines;
 };
 
+static void tell_lines(struct process *process);
+
 /* ---- streams */
 
 static void stream_close(struct process *process, int which)
@@ -60,12 +62,59 @@ static int on_stdin(sd_event_source *source _unused_, int fd, uint32_t revents _
                 return 0;
         if (r > 0)
                 process->input_sent += (size_t)r;
+        if (r >= 0 && process->input_sent < process->input.size)
+                return 0;
+        text_done(&process->input);
+        process->input_sent = 0;
         /* A handler that does not want to read its request need not. */
-        if (r < 0 || process->input_sent == process->input.size) {
-                text_done(&process->input);
+        if (r < 0 || !process->options.on_output)
                 stream_close(process, STDIN);
-        }
+        else
+                sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_OFF);
         return 0;
+}
+
+int process_write(struct process *process, struct text *more)
+{
+        int r;
+
+        if (process->fd[STDIN] < 0 || process->pid == 0)
+                return -EPIPE;
+        r = text_append(&process->input, more->data, more->size);
+        text_done(more);
+        return r < 0 ? r : sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_ON);
+}
+
+uint64_t process_memory(const struct process *process)
+{
+        _cleanup_fclose_ FILE *file = NULL;
+        unsigned long size, resident;
+        char path[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/statm", (int)process->pid);
+        file = process->pid > 0 ? fopen(path, "re") : NULL;
+        if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2)
+                return 0;
+        return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Whole lines are told; the rest waits for its end. */
+static void tell_lines(struct process *process)
+{
+        struct text *output = &process->output;
+        size_t start = 0;
+        char *end;
+
+        while (start < output->size && (end = memchr(output->data + start, '\n', output->size - start))) {
+                size_t size = (size_t)(end - output->data) - start;
+
+                *end = '\0';
+                process->options.on_output(output->data + start, size, process->options.userdata);
+                start += size + 1;
+        }
+        text_consume(output, start);
+        if (output->size >= PROCESS_ANSWER_MAX)
+                process_end(process, process->options.grace_usec);
 }
 
 static void take_output(struct process *process, int which, const char *bytes, size_t size)
@@ -81,6 +130,8 @@ static void take_output(struct process *process, int which, const char *bytes, s
                 size = room;
         }
         text_append(&process->output, bytes, size);
+        if (process->options.on_output)
+                tell_lines(process);
 }
 
 /* One piece a turn: a handler that writes without end is a guest in this loop, not its owner. */
@@ -220,6 +271,8 @@ static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *in
         struct process *process = userdata;
 
         process->wait_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status & 0x7f;
+        if (process->options.on_output)
+                descendants_spare_no_more(process->pid);
         process->pid = 0;
         process->child = sd_event_source_disable_unref(process->child);
         if (sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, 0, 1, on_sweep,
@@ -265,6 +318,8 @@ void process_free(struct process *process)
         sd_event_source_disable_unref(process->child);
         sd_event_source_disable_unref(process->timer);
         sd_event_source_disable_unref(process->sweep);
+        if (process->options.on_output && process->pid > 0)
+                descendants_spare_no_more(process->pid);
         if (process->started && !process->finished)
                 descendants_end(FREE_USEC);
         for (int i = 0; i < STREAMS; i++)
@@ -305,7 +360,7 @@ static int add_sources(struct process *process)
         if (r >= 0)
                 r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED,
                                        on_handler_exit, process);
-        if (r >= 0)
+        if (r >= 0 && process->options.timeout_usec > 0)
                 r = sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
                                                process->options.timeout_usec, 1, on_timeout, process);
         return r;
@@ -323,6 +378,8 @@ static int process_launch(struct process *process)
                 if (child[i] >= 0)
                         close(child[i]);
         process->started = process->pid > 0;
+        if (r >= 0 && process->options.on_output)
+                r = descendants_spare(process->pid);
         return r < 0 ? r : add_sources(process);
 }
 
@@ -335,8 +392,10 @@ int process_start(sd_event *event, const struct process_options *options, struct
                 return -ENOMEM;
         process->event = sd_event_ref(event);
         process->options = *options;
-        process->input = *options->input;
-        *options->input = TEXT_EMPTY;
+        if (options->input) {
+                process->input = *options->input;
+                *options->input = TEXT_EMPTY;
+        }
         process->lines.on_line = options->on_line;
         process->lines.userdata = options->userdata;
         for (int i = 0; i < STREAMS; i++)

@@ -34,8 +34,13 @@ struct process_result {
 struct process_options {
         char *const *argument; /* argument[0]: the program */
         char *const *environment;
-        struct text *input; /* taken over */
-        uint64_t timeout_usec, grace_usec;
+        struct text *input;                /* taken over */
+        uint64_t timeout_usec, grace_usec; /* timeout 0: none */
+        /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
+         * newline and NUL-terminated, at most PROCESS_ANSWER_MAX bytes (a longer one ends the process).
+         * stdin then stays open for process_write(), and the process is spared when others are cleaned up.
+         */
+        void (*on_output)(const char *line, size_t size, void *userdata);
         /* A line of stderr, cleaned. */
         void (*on_line)(const char *line, void *userdata);
         /* Once. May free the process. */
@@ -45,6 +50,10 @@ struct process_options {
 
 /* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). */
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
+/* More for its stdin; only with on_output. `more` is taken over. */
+int process_write(struct process *process, struct text *more);
+/* Its memory in bytes, 0 when it has ended. */
+uint64_t process_memory(const struct process *process);
 /* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */
 void process_end(struct process *process, uint64_t grace_usec);
 /* Kills what is left, and waits for it half a second at most. NULL is allowed. */
