@@ -62,14 +62,18 @@
         STR(key)                                                                                            \
         STR(uid)
 
-/* A watch as a worker needs to know it. trigger: enum trigger. */
+/* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind; handler_exec:
+ * its command; recycle_*: after so many runs, above so many bytes (0: never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
         U64(trigger)                                                                                        \
         STR(store_folder)                                                                                   \
+        U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
+        U64(recycle_runs)                                                                                   \
+        U64(recycle_memory)                                                                                 \
         U64(handler_timeout_usec)                                                                           \
         U64(handler_grace_usec)
 

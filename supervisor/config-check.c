@@ -33,6 +33,9 @@ void watch_done(struct config_watch *watch)
 {
         for (size_t i = 0; i < watch->handler.exec_count; i++)
                 free(watch->handler.exec[i]);
+        for (size_t i = 0; i < watch->handler.serve_count; i++)
+                free(watch->handler.serve[i]);
+        free(watch->handler.serve);
         for (size_t i = 0; i < watch->namespace_count; i++)
                 free(watch->namespace[i]);
         free(watch->handler.exec);
@@ -208,15 +211,41 @@ static void check_selector(struct reader *reader, yaml_node_t *node, const char 
 
 /* ---- the program */
 
+/* One kind of handler, whose command is in `exec` from here on. */
+static void choose_handler(struct reader *reader, yaml_node_t *node, const char *path,
+                           struct config_watch *watch)
+{
+        struct config_handler *handler = &watch->handler;
+        yaml_node_t *place = mapping_find(reader, node, "handler");
+        char key[256];
+
+        sub(key, sizeof(key), path, "handler");
+        if (place && !mapping_find(reader, place, "exec") && !mapping_find(reader, place, "serve"))
+                problem_add(reader, place, false, key, "neither exec nor serve says what is to be run");
+        if (handler->exec && handler->serve)
+                problem_add(reader, place, false, key, "has both exec and serve; keep one of them");
+        if (handler->exec || !handler->serve) {
+                if (handler->recycle_runs > 0 || handler->recycle_memory > 0)
+                        problem_add(reader, place, false, key,
+                                    "recycle is for serve: each run of exec is a new process");
+                return;
+        }
+        handler->kind = HANDLER_SERVE;
+        handler->exec = TAKE_PTR(handler->serve);
+        handler->exec_count = handler->serve_count;
+        handler->serve_count = 0;
+}
+
 static void check_handler(struct reader *reader, yaml_node_t *node, const char *path,
                           const struct config_watch *watch)
 {
-        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), "exec");
+        const char *name = watch->handler.kind == HANDLER_SERVE ? "serve" : "exec";
+        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), name);
         const char *program = watch->handler.exec_count > 0 ? watch->handler.exec[0] : NULL;
         struct stat st;
         char key[256];
 
-        sub(key, sizeof(key), path, "handler.exec");
+        snprintf(key, sizeof(key), "%.200s.handler.%s", path, name);
         if (!program)
                 return;
         if (program[0] != '/')
@@ -268,6 +297,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_namespaces(reader, node, path, watch);
         check_selector(reader, node, path, "labelSelector", &watch->label_selector);
         check_selector(reader, node, path, "fieldSelector", &watch->field_selector);
+        choose_handler(reader, node, path, watch);
         check_handler(reader, node, path, watch);
         check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
         check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);

@@ -29,6 +29,7 @@ enum key_kind {
         KEY_TEXTS,    /* list of strings: char ** and a size_t behind it */
         KEY_TRIGGER,
         KEY_BOOL,
+        KEY_SIZE,    /* bytes, with a unit */
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_WATCHES,

@@ -148,6 +148,30 @@ static void read_unsigned(struct reader *reader, const yaml_node_t *node, const 
                 *place = (unsigned)value;
 }
 
+/* 512, 64KiB, 256Mi: powers of 1024. */
+static void read_size(struct reader *reader, const yaml_node_t *node, const char *path,
+                      const struct key *key, uint64_t *place)
+{
+        static const char *const unit[] = {"", "Ki", "Mi", "Gi", "Ti"};
+        const char *text = scalar_text(node);
+        char *end = NULL;
+        unsigned long long value = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+
+        for (size_t i = 0; end && i < ELEMENTS(unit); i++) {
+                size_t length = strlen(unit[i]);
+                bool same = strncmp(end, unit[i], length) == 0 &&
+                            (end[length] == '\0' || (i > 0 && strcmp(end + length, "B") == 0));
+
+                if (!same || value > key->max >> (10 * i))
+                        continue;
+                *place = (uint64_t)value << (10 * i);
+                if (*place >= key->min)
+                        return;
+        }
+        problem_add(reader, node, false, path, "\"%s\" is no size; write for example 512Ki, 256Mi, 2Gi",
+                    text ? text : "");
+}
+
 static void read_texts(struct reader *reader, const yaml_node_t *node, const char *path, char ***place)
 {
         size_t *count = (size_t *)(void *)(place + 1), wanted;
@@ -270,6 +294,9 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 return;
         case KEY_TRIGGER:
                 read_trigger(reader, node, path, place);
+                return;
+        case KEY_SIZE:
+                read_size(reader, node, path, key, place);
                 return;
         case KEY_BOOL:
                 read_bool(reader, node, path, place);

@@ -12,6 +12,11 @@
 #include "ipc/message.h"
 
 struct config_handler {
+        enum handler_kind kind;
+        char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
+        size_t serve_count;
+        unsigned recycle_runs;   /* 0: never */
+        uint64_t recycle_memory; /* bytes; 0: never */
         char **exec; /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
         size_t exec_count;
         uint64_t timeout_usec; /* default 2m */

@@ -6,7 +6,8 @@
 
 #include "base/duration.h"
 
-static const char *const known[] = {"status", "patch", "requeueAfter", "message"};
+static const char *const known[] = {"status",    "patch", "requeueAfter", "message", "error",
+                                    "permanent", "id"};
 
 /* What later versions bring is refused by name: nobody shall believe that it was done. */
 static const char *const later[] = {"conditions", "children", "events", "done"};
@@ -103,7 +104,8 @@ static int unknown_key(const char *key, struct error *error)
         for (size_t i = 0; i < ELEMENTS(later); i++)
                 if (strcmp(later[i], key) == 0)
                         return wrong(error, key, "is not supported by this version");
-        return wrong(error, key, "is unknown; known are status, patch, requeueAfter and message");
+        return wrong(error, key,
+                     "is unknown; known are status, patch, requeueAfter, message, error and permanent");
 }
 
 static int take_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -123,9 +125,18 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         }
         if (strcmp(key, "requeueAfter") == 0)
                 return take_requeue(answer, value, error);
+        if (strcmp(key, "id") == 0)
+                return 0; /* of a line that serves; what it answers was looked up by it */
+        if (strcmp(key, "permanent") == 0) {
+                answer->permanent = cJSON_IsTrue(value);
+                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+        }
         if (!cJSON_IsString(value))
                 return wrong(error, key, "must be a text");
-        answer->message = cJSON_GetStringValue(value);
+        if (strcmp(key, "error") == 0)
+                answer->error = cJSON_GetStringValue(value);
+        else
+                answer->message = cJSON_GetStringValue(value);
         return 0;
 }
 

@@ -78,11 +78,14 @@ int request_complete_object(const struct run *run, char **ret_json)
         return *ret_json ? 0 : -ENOMEM;
 }
 
-int request_build(const struct run *run, struct text *out)
+int request_build(const struct run *run, uint64_t id, struct text *out)
 {
         const struct message_run *order = run->order;
 
-        text_printf(out, "{\"version\":%d,\"action\":", REQUEST_VERSION);
+        text_append_string(out, "{");
+        if (id > 0)
+                text_printf(out, "\"id\":%" PRIu64 ",", id);
+        text_printf(out, "\"version\":%d,\"action\":", REQUEST_VERSION);
         text_json_string(out, run_action_name((enum run_action)order->action));
         text_append_string(out, ",\"reason\":");
         text_json_string(out, order->reason);
@@ -107,34 +110,56 @@ static int add(char **environment, size_t *count, const char *name, const char *
         return 0;
 }
 
+/* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
+static char **environment_begin(const struct record_watch *config, size_t *count)
+{
+        char **environment = calloc(ELEMENTS(passed_on) + 16, sizeof(char *));
+        int r = environment ? 0 : -ENOMEM;
+
+        *count = 0;
+        if (r >= 0 && !getenv("PATH"))
+                r = add(environment, count, "PATH", PATH_DEFAULT);
+        for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
+                const char *value = getenv(passed_on[i]);
+
+                if (value)
+                        r = add(environment, count, passed_on[i], value);
+        }
+        if (r >= 0)
+                r = add(environment, count, "RECONCILED_WATCH", config->name);
+        if (r >= 0)
+                r = add(environment, count, "RECONCILED_API_VERSION", config->api_version);
+        if (r >= 0)
+                r = add(environment, count, "RECONCILED_KIND", config->kind);
+        if (r < 0) {
+                environment_free(environment);
+                return NULL;
+        }
+        return environment;
+}
+
+char *const *environment_build_for_watch(const struct record_watch *config)
+{
+        size_t count;
+
+        return environment_begin(config, &count);
+}
+
 char *const *environment_build(const struct run *run)
 {
         const struct message_run *order = run->order;
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;
         char attempt[24];
-        char **environment = calloc(ELEMENTS(passed_on) + 16, sizeof(char *));
-        size_t count = 0;
-        int r = environment ? kube_key_split(order->key, &namespace_name, &name) : -ENOMEM;
+        size_t count;
+        char **environment = environment_begin(run->watch->config, &count);
 
-        if (r >= 0 && !getenv("PATH"))
-                r = add(environment, &count, "PATH", PATH_DEFAULT);
-        for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
-                const char *value = getenv(passed_on[i]);
-
-                if (value)
-                        r = add(environment, &count, passed_on[i], value);
-        }
-        if (r < 0) {
-                environment_free(environment);
+        if (!environment)
                 return NULL;
-        }
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
-        if (add(environment, &count, "RECONCILED_ACTION", run_action_name((enum run_action)order->action)) <
+        if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
+            add(environment, &count, "RECONCILED_ACTION", run_action_name((enum run_action)order->action)) <
                     0 ||
             add(environment, &count, "RECONCILED_REASON", order->reason) < 0 ||
-            add(environment, &count, "RECONCILED_WATCH", order->watch) < 0 ||
-            add(environment, &count, "RECONCILED_API_VERSION", run->watch->config->api_version) < 0 ||
-            add(environment, &count, "RECONCILED_KIND", run->watch->config->kind) < 0 ||
             add(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
             add(environment, &count, "RECONCILED_NAME", name) < 0 ||
             add(environment, &count, "RECONCILED_UID", order->uid) < 0 ||

@@ -14,7 +14,7 @@
 #include "ipc/message-id.h"
 #include "process/lines.h"
 #include "store/fingerprint.h"
-#include "worker/worker.h"
+#include "worker/coprocess.h"
 
 #define MESSAGE_MAX   2048
 #define EXIT_DATAERR  65
@@ -31,6 +31,7 @@ void run_free(struct run *run)
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);
         free(run->json);
+        free(run->output);
         free(run->current);
         free(run->current_version);
         free(run->own_version);
@@ -114,7 +115,7 @@ static int read_object(struct run *run)
 
 /* ---- the handler's end */
 
-static void log_line(const char *line, void *userdata)
+void run_log_line(const char *line, void *userdata)
 {
         const struct run *run = userdata;
         char attempt[24];
@@ -162,7 +163,7 @@ static void judge_failure(struct run *run, const struct process_result *result, 
 /* Stdout that is no answer is output like stderr. */
 static void log_output(struct run *run, const struct text *output)
 {
-        struct lines lines = {.on_line = log_line, .userdata = run};
+        struct lines lines = {.on_line = run_log_line, .userdata = run};
 
         lines_feed(&lines, output->data, output->size);
         lines_finish(&lines);
@@ -177,11 +178,39 @@ static bool looks_like_answer(const struct text *output)
         return space == output->size || text[space] == '{';
 }
 
+/* The text must live as long as the run. */
+static void carry_out(struct run *run, const char *text, size_t size)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+
+        if (answer_parse(text, size, &run->answer, &error) < 0)
+                run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
+        else if (run->answer.error)
+                run_finish(run, run->answer.permanent ? RESULT_PERMANENT : RESULT_RETRY,
+                           "the handler has failed: %s", run->answer.error);
+        else
+                write_start(run);
+}
+
+void coprocess_answered(struct run *run, const char *line, size_t size)
+{
+        run->handler_done = true;
+        run->output = strndup(line, size);
+        if (run->output)
+                carry_out(run, run->output, size);
+        else
+                run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
+}
+
+void coprocess_failed(struct run *run, const char *why)
+{
+        run->handler_done = true;
+        run_finish(run, RESULT_RETRY, "%s", why);
+}
+
 static void judge_answer(struct run *run, const struct process_result *result)
 {
         const struct text *output = result->output;
-        _cleanup_error_ struct error error = ERROR_NONE;
-        int r;
 
         if (output->failed) {
                 run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
@@ -197,11 +226,7 @@ static void judge_answer(struct run *run, const struct process_result *result)
                            PROCESS_ANSWER_MAX);
                 return;
         }
-        r = answer_parse(output->data ? output->data : "", output->size, &run->answer, &error);
-        if (r < 0)
-                run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
-        else
-                write_start(run);
+        carry_out(run, output->data ? output->data : "", output->size);
 }
 
 static void on_handler_done(const struct process_result *result, void *userdata)
@@ -212,7 +237,7 @@ static void on_handler_done(const struct process_result *result, void *userdata)
         run->wait_status = status;
         run->handler_done = true;
         if (result->left_over)
-                log_line("(processes that the handler left behind were ended)", run);
+                run_log_line("(processes that the handler left behind were ended)", run);
         if (result->end == PROCESS_EXITED && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 judge_answer(run, result);
                 return;
@@ -225,7 +250,7 @@ static void on_handler_done(const struct process_result *result, void *userdata)
 
 /* ---- starting */
 
-static char **arguments_build(const struct record_watch *config)
+char **arguments_build(const struct record_watch *config)
 {
         char **argument = calloc(config->handler_exec_count + 1, sizeof(char *));
 
@@ -234,7 +259,7 @@ static char **arguments_build(const struct record_watch *config)
         return argument;
 }
 
-static int start_handler(struct run *run)
+static int start_exec(struct run *run)
 {
         const struct record_watch *config = run->watch->config;
         _cleanup_text_ struct text input = TEXT_EMPTY;
@@ -246,11 +271,11 @@ static int start_handler(struct run *run)
                 .input = &input,
                 .timeout_usec = config->handler_timeout_usec,
                 .grace_usec = config->handler_grace_usec,
-                .on_line = log_line,
+                .on_line = run_log_line,
                 .on_done = on_handler_done,
                 .userdata = run,
         };
-        int r = request_build(run, &input);
+        int r = request_build(run, 0, &input);
 
         if (r >= 0 && (!argument || !environment))
                 r = -ENOMEM;
@@ -258,6 +283,11 @@ static int start_handler(struct run *run)
                 r = process_start(run->worker->child->event, &options, &run->process);
         environment_free(environment);
         return r;
+}
+
+static int start_handler(struct run *run)
+{
+        return run->watch->config->handler_kind == HANDLER_SERVE ? coprocess_run(run) : start_exec(run);
 }
 
 static const char *start_advice(int error)
@@ -330,7 +360,10 @@ void run_cancel(struct run *run, uint64_t grace_usec)
 
         run->cancelled = true;
         if (!run->handler_done) {
-                process_end(run->process, grace_usec);
+                if (run->process)
+                        process_end(run->process, grace_usec);
+                else
+                        coprocess_cancel(run, grace_usec);
                 return;
         }
         /* A write that is under way may still end; it is not begun anew. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's side of the channel. */
-#include "worker/worker.h"
+#include "worker/coprocess.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +11,8 @@
 
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */
+
+#define COPROCESS_GRACE_USEC (400 * USEC_PER_MSEC) /* for an idle handler to end in order */
 
 struct worker_watch *worker_watch_find(struct worker *worker, const char *name)
 {
@@ -32,7 +34,8 @@ static int add_watches(struct worker *worker)
 
                 watch->config = &worker->config->watch[i];
                 worker->watch_count = i + 1;
-                if (watch->config->handler_exec_count == 0)
+                if (watch->config->handler_exec_count == 0 ||
+                    watch->config->handler_kind >= HANDLER_KIND_COUNT)
                         return -EPROTO;
                 r = store_reader_new(watch->config->store_folder, &watch->reader);
                 if (r < 0)
@@ -91,10 +94,28 @@ static int on_message(struct child *child, struct message **message)
         }
 }
 
+/* Handlers that serve have their grace as well. */
+static void stop_coprocesses(struct worker *worker, uint64_t grace_usec)
+{
+        for (size_t i = 0; i < worker->watch_count; i++)
+                coprocess_stop(worker->watch[i].coprocess, grace_usec);
+}
+
+void worker_part_ended(struct worker *worker)
+{
+        bool left = worker->run != NULL;
+
+        for (size_t i = 0; i < worker->watch_count; i++)
+                left = left || coprocess_is_running(worker->watch[i].coprocess);
+        if (worker->stopping && !left)
+                child_exit(worker->child, EXIT_CODE_OK);
+}
+
 void worker_run_ended(struct worker *worker)
 {
         if (worker->stopping)
-                child_exit(worker->child, EXIT_CODE_OK);
+                stop_coprocesses(worker, COPROCESS_GRACE_USEC);
+        worker_part_ended(worker);
 }
 
 static int on_grace_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -115,7 +136,7 @@ static void on_stop(struct child *child, uint64_t grace_usec)
 
         worker->stopping = true;
         if (!worker->run)
-                child_exit(child, EXIT_CODE_OK);
+                worker_run_ended(worker);
         else if (grace_usec == 0)
                 run_cancel(worker->run, ORPHAN_GRACE_USEC);
         else if (sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
@@ -148,6 +169,7 @@ void worker_done(struct worker *worker)
 {
         run_free(worker->run);
         for (size_t i = 0; i < worker->watch_count; i++) {
+                coprocess_free(worker->watch[i].coprocess);
                 store_free(worker->watch[i].reader);
                 kube_resource_done(&worker->watch[i].resource);
         }

@@ -13,6 +13,7 @@
 #include "worker/answer.h"
 
 struct run;
+struct coprocess;
 
 struct worker_watch {
         const struct record_watch *config;
@@ -20,6 +21,7 @@ struct worker_watch {
         struct kube_resource resource;
         bool discovered;
         bool told_status_dropped;
+        struct coprocess *coprocess; /* of a serve handler, once it has run */
 };
 
 struct worker {
@@ -40,6 +42,7 @@ void worker_done(struct worker *worker);
 struct worker_watch *worker_watch_find(struct worker *worker, const char *name);
 void worker_run_ended(
         struct worker *worker); /* run.c: the run is freed; ends the process when it was told to stop */
+void worker_part_ended(struct worker *worker); /* one of those that a stop waits for */
 
 /* run.c */
 int run_start(struct worker *worker, struct message **message);
@@ -55,8 +58,9 @@ struct run {
         struct store_object object; /* as read; its json is what the handler was given */
         bool has_object;
         uint64_t fingerprint;
-        char *json; /* the object with apiVersion and kind */
-        struct process *process;
+        char *json;              /* the object with apiVersion and kind */
+        struct process *process; /* exec */
+        char *output;            /* serve: the line that the answer points into */
         struct answer answer;
         uint64_t started;
         bool handler_done, cancelled;
@@ -74,12 +78,16 @@ struct run {
         int wait_status;
 };
 
+char **arguments_build(const struct record_watch *config);
+void run_log_line(const char *line, void *userdata); /* userdata: the run */
 /* Says DONE and frees the run. */
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
 
 /* request.c: the JSON for the handler's stdin; and the object made whole. */
 int request_complete_object(const struct run *run, char **ret_json);
-int request_build(const struct run *run, struct text *out);
+int request_build(const struct run *run, uint64_t id, struct text *out); /* id 0: none */
+/* Without what belongs to a run. */
+char *const *environment_build_for_watch(const struct record_watch *config);
 char *const *environment_build(const struct run *run); /* NULL on lack of memory; environment_free */
 void environment_free(char *const *environment);
 

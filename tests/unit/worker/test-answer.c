@@ -93,7 +93,7 @@ static void test_wrong_answers(void **state)
                 {"{\"events\":[]}", "events: is not supported by this version"},
                 {"{\"done\":true}", "done: is not supported by this version"},
                 {"{\"requeue\":\"1s\"}",
-                 "requeue: is unknown; known are status, patch, requeueAfter and message"},
+                 "requeue: is unknown; known are status, patch, requeueAfter, message, error and permanent"},
                 {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
                 {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
                 {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`serve` handlers: one process a worker, a request a line, an answer a line."""
+import json
+import os
+import signal
+
+import pytest
+
+from harness import wait_until, watch
+
+PROGRAM = """#!/usr/bin/python3 -u
+# Notes each request and obeys spec.do of its object.
+import json, os, subprocess, sys, time
+print("started", file=sys.stderr)
+for line in sys.stdin:
+    request = json.loads(line)
+    with open({folder!r} + "/requests", "a") as file:
+        file.write(json.dumps({{**request, "pid": os.getpid()}}) + "\\n")
+    answer = {{"id": request["id"]}}
+    do = request["object"].get("spec", {{}}).get("do")
+    if do == "die":
+        sys.exit(3)
+    if do == "hang":
+        time.sleep(1000)
+    if do == "fork":
+        subprocess.Popen(["setsid", "sleep", "1000"])
+    if do == "fail":
+        answer["error"] = "no luck"
+    if do == "fail for good":
+        answer.update(error="never", permanent=True)
+    if do == "write":
+        answer["status"] = {{"seen": request["object"]["metadata"]["generation"]}}
+    if do == "wrong":
+        answer["statsu"] = 1
+    if do == "chatter":
+        print("this is no answer")
+        print(json.dumps({{"id": 999999, "status": {{}}}}))
+    if do == "grow":
+        globals()["memory"] = bytearray(64 << 20)
+    print(json.dumps(answer))
+"""
+
+
+class Served:
+    def __init__(self, sandbox, user):
+        self.folder = sandbox.subfolder("serve", user)
+        self.program = self.folder / "serve"
+        self.program.write_text(PROGRAM.format(folder=str(self.folder)), encoding="utf-8")
+        self.program.chmod(0o755)
+
+    def requests(self, name=None):
+        path = self.folder / "requests"
+        if not path.exists():
+            return []
+        found = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        return [request for request in found if name in (None, request["object"]["metadata"]["name"])]
+
+    def wait(self, name, count=1):
+        return wait_until(lambda: len(self.requests(name)) >= count and self.requests(name),
+                          lambda: f"{count} requests for {name}: {self.requests()}")
+
+    def pids(self):
+        return [request["pid"] for request in self.requests()]
+
+
+@pytest.fixture
+def served(sandbox, operator):
+    return Served(sandbox, operator.user)
+
+
+@pytest.fixture
+def start(devserver, operator, served):
+    def start(workers=1, **options):
+        entry = watch("widgets")
+        entry["handler"] = {"serve": [str(served.program)], **options}
+        operator.configure(devserver, [entry], workers=workers)
+        operator.start_ready().wait_synced()
+        return operator
+
+    return start
+
+
+def test_one_process_for_many_runs(start, served, widgets):
+    operator = start()
+    for number in range(20):
+        widgets.create(f"widget-{number}", spec={"do": "write"})
+    wait_until(lambda: all(item.get("status") == {"seen": 1} for item in widgets.list()["items"]), "every status")
+    assert len(set(served.pids())) == 1
+    request = served.requests("widget-0")[0]
+    assert (request["action"], request["attempt"], request["watch"]) == ("reconcile", 1, "widgets")
+    operator.stop()
+    operator.assert_no_processes()
+    assert len(served.requests()) == 20
+
+
+def test_one_process_a_worker(start, served, widgets):
+    operator = start(workers=2)
+    for number in range(50):
+        widgets.create(f"widget-{number}")
+    wait_until(lambda: len(served.requests()) == 50, "the runs")
+    assert len(set(served.pids())) == 2
+    operator.stop()
+
+
+def test_failures_and_wrong_answers(start, served, widgets, operator):
+    start()
+    widgets.create("retried", spec={"do": "fail"})
+    assert served.wait("retried", 3)[-1]["lastError"] == "the handler has failed: no luck"
+    widgets.create("final", spec={"do": "fail for good"})
+    operator.wait_for_log("never", key="default/final")
+    widgets.create("wrong", spec={"do": "wrong"})
+    operator.wait_for_log("statsu: is unknown", key="default/wrong")
+    operator.stop()
+    assert len(served.requests("final")) == 1 and len(served.requests("wrong")) == 1
+
+
+def test_it_dies_and_is_started_again(start, served, widgets, operator):
+    start()
+    widgets.create("deadly", spec={"do": "die"})
+    operator.wait_for_log("exited with 3 before it had answered", key="default/deadly")
+    served.wait("deadly", 2)
+    widgets.create("other")
+    served.wait("other")
+    operator.stop()
+    assert len(set(served.pids())) >= 2
+
+
+def test_killed_while_idle_the_next_run_has_another(start, served, widgets, operator):
+    start()
+    widgets.create("first")
+    pid = served.wait("first")[0]["pid"]
+    wait_until(lambda: all(entry["running"] == 0 for entry in operator.ctl.status()["watches"]), "rest")
+    os.kill(pid, signal.SIGKILL)
+    operator.wait_for_log("the next run starts another one")
+    widgets.create("second")
+    assert served.wait("second")[0]["pid"] != pid
+    operator.stop()
+
+
+def test_a_run_over_its_timeout_costs_the_process_its_life(start, served, widgets, operator):
+    start(timeout="300ms", grace="100ms")
+    widgets.create("slow", spec={"do": "hang"})
+    operator.wait_for_log("did not answer within its timeout", key="default/slow")
+    widgets.merge_patch("slow", {"spec": {"do": None}})
+    wait_until(lambda: served.requests("slow")[-1]["object"]["spec"] == {}, "the run of the change")
+    operator.stop()
+    assert len(set(served.pids())) >= 2
+
+
+def test_recycled_after_so_many_runs(start, served, widgets, operator):
+    start(recycle={"runs": 5})
+    for number in range(12):
+        widgets.create(f"widget-{number}")
+    wait_until(lambda: len(served.requests()) == 12, "the runs")
+    operator.stop()
+    pids = served.pids()
+    assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [5, 5, 2]
+
+
+def test_recycled_above_so_much_memory(start, served, widgets, operator):
+    start(recycle={"memory": "48Mi"})
+    widgets.create("big", spec={"do": "grow"})
+    served.wait("big")
+    widgets.create("small")
+    served.wait("small")
+    operator.stop()
+    assert len(set(served.pids())) == 2
+
+
+def test_what_is_no_answer_is_output(start, served, widgets, operator):
+    start()
+    widgets.create("chatty", spec={"do": "chatter"})
+    assert operator.wait_for_log("this is no answer")["key"] == "default/chatty"
+    operator.wait_for_log("started")
+    widgets.create("next")
+    served.wait("next")
+    operator.stop()
+
+
+def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler, widgets):
+    """One worker does both; what an exec handler leaves behind is ended, the one that serves is not."""
+    handler.behave("setsid sleep 1000 & exit 0")
+    entry = watch("served", labelSelector="kind=served")
+    entry["handler"] = {"serve": [str(served.program)]}
+    operator.configure(devserver, [entry, watch("run", handler, labelSelector="kind=run")], workers=1)
+    operator.start_ready().wait_synced()
+    for number in range(3):
+        widgets.create(f"served-{number}", labels={"kind": "served"})
+        served.wait(f"served-{number}")
+        widgets.create(f"run-{number}", labels={"kind": "run"})
+        handler.wait_finished(name=f"run-{number}")
+    assert len(set(served.pids())) == 1
+    wait_until(lambda: not [found for found in operator.processes() if "sleep" in found.command], "leftovers to end")
+    operator.stop()
+    operator.assert_no_processes()
+
+
+def test_nothing_survives_the_supervisor(start, served, widgets, operator):
+    start()
+    widgets.create("forks", spec={"do": "fork"})
+    served.wait("forks")
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit()
+    operator.assert_no_processes(deadline=2)
+
+
+@pytest.mark.parametrize("handler, said", [({"serve": ["/bin/true"], "exec": ["/bin/true"]}, "has both exec and serve"),
+                                           ({"timeout": "1s"}, "neither exec nor serve"),
+                                           ({"exec": ["/bin/true"], "recycle": {"runs": 1}}, "recycle is for serve"),
+                                           ({"serve": ["/bin/true"], "recycle": {"memory": "lots"}}, "is no size"),
+                                           ({"serve": ["/nonexistent"]}, "handler.serve: /nonexistent")])
+def test_mistakes(devserver, operator, handler, said):
+    entry = watch("widgets")
+    entry["handler"] = handler
+    operator.configure(devserver, [entry])
+    result = operator.ctl.check(operator.config_file)
+    assert result.returncode == 78 and said in result.stdout, result.stdout

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a serve handler's process: see coprocess.h. */
+#include "worker/coprocess.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "ipc/message-id.h"
+
+#define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
+#define RESTART_MAX_USEC (30 * USEC_PER_SEC)
+
+struct coprocess {
+        struct worker *worker;
+        struct worker_watch *watch;
+        struct process *process; /* NULL: not running */
+        struct run *run;         /* under way; NULL: idle */
+        bool ending;             /* was told to end: another one is started when it is gone */
+        uint64_t last_id, runs;  /* runs of this process */
+        unsigned deaths;         /* in a row, without an answer between them */
+        uint64_t not_before;     /* CLOCK_BOOTTIME: when it may be started again */
+        sd_event_source *timer;  /* the run's timeout, or the pause before a start */
+};
+
+static int start_or_wait(struct coprocess *coprocess);
+
+/* ---- what it says */
+
+static void log_line(const char *line, void *userdata)
+{
+        const struct coprocess *coprocess = userdata;
+
+        if (coprocess->run)
+                run_log_line(line, coprocess->run);
+        else
+                log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
+                          LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name}), "%s", line);
+}
+
+/* {"id": 7, ...}: whether this answers the run that is under way. */
+static int take_id(struct span key, struct span value, void *userdata)
+{
+        if (scan_string_equals(key, "id"))
+                *(struct span *)userdata = value;
+        return 0;
+}
+
+static bool is_answer_to(const char *line, size_t size, uint64_t id)
+{
+        struct span whole, found = {0};
+        char text[24];
+
+        snprintf(text, sizeof(text), "%" PRIu64, id);
+        return scan_value(line, size, &whole) >= 0 && scan_members(whole, take_id, &found) >= 0 &&
+               found.start && found.size == strlen(text) && memcmp(found.start, text, found.size) == 0;
+}
+
+static bool must_recycle(const struct coprocess *coprocess)
+{
+        const struct record_watch *config = coprocess->watch->config;
+
+        if (config->recycle_runs > 0 && coprocess->runs >= config->recycle_runs)
+                return true;
+        return config->recycle_memory > 0 && process_memory(coprocess->process) > config->recycle_memory;
+}
+
+static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
+{
+        coprocess->ending = true;
+        process_end(coprocess->process, grace_usec);
+}
+
+static void on_output(const char *line, size_t size, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+        struct run *run = coprocess->run;
+
+        if (size == 0)
+                return;
+        if (!run || coprocess->ending || line[0] != '{' || !is_answer_to(line, size, coprocess->last_id)) {
+                log_line(line, coprocess);
+                return;
+        }
+        coprocess->run = NULL;
+        coprocess->deaths = 0;
+        coprocess->runs++;
+        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        if (must_recycle(coprocess))
+                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
+        coprocess_answered(run, line, size);
+}
+
+/* ---- its end */
+
+static void fail_run(struct coprocess *coprocess, const char *why)
+{
+        struct run *run = TAKE_PTR(coprocess->run);
+
+        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        if (run)
+                coprocess_failed(run, why);
+}
+
+static void note_death(struct coprocess *coprocess)
+{
+        uint64_t pause = RESTART_MIN_USEC << (coprocess->deaths < 10 ? coprocess->deaths : 10);
+
+        coprocess->deaths++;
+        coprocess->not_before =
+                clock_boottime_usec() + (pause < RESTART_MAX_USEC ? pause : RESTART_MAX_USEC);
+}
+
+static void on_done(const struct process_result *result, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+        struct process *process = TAKE_PTR(coprocess->process);
+        bool expected = coprocess->ending;
+        char why[512], end[64];
+
+        if (WIFSIGNALED(result->wait_status))
+                snprintf(end, sizeof(end), "was killed by signal %d", WTERMSIG(result->wait_status));
+        else
+                snprintf(end, sizeof(end), "exited with %d", WEXITSTATUS(result->wait_status));
+        snprintf(why, sizeof(why), "the handler's process %s before it had answered%s%.400s", end,
+                 result->last_line[0] ? ": " : "", result->last_line);
+        coprocess->ending = false;
+        if (!expected)
+                note_death(coprocess);
+        process_free(process);
+        if (coprocess->worker->stopping) {
+                fail_run(coprocess, why);
+                worker_part_ended(coprocess->worker);
+        } else if (expected && coprocess->run) {
+                (void)start_or_wait(coprocess); /* a run has waited for the old one to go */
+        } else {
+                if (!coprocess->run && !expected)
+                        log_warning("watch %s: the handler's process %s; the next run starts another one",
+                                    coprocess->watch->config->name, end);
+                fail_run(coprocess, why);
+        }
+}
+
+/* ---- a run */
+
+static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+        char why[160], text[64];
+
+        snprintf(why, sizeof(why),
+                 "the handler did not answer within its timeout of %s, and its process was ended",
+                 duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
+        end_process(coprocess, coprocess->watch->config->handler_grace_usec);
+        fail_run(coprocess, why);
+        return 0;
+}
+
+static int arm(struct coprocess *coprocess, uint64_t usec, sd_event_time_handler_t handler)
+{
+        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        return sd_event_add_time_relative(coprocess->worker->child->event, &coprocess->timer,
+                                          CLOCK_MONOTONIC, usec, 1, handler, coprocess);
+}
+
+static int send_request(struct coprocess *coprocess)
+{
+        _cleanup_text_ struct text request = TEXT_EMPTY;
+        int r = request_build(coprocess->run, ++coprocess->last_id, &request);
+
+        if (r >= 0)
+                r = process_write(coprocess->process, &request);
+        if (r >= 0)
+                r = arm(coprocess, coprocess->watch->config->handler_timeout_usec, on_timeout);
+        return r;
+}
+
+/* ---- its start */
+
+static int launch(struct coprocess *coprocess)
+{
+        const struct record_watch *config = coprocess->watch->config;
+        _cleanup_free_ char **argument = arguments_build(config);
+        char *const *environment = environment_build_for_watch(config);
+        struct process_options options = {
+                .argument = argument,
+                .environment = environment,
+                .grace_usec = config->handler_grace_usec,
+                .on_output = on_output,
+                .on_line = log_line,
+                .on_done = on_done,
+                .userdata = coprocess,
+        };
+        int r = argument && environment
+                        ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
+                        : -ENOMEM;
+
+        environment_free(environment);
+        coprocess->runs = 0;
+        return r;
+}
+
+static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+
+        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        (void)start_or_wait(coprocess);
+        return 0;
+}
+
+static void cannot_start(struct coprocess *coprocess, int status)
+{
+        char why[512];
+
+        snprintf(why, sizeof(why), "the handler %.300s cannot be started: %s",
+                 coprocess->watch->config->handler_exec[0].value, strerror(-status));
+        note_death(coprocess);
+        fail_run(coprocess, why);
+}
+
+/* For the run that is under way. A failure has ended that run. */
+static int start_or_wait(struct coprocess *coprocess)
+{
+        uint64_t now = clock_boottime_usec();
+        int r;
+
+        if (coprocess->process)
+                r = coprocess->ending ? 0 : send_request(coprocess); /* ending: on_done() comes back here */
+        else if (coprocess->not_before > now)
+                r = arm(coprocess, coprocess->not_before - now, on_pause_over);
+        else {
+                r = launch(coprocess);
+                if (r >= 0)
+                        r = send_request(coprocess);
+        }
+        if (r < 0)
+                cannot_start(coprocess, r);
+        return r;
+}
+
+static struct coprocess *coprocess_of(struct run *run)
+{
+        struct worker_watch *watch = run->watch;
+
+        if (!watch->coprocess) {
+                watch->coprocess = calloc(1, sizeof(*watch->coprocess));
+                if (watch->coprocess) {
+                        watch->coprocess->worker = run->worker;
+                        watch->coprocess->watch = watch;
+                }
+        }
+        return watch->coprocess;
+}
+
+int coprocess_run(struct run *run)
+{
+        struct coprocess *coprocess = coprocess_of(run);
+
+        if (!coprocess)
+                return -ENOMEM;
+        coprocess->run = run;
+        (void)start_or_wait(coprocess); /* a failure has ended the run */
+        return 0;
+}
+
+/* ---- ends from outside */
+
+void coprocess_cancel(struct run *run, uint64_t grace_usec)
+{
+        struct coprocess *coprocess = run->watch->coprocess;
+
+        if (!coprocess || coprocess->run != run)
+                return;
+        if (coprocess->process)
+                end_process(coprocess, grace_usec);
+        fail_run(coprocess, "the run was cut off because the operator stops");
+}
+
+bool coprocess_is_running(const struct coprocess *coprocess)
+{
+        return coprocess && coprocess->process;
+}
+
+void coprocess_stop(struct coprocess *coprocess, uint64_t grace_usec)
+{
+        if (coprocess_is_running(coprocess))
+                end_process(coprocess, grace_usec);
+}
+
+void coprocess_free(struct coprocess *coprocess)
+{
+        if (!coprocess)
+                return;
+        process_free(coprocess->process);
+        sd_event_source_disable_unref(coprocess->timer);
+        free(coprocess);
+}
