@@ -73,7 +73,7 @@ static void help(void)
              "default 10000\n"
              "  --faults FILE             what is to go wrong, and when: a YAML list (docs/devserver.md)\n"
              "  --watch-list on|off       whether watches may send initial events (default on)\n"
-             "  --version-minor N         the version that is claimed: 1.N (default 34; 33 without "
+             "  --version-minor N         the version that is claimed: 1.N (default 31; 33 without "
              "watch-list)\n"
              "  --allow-remote            listen on other addresses than loopback\n"
              "  --help, --version\n\n"
@@ -288,9 +288,10 @@ static int serve(const struct options *options)
         struct server server = {
                 .bookmark_usec = options->bookmark_usec,
                 .watch_list = !options->no_watch_list,
-                .version_minor = options->version_minor   ? options->version_minor
-                                 : options->no_watch_list ? 33
-                                                          : 34,
+                .version_minor = options->version_minor ? options->version_minor
+                                 : options->no_watch_list
+                                         ? 33
+                                         : 31, /* kubectl of newer servers speaks protobuf */
         };
         _cleanup_error_ struct error error = ERROR_NONE;
         sigset_t mask;
