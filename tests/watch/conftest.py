@@ -10,6 +10,8 @@ from harness import WIDGET_CRD, wait_until, watch
 NO_WATCH_LIST = ["--watch-list", "off", "--version-minor", "26"]
 LIST = {"verb": "list", "resource": "widgets"}
 WATCH = {"verb": "watch", "resource": "widgets"}
+# A backoff that no test outlives: what happens all the same happens at once.
+NEVER = {"first": "30m", "max": "1h"}
 
 
 def query(request):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The column LIST of the table in docs/watch.md: what a watch does about each answer to a LIST."""
+import json
+
 import pytest
 
 from harness import wait_until
 from harness.operator import MESSAGE_ID
 
-from .conftest import LIST, WATCH, query
+from .conftest import LIST, NEVER, NO_WATCH_LIST, WATCH, query
 
 PAGE = {**LIST, "continue": True}
 
@@ -33,6 +35,18 @@ def test_the_first_list_asks_for_the_newest_state(listing):
     assert first.get("resourceVersion", "") == "" and first["limit"] == "500"
     assert "resourceVersionMatch" not in first
     listing.stop()
+
+
+def test_a_variable_in_a_selector_is_replaced(follow, make_operator):
+    """In LIST and WATCH, by the environment of the operator."""
+    listing = follow(NO_WATCH_LIST, operator=make_operator(environment={"TIER": "gold"}))
+    listing.start_synced(labelSelector="tier=${TIER}")
+    listing.create("other")
+    listing.create("chosen", labels={"tier": "gold"})
+    listing.ran("chosen")
+    listing.stop()
+    assert {query(request)["labelSelector"] for request in listing.lists() + listing.watches()} == {"tier=gold"}
+    assert listing.actions() == [("reconcile", "chosen")]
 
 
 def test_pages_carry_neither_version_nor_match(listing):
@@ -76,6 +90,25 @@ def test_refused_for_good_is_unhealthy_and_goes_on(listing):
     assert listing.wait_state("degraded")["reason"]
     before = len(listing.lists())
     assert before < 10
+    listing.stop()
+
+
+@pytest.mark.parametrize("status", [401, 410])
+def test_the_first_attempt_is_at_once(listing, status):
+    listing.devserver.fault(LIST, status=status)
+    listing.start(reconnect=NEVER)
+    listing.operator.wait_ready().wait_synced()
+    assert len(listing.lists()) == 2
+    listing.stop()
+
+
+@pytest.mark.parametrize("status", [401, 410])
+def test_the_second_attempt_is_not(listing, status):
+    number = listing.devserver.fault(LIST, times=0, status=status)
+    listing.start(reconnect=NEVER)
+    wait_until(lambda: listing.devserver.faults()[number]["hit"] == 2, "the attempt at once")
+    listing.wait_state("degraded")
+    assert listing.devserver.faults()[number]["hit"] == 2
     listing.stop()
 
 
@@ -134,6 +167,24 @@ def test_410_on_the_first_page_is_retried_once_at_once(listing):
     listing.stop()
 
 
+def test_the_token_of_a_410_is_not_used(listing):
+    """It would continue an inconsistent list."""
+    for number in range(3):
+        listing.create(f"widget-{number}")
+    listing.devserver.fault(PAGE, status=410, body=json.dumps({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410,
+        "message": "The provided continue parameter is too old", "metadata": {"continue": "inconsistent"}}))
+    listing.configure()
+    listing.operator.write_config(listing.operator.config_file.read_text(encoding="utf-8") + "pageLimit: 2\n")
+    listing.operator.start_ready().wait_synced()
+    lists = [query(request) for request in listing.lists()]
+    assert len(lists) == 3 and "continue" in lists[1] and "continue" not in lists[2] and "limit" not in lists[2]
+    assert "inconsistent" not in str(lists)
+    for number in range(3):
+        listing.ran(f"widget-{number}")
+    listing.stop()
+
+
 @pytest.mark.parametrize("reason", ["Expired", "Gone", "SomethingElse"])
 def test_410_on_a_later_page_leads_to_one_list_without_limit(listing, reason):
     for number in range(3):
@@ -186,7 +237,7 @@ def test_kubernetes_107133_too_large(listing, how):
     too_large = {"causes": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
                  "message": {"message": "Too large resource version: 100, current: 5"}}[how]
     listing.devserver.fault(LIST, status=504, reason="Timeout", **too_large)
-    listing.start()
+    listing.start(reconnect=NEVER)
     listing.operator.wait_ready().wait_synced()
     assert [query(request).get("resourceVersion", "") for request in listing.lists()] == ["", ""]
     listing.stop()

@@ -8,7 +8,7 @@ import pytest
 from harness import wait_until, watch
 from harness.operator import MESSAGE_ID
 
-from .conftest import LIST, WATCH, query
+from .conftest import NEVER, WATCH, query
 
 
 def provoke(listing, *faults):
@@ -35,10 +35,12 @@ def resumed(listing, before, watches=2):
 
 
 def relisted(listing, before):
+    """One LIST, of the newest state."""
     lists, _ = before
     listing.wait_lists(lists + 1)
     listing.works()
     assert len(listing.lists()) == lists + 1
+    assert query(listing.lists()[-1]).get("resourceVersion", "") == ""
     listing.stop()
 
 
@@ -151,8 +153,13 @@ def test_error_504_too_large_resets_the_version(listing):
 def test_after_an_error_the_stream_is_closed(listing):
     """The server leaves it open; nothing behind the ERROR counts."""
     listing.start_synced()
-    before = provoke(listing, {"error": {"kind": "Status", "code": 500}, "close": False})
-    resumed(listing, before)
+    ghost = listing.widgets.object("ghost", {})
+    ghost["metadata"].update(namespace="default", uid="ghost", resourceVersion="999999")
+    listing.devserver.fault(WATCH, error={"kind": "Status", "code": 500}, close=False)
+    listing.devserver.fault(WATCH, line=json.dumps({"type": "ADDED", "object": ghost}), close=False)
+    resumed(listing, provoke(listing))
+    assert ("reconcile", "ghost") not in listing.actions()
+    assert "999999" not in versions(listing.watches())
 
 
 def test_python_base_199_an_error_without_version(listing):
@@ -177,11 +184,31 @@ def test_a_clean_end_is_watched_again_at_once(listing):
     listing.stop()
 
 
+def test_a_clean_end_needs_no_backoff(listing):
+    listing.start_synced(reconnect={**NEVER, "watchTimeout": "1s"})
+    listing.wait_watches(3)
+    listing.works()
+    listing.stop()
+
+
 def test_kubernetes_104171_an_empty_end_at_once_leads_to_a_list(listing):
     """kubernetes#104171, fabric8#7896: the stale version that nobody admits. No loop."""
     listing.start_synced()
     before = provoke(listing, {"close": "clean"})
     listing.wait_lists(before[0] + 1)
+    listing.works()
+    listing.stop()
+
+
+def test_kubernetes_104171_empty_ends_do_not_loop(listing):
+    """However often: each LIST succeeds, and the pace slows down all the same."""
+    listing.start_synced(reconnect={"first": "200ms", "max": "2s"})
+    number = listing.devserver.fault(WATCH, times=0, close="clean")
+    listing.devserver.close_watches("cut")
+    wait_until(lambda: listing.devserver.faults()[number]["hit"] >= 4, "watches that end", 60)
+    times = [request["time"] for request in listing.watches()][-4:]
+    assert times[-1] - times[0] > 0.6
+    listing.devserver.clear_faults()
     listing.works()
     listing.stop()
 
@@ -217,6 +244,7 @@ def test_the_end_of_the_connection_in_the_middle_of_a_line(listing):
 def test_kubernetes_129683_one_undecodable_line_is_resumed(listing):
     listing.start_synced()
     before = provoke(listing, {"line": "{\"type\":", "close": False})
+    wait_until(lambda: listing.status()["undecodable"] == 1, "that it is counted")
     resumed(listing, before)
 
 
@@ -445,6 +473,8 @@ def test_python_819_initial_objects_in_any_order(streaming):
     for name in ("a", "b", "c"):
         streaming.create(name)
     streaming.widgets.delete("b")
+    # Shown first, changed last: the version of what is shown last is no place to go on from.
+    streaming.widgets.merge_patch("a", {"spec": {"changed": True}})
     streaming.start_synced()
     streaming.ran("a")
     streaming.ran("c")
