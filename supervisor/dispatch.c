@@ -283,6 +283,7 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
                 return -ENOMEM;
         }
         watch->handled[watch->handled_count++] = handled;
+        watch->child->supervisor->commit_due = true;
         return 0;
 }
 
@@ -311,6 +312,8 @@ static int assign_runs(struct supervisor *supervisor)
                 r = ledger_owe(supervisor->ledger, watch->config->name, worker->run.key, worker->run.uid);
                 if (r < 0)
                         return r;
+                worker->is_first = r > 0;
+                supervisor->commit_due = supervisor->commit_due || worker->is_first;
         }
         return 0;
 }
@@ -331,7 +334,8 @@ static void send_run(struct worker *worker)
         };
         int r;
 
-        if (ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
+        if (!worker->is_first &&
+            ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
                 run.attempt = row.attempts;
                 run.last_error = row.last_error;
         }
@@ -344,7 +348,8 @@ static void send_run(struct worker *worker)
                                  "a run cannot be sent: %s", strerror(-r));
 }
 
-#define HANDLED_PAGE 400
+#define HANDLED_PAGE      400
+#define COMMIT_DELAY_USEC (5 * USEC_PER_MSEC)
 
 static void send_handled(struct watch *watch)
 {
@@ -412,6 +417,48 @@ static void arm_queue(struct supervisor *supervisor)
                                  strerror(-r));
 }
 
+static bool is_working(const struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (supervisor->worker[i].busy)
+                        return true;
+        return false;
+}
+
+static int on_commit_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        supervisor->commit_due = true;
+        turn_settle_soon(supervisor);
+        return 0;
+}
+
+static int commit_later(struct supervisor *supervisor)
+{
+        int enabled = SD_EVENT_OFF, r;
+
+        if (!supervisor->commit_timer)
+                return sd_event_add_time_relative(supervisor->event, &supervisor->commit_timer,
+                                                  CLOCK_MONOTONIC, COMMIT_DELAY_USEC, 1, on_commit_time,
+                                                  supervisor);
+        r = sd_event_source_get_enabled(supervisor->commit_timer, &enabled);
+        if (r < 0 || enabled != SD_EVENT_OFF)
+                return r;
+        r = sd_event_source_set_time_relative(supervisor->commit_timer, COMMIT_DELAY_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(supervisor->commit_timer, SD_EVENT_ONESHOT);
+}
+
+/* At once when something waits for it, or nothing else is to be done; while runs come and go, what they have
+ * brought is committed together a moment later. A run whose end is lost with us is run again. */
+static int commit(struct supervisor *supervisor)
+{
+        if (!supervisor->commit_due && ledger_dirty(supervisor->ledger) && is_working(supervisor))
+                return commit_later(supervisor);
+        supervisor->commit_due = false;
+        return ledger_commit(supervisor->ledger);
+}
+
 static int turn_settle(sd_event_source *source _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
@@ -421,7 +468,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
                 return 0;
         r = assign_runs(supervisor);
         if (r >= 0)
-                r = ledger_commit(supervisor->ledger);
+                r = commit(supervisor);
         if (r < 0) {
                 ledger_failed(supervisor, r);
                 return 0;

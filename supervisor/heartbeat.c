@@ -5,6 +5,7 @@
  * while does not take its children for dead.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
@@ -51,6 +52,21 @@ static bool check_child(struct child_slot *child, uint64_t now)
         return false;
 }
 
+/* Once for each time of rest: what was cached for a crowd of runs is not needed by the next one. */
+static void rest_if_idle(struct supervisor *supervisor)
+{
+        uint64_t runs = 0;
+
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                runs += supervisor->watch[i].successes + supervisor->watch[i].failures_total;
+        if (runs == supervisor->runs_seen && !supervisor->rested) {
+                ledger_rest(supervisor->ledger);
+                malloc_trim(0);
+        }
+        supervisor->rested = runs == supervisor->runs_seen;
+        supervisor->runs_seen = runs;
+}
+
 static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
@@ -63,6 +79,7 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         if (healthy)
                 sd_notify(0, "WATCHDOG=1");
         metrics_push(supervisor);
+        rest_if_idle(supervisor);
         r = sd_event_source_set_time_relative(source, supervisor->config->heartbeat_interval_usec);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

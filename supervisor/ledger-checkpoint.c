@@ -14,6 +14,8 @@
 
 #include "supervisor/ledger-internal.h"
 
+#define PASSES_MAX 5
+
 struct checkpointer {
         pthread_t thread;
         pthread_mutex_t mutex;
@@ -21,6 +23,19 @@ struct checkpointer {
         sqlite3 *database;
         bool wanted, ended;
 };
+
+/* Until all of the log is in the database, so that the log may begin anew: what was written meanwhile is
+ * less each time. */
+static void checkpoint(sqlite3 *database)
+{
+        int all, done;
+
+        for (int i = 0; i < PASSES_MAX; i++)
+                if (sqlite3_wal_checkpoint_v2(database, NULL, SQLITE_CHECKPOINT_PASSIVE, &all, &done) !=
+                            SQLITE_OK ||
+                    all <= done)
+                        return;
+}
 
 static void *checkpointer_main(void *userdata)
 {
@@ -34,8 +49,7 @@ static void *checkpointer_main(void *userdata)
                 }
                 checkpointer->wanted = false;
                 pthread_mutex_unlock(&checkpointer->mutex);
-                (void)sqlite3_wal_checkpoint_v2(checkpointer->database, NULL, SQLITE_CHECKPOINT_PASSIVE,
-                                                NULL, NULL);
+                checkpoint(checkpointer->database);
                 pthread_mutex_lock(&checkpointer->mutex);
         }
         pthread_mutex_unlock(&checkpointer->mutex);
@@ -63,7 +77,8 @@ int checkpointer_new(const char *path, struct checkpointer **ret)
                 return -ENOMEM;
         pthread_mutex_init(&checkpointer->mutex, NULL);
         pthread_cond_init(&checkpointer->condition, NULL);
-        r = ledger_errno(NULL, sqlite3_open_v2(path, &checkpointer->database, SQLITE_OPEN_READWRITE, NULL));
+        r = ledger_errno(NULL, sqlite3_open_v2(path, &checkpointer->database,
+                                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
         if (r >= 0)
                 r = thread_start(checkpointer);
         if (r < 0) {

@@ -30,7 +30,8 @@ struct ledger {
         sqlite3_stmt *statement[STATEMENT_TOTAL];
         struct checkpointer *checkpointer;
         uint64_t checkpoint_boottime; /* of the last one that was started */
-        int wal_pages;                /* in the WAL after the last commit */
+        int wal_pages,
+                checkpoint_pages; /* in the WAL: after the last commit; when the last checkpoint began */
         bool in_transaction;
 };
 

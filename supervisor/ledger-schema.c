@@ -117,7 +117,7 @@ static int configure(sqlite3 *database)
                                  "PRAGMA synchronous = NORMAL;"
                                  "PRAGMA wal_autocheckpoint = 0;"
                                  "PRAGMA cell_size_check = ON;"
-                                 "PRAGMA cache_size = -2048;"
+                                 "PRAGMA cache_size = -16384;" /* given back when idle */
                                  "PRAGMA temp_store = MEMORY;"
                                  "PRAGMA journal_size_limit = 16777216;"
                                  "PRAGMA trusted_schema = OFF");
@@ -131,7 +131,8 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         r = create_file(path);
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
-        r = ledger_errno(NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL));
+        r = ledger_errno(
+                NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
         if (r >= 0)
                 r = configure(database);
         if (r >= 0)

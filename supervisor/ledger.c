@@ -297,7 +297,9 @@ static int write_identity(struct ledger *ledger, enum ledger_statement which, co
 
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
-        return write_identity(ledger, STATEMENT_OWE, watch, key, uid);
+        int r = write_identity(ledger, STATEMENT_OWE, watch, key, uid);
+
+        return r < 0 ? r : sqlite3_changes(ledger->database) > 0;
 }
 
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid)
@@ -317,6 +319,11 @@ int ledger_commit(struct ledger *ledger)
                                STATEMENT_ROLLBACK); /* the commit's own error is the one that counts */
         ledger->in_transaction = false;
         return r;
+}
+
+void ledger_rest(struct ledger *ledger)
+{
+        sqlite3_db_release_memory(ledger->database);
 }
 
 bool ledger_dirty(const struct ledger *ledger)
@@ -447,11 +454,14 @@ void ledger_checkpoint_maybe(struct ledger *ledger)
 {
         uint64_t now = clock_boottime_usec();
 
-        if (ledger->wal_pages == 0)
-                return;
-        if (ledger->wal_pages < CHECKPOINT_PAGES && now - ledger->checkpoint_boottime < CHECKPOINT_USEC)
+        int pages = ledger->wal_pages - ledger->checkpoint_pages;
+
+        /* The log began anew: what was in it is in the database. */
+        if (pages < 0)
+                pages = ledger->wal_pages;
+        if (pages == 0 || (pages < CHECKPOINT_PAGES && now - ledger->checkpoint_boottime < CHECKPOINT_USEC))
                 return;
         ledger->checkpoint_boottime = now;
-        ledger->wal_pages = 0;
+        ledger->checkpoint_pages = ledger->wal_pages;
         checkpointer_start(ledger->checkpointer);
 }

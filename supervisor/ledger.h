@@ -42,7 +42,7 @@ int ledger_get(struct ledger *ledger, const char *watch, const char *key, const 
                struct ledger_row *ret);
 /* Inserts or replaces the row. */
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row);
-/* Makes sure that a row exists, before the first RUN: an existing one is left as it is. */
+/* Makes sure that a row exists, before the first RUN: an existing one is left as it is. 1: it is new. */
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 void ledger_row_done(struct ledger_row *row);
@@ -50,6 +50,9 @@ void ledger_row_done(struct ledger_row *row);
 /* Ends the transaction that the calls above began; without one it does nothing. */
 int ledger_commit(struct ledger *ledger);
 bool ledger_dirty(const struct ledger *ledger);
+
+/* Gives the memory of its cache back: for a time in which nothing happens. */
+void ledger_rest(struct ledger *ledger);
 
 typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, void *userdata);
 /* Rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. Returns how many. */
@@ -66,6 +69,6 @@ int64_t ledger_count(struct ledger *ledger, const char *watch);
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster);
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster);
 
-/* Starts a checkpoint beside the loop when one is due (WAL above 4 MiB, or 60 s since the last). */
+/* Starts a checkpoint beside the loop when one is due (4 MiB more in the WAL, or 60 s since the last). */
 void ledger_checkpoint_maybe(struct ledger *ledger);
 DEFINE_CLEANUP(struct ledger *, ledger_free);

@@ -256,6 +256,7 @@ void supervisor_done(struct supervisor *supervisor)
         ledger_free(supervisor->ledger);
         queue_free(supervisor->queue);
         message_free(supervisor->credential);
+        sd_event_source_disable_unref(supervisor->commit_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
         sd_event_source_disable_unref(supervisor->heartbeat_timer);
         sd_event_source_disable_unref(supervisor->due_timer);

@@ -63,8 +63,8 @@ struct watch {
 
 struct worker {
         struct child_slot *child;
-        bool busy, to_send;
-        struct queue_run run; /* its strings belong to the queue's entry until queue_done() */
+        bool busy, to_send, is_first; /* is_first: of its object, as far as the ledger knows */
+        struct queue_run run;         /* its strings belong to the queue's entry until queue_done() */
         uint64_t started_boottime;
 };
 
@@ -99,6 +99,10 @@ struct supervisor {
         uint64_t started_realtime;
         uint64_t starts; /* of this state folder, this one included */
         int lock_fd, control_fd;
+        uint64_t runs_seen; /* at the last heartbeat */
+        bool rested;
+        bool commit_due; /* something must not be told before the ledger has it */
+        sd_event_source *commit_timer;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
                 *extend_timer, *control_source;
         struct control_peer *control_peer;
