@@ -40,11 +40,17 @@ static struct {
         int sent_fd;
         pthread_mutex_t lock;
         pthread_cond_t changed;
-        uint64_t events, gone; /* asked for so far: each watch follows on its own */
+        struct event *event; /* asked for so far: each watch follows on its own */
+        uint64_t event_count, event_room, gone, next_object;
+        uint32_t *round; /* of each object */
         atomic_ulong requests, lists, watches, writes;
         struct page *page; /* by number, for the limit below */
         size_t page_count, page_limit;
 } bench = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .sent_fd = -1};
+
+struct event {
+        uint32_t object, round;
+};
 
 struct page {
         char *body;
@@ -182,7 +188,7 @@ static enum MHD_Result list(struct MHD_Connection *connection)
                 snprintf(body, sizeof(body),
                          "{\"kind\":\"WidgetList\",\"apiVersion\":\"example.com/v1\",\"metadata\":"
                          "{\"resourceVersion\":\"%llu\"},\"items\":[]}",
-                         (unsigned long long)(first_version() + bench.events));
+                         (unsigned long long)(first_version() + bench.event_count));
                 return answer_text(connection, 200, body);
         }
         pthread_mutex_lock(&bench.lock);
@@ -214,12 +220,16 @@ static void note_sent(void)
 
 static void next_event(struct stream *stream)
 {
-        uint64_t event = stream->event++, objects = bench.objects ? bench.objects : 1;
+        struct event event;
         char *out = stream->line;
+        uint64_t number = stream->event++;
+
+        pthread_mutex_lock(&bench.lock);
+        event = bench.event[number];
+        pthread_mutex_unlock(&bench.lock);
 
         out += snprintf(out, EVENT_MARGIN, "{\"type\":\"MODIFIED\",\"object\":");
-        out += write_object(out, (size_t)(event % objects), first_version() + event + 1,
-                            event / objects + 1);
+        out += write_object(out, event.object, first_version() + number + 1, event.round);
         out += snprintf(out, EVENT_MARGIN, "}\n");
         stream->size = (size_t)(out - stream->line);
         stream->position = 0;
@@ -240,7 +250,7 @@ static void end_gone(struct stream *stream)
 static void wait_for_more(struct stream *stream)
 {
         pthread_mutex_lock(&bench.lock);
-        while (stream->event >= bench.events && stream->gone >= bench.gone)
+        while (stream->event >= bench.event_count && stream->gone >= bench.gone)
                 pthread_cond_wait(&bench.changed, &bench.lock);
         pthread_mutex_unlock(&bench.lock);
         if (stream->gone < bench.gone)
@@ -261,7 +271,7 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
                 if (piece == 0) {
                         if (stream->over)
                                 return used ? (ssize_t)used : MHD_CONTENT_READER_END_OF_STREAM;
-                        if (used > 0 && stream->event >= bench.events && stream->gone >= bench.gone)
+                        if (used > 0 && stream->event >= bench.event_count && stream->gone >= bench.gone)
                                 break;
                         wait_for_more(stream);
                         continue;
@@ -293,8 +303,8 @@ static enum MHD_Result watch(struct MHD_Connection *connection)
         stream->line = must(malloc(bench.size + EVENT_MARGIN));
         pthread_mutex_lock(&bench.lock);
         stream->event = version > first_version() ? version - first_version() : 0;
-        if (stream->event > bench.events)
-                stream->event = bench.events;
+        if (stream->event > bench.event_count)
+                stream->event = bench.event_count;
         stream->gone = bench.gone;
         pthread_mutex_unlock(&bench.lock);
         bench.watches++;
@@ -310,13 +320,62 @@ static enum MHD_Result watch(struct MHD_Connection *connection)
 
 /* ---- requests */
 
+static bool is_watch(struct MHD_Connection *connection)
+{
+        const char *value = argument(connection, "watch");
+
+        return strcmp(value, "1") == 0 || strcmp(value, "true") == 0;
+}
+
+/* Under the lock. */
+static void add_event(uint32_t object)
+{
+        if (bench.event_count == bench.event_room) {
+                bench.event_room = bench.event_room ? 2 * bench.event_room : 1024;
+                bench.event = must(reallocarray(bench.event, bench.event_room, sizeof(*bench.event)));
+        }
+        bench.event[bench.event_count++] = (struct event){object, bench.round[object]};
+}
+
+static void add_changes(size_t count)
+{
+        for (size_t i = 0; i < count && bench.objects > 0; i++) {
+                uint32_t object = (uint32_t)(bench.next_object++ % bench.objects);
+
+                bench.round[object]++;
+                add_event(object);
+        }
+}
+
+/* The object as it is now; a write is an event of its own. */
+static enum MHD_Result one_object(struct MHD_Connection *connection, const char *url, bool written)
+{
+        const char *name = strstr(url, "/widgets/widget-");
+        size_t number = name ? strtoul(name + strlen("/widgets/widget-"), NULL, 10) : SIZE_MAX, size;
+        char *body;
+
+        if (number >= bench.objects)
+                return answer_text(connection, 404,
+                                   "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","
+                                   "\"reason\":\"NotFound\",\"code\":404}");
+        body = must(malloc(bench.size + EVENT_MARGIN));
+        pthread_mutex_lock(&bench.lock);
+        if (written) {
+                add_event((uint32_t)number);
+                pthread_cond_broadcast(&bench.changed);
+        }
+        size = write_object(body, number, first_version() + bench.event_count, bench.round[number]);
+        pthread_mutex_unlock(&bench.lock);
+        return answer(connection, 200, body, size, MHD_RESPMEM_MUST_FREE);
+}
+
 static enum MHD_Result control(struct MHD_Connection *connection, const char *url)
 {
         char body[160];
 
         pthread_mutex_lock(&bench.lock);
         if (strcmp(url, "/bench/events") == 0)
-                bench.events += numeric(connection, "count", 1);
+                add_changes(numeric(connection, "count", 1));
         else if (strcmp(url, "/bench/gone") == 0)
                 bench.gone++;
         pthread_cond_broadcast(&bench.changed);
@@ -356,16 +415,14 @@ static enum MHD_Result handle(struct MHD_Connection *connection, const char *met
                 return control(connection, url);
         if (strcmp(method, "GET") != 0) {
                 bench.writes++;
-                return answer_text(connection, 200, "{}");
+                return one_object(connection, url, true);
         }
         if (strcmp(url, WIDGETS) == 0)
-                return argument(connection, "watch")[0] ? watch(connection) : list(connection);
+                return is_watch(connection) ? watch(connection) : list(connection);
         for (size_t i = 0; i < sizeof(document) / sizeof(document[0]); i++)
                 if (strcmp(url, document[i].url) == 0)
                         return answer_text(connection, 200, document[i].body);
-        return answer_text(connection, 404,
-                           "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
-                           "\"NotFound\",\"code\":404}");
+        return one_object(connection, url, false);
 }
 
 static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connection, const char *url,
@@ -467,6 +524,7 @@ int main(int argc, char **argv)
         pthread_sigmask(SIG_BLOCK, &signals, NULL); /* for every thread: only main() waits for them */
         bench.padding = must(malloc(bench.size + 1));
         memset(bench.padding, 'x', bench.size);
+        bench.round = must(calloc(bench.objects + 1, sizeof(*bench.round)));
         make_pages(PAGE_LIMIT_DEFAULT);
         serve(kubeconfig);
 }

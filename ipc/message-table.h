@@ -62,8 +62,8 @@
         STR(key)                                                                                            \
         STR(uid)
 
-/* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind; handler_exec:
- * its command; recycle_*: after so many runs, above so many bytes (0: never). */
+/* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind;
+ * handler_exec: its command; recycle_*: after so many runs, above so many bytes (0: never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \

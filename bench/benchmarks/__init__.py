@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks by name, in the order in which they run. Each is a function that takes the Report."""
-from . import death, events, execution, growth, idle, latency, start, sync
+from . import death, events, execution, growth, idle, latency, peers, start, sync
 
 BENCHMARKS = {
     "first-sync": sync.first_sync,
@@ -16,5 +16,9 @@ BENCHMARKS = {
     "growth": growth.growth,
 }
 
-
-PEERS = {}
+PEERS = {
+    "peer-sync": peers.first_sync,
+    "peer-events": peers.events,
+    "peer-latency": peers.latency,
+    "peer-idle": peers.idle,
+}

@@ -5,14 +5,6 @@ from . import parts
 
 WORKERS = 4
 
-SERVE = """#!/usr/bin/python3 -u
-import json, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    sys.stdout.write('{"id":%s}\\n' % json.dumps(request["id"]))
-    sys.stdout.flush()
-"""
-
 
 def _through_runtime(box, count, size, **handler):
     server = parts.Server(box, count, size)

@@ -11,7 +11,7 @@ import urllib.request
 import yaml
 
 from harness import WIDGET_CRD, Devserver, Operator, Sandbox, wait_until
-from harness.process import Process, clean_environment, descendants, start
+from harness.process import Process, Root, clean_environment, descendants, start
 from harness.sandbox import stage_programs
 from harness.operator import MESSAGE_ID
 from harness.setup import BUILD
@@ -27,7 +27,7 @@ def sandbox():
     global _staged
     if _staged is None:
         _staged = stage_programs()[1]
-        for name in ("bench-server", "bench-noop", "bench-worker", "limit-first-sync", "limit-spawn", "limit-latency"):
+        for name in ("bench-server", "bench-noop", "bench-serve", "bench-worker", "limit-first-sync", "limit-spawn", "limit-latency"):
             target = _staged["reconciled"].parent / name
             target.write_bytes((PROGRAM / name).read_bytes())
             target.chmod(0o755)
@@ -135,6 +135,11 @@ def peak(pid):
     """The most anonymous and file memory a process ever had resident, in bytes."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
+
+
+def root():
+    """The caller's own user: peers are not under test, and live in the caller's cache folder."""
+    return Root()
 
 
 def limit(box, name, *arguments):

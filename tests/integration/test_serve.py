@@ -10,7 +10,7 @@ from harness import wait_until, watch
 
 PROGRAM = """#!/usr/bin/python3 -u
 # Notes each request and obeys spec.do of its object.
-import json, os, subprocess, sys, time
+import json, os, signal, subprocess, sys
 print("started", file=sys.stderr)
 for line in sys.stdin:
     request = json.loads(line)
@@ -21,7 +21,7 @@ for line in sys.stdin:
     if do == "die":
         sys.exit(3)
     if do == "hang":
-        time.sleep(1000)
+        signal.pause()
     if do == "fork":
         subprocess.Popen(["setsid", "sleep", "1000"])
     if do == "fail":

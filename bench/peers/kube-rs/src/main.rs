@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! The kube-rs way: a Controller over a DynamicObject, for changes of the generation.
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::runtime::controller::{Action, Config, Controller};
+use kube::runtime::{WatchStreamExt, predicates, reflector, watcher};
+use kube::{Client, ResourceExt};
+
+struct Context {
+    client: Client,
+    resource: ApiResource,
+    count: File,
+    status: bool,
+}
+
+async fn reconcile(object: Arc<DynamicObject>, context: Arc<Context>) -> Result<Action, kube::Error> {
+    if context.status {
+        let namespace = object.namespace().unwrap_or_default();
+        let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &namespace, &context.resource);
+        let status = serde_json::json!({"status": {"seen": object.data["spec"]["round"]}});
+        api.patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(status)).await?;
+    }
+    (&context.count).write_all(b".").expect("BENCH_COUNT can be written");
+    Ok(Action::await_change())
+}
+
+fn on_error(_: Arc<DynamicObject>, _: &kube::Error, _: Arc<Context>) -> Action {
+    Action::requeue(Duration::from_secs(1))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let client = Client::try_default().await?;
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("example.com", "v1", "Widget"), "widgets");
+    let count = OpenOptions::new().create(true).append(true).open(std::env::var("BENCH_COUNT")?)?;
+    let status = std::env::var("BENCH_STATUS").is_ok_and(|value| value == "1");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let (reader, writer) = reflector::store_for(resource.clone());
+    let stream = watcher(api, watcher::Config::default())
+        .default_backoff()
+        .reflect(writer)
+        .applied_objects()
+        .predicate_filter(predicates::generation, Default::default());
+    Controller::for_stream_with(stream, reader, resource.clone())
+        .with_config(Config::default().concurrency(4))
+        .run(reconcile, on_error, Arc::new(Context { client, resource, count, status }))
+        .for_each(|_| futures::future::ready(()))
+        .await;
+    Ok(())
+}
