@@ -61,7 +61,7 @@ struct stream {
         uint64_t event, gone; /* how far it has got */
         char *line;
         size_t size, position;
-        bool over;
+        bool over, silent; /* silent: of a kind of which nothing ever changes */
 };
 
 static _Noreturn void die(const char *what)
@@ -250,7 +250,7 @@ static void end_gone(struct stream *stream)
 static void wait_for_more(struct stream *stream)
 {
         pthread_mutex_lock(&bench.lock);
-        while (stream->event >= bench.event_count && stream->gone >= bench.gone)
+        while (stream->silent || (stream->event >= bench.event_count && stream->gone >= bench.gone))
                 pthread_cond_wait(&bench.changed, &bench.lock);
         pthread_mutex_unlock(&bench.lock);
         if (stream->gone < bench.gone)
@@ -293,7 +293,7 @@ static void free_stream(void *userdata)
         free(stream);
 }
 
-static enum MHD_Result watch(struct MHD_Connection *connection)
+static enum MHD_Result watch(struct MHD_Connection *connection, bool silent)
 {
         struct stream *stream = must(calloc(1, sizeof(*stream)));
         unsigned long long version = strtoull(argument(connection, "resourceVersion"), NULL, 10);
@@ -306,6 +306,7 @@ static enum MHD_Result watch(struct MHD_Connection *connection)
         if (stream->event > bench.event_count)
                 stream->event = bench.event_count;
         stream->gone = bench.gone;
+        stream->silent = silent;
         pthread_mutex_unlock(&bench.lock);
         bench.watches++;
         response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, (size_t)256 * 1024, read_stream,
@@ -403,10 +404,37 @@ static const struct {
          "{\"name\":\"widgets/"
          "status\",\"singularName\":\"\",\"namespaced\":true,\"kind\":\"Widget\",\"verbs\":"
          "[\"get\",\"patch\",\"update\"]}]}"},
+        {"/api/v1",
+         "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"v1\",\"resources\":["
+         "{\"name\":\"namespaces\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Namespace\","
+         "\"verbs\":"
+         "[\"get\",\"list\",\"watch\"]}]}"},
         {"/api/v1/namespaces/kube-system",
          "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"kube-system\",\"uid\":"
          "\"11111111-1111-4111-8111-111111111111\",\"resourceVersion\":\"1\"}}"},
 };
+
+/* Some clients look at these as well. */
+static const char empty_list[] =
+        "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"},"
+        "\"items\":[]}";
+
+static bool is_other_list(const char *url)
+{
+        return strcmp(url, "/api/v1/namespaces") == 0 ||
+               strcmp(url, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions") == 0;
+}
+
+/* As a server of 1.26 that does not send initial events. */
+static enum MHD_Result watch_widgets(struct MHD_Connection *connection)
+{
+        if (argument(connection, "sendInitialEvents")[0])
+                return answer_text(
+                        connection, 422,
+                        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
+                        "\"Invalid\",\"code\":422,\"message\":\"sendInitialEvents is forbidden\"}");
+        return watch(connection, false);
+}
 
 static enum MHD_Result handle(struct MHD_Connection *connection, const char *method, const char *url)
 {
@@ -418,7 +446,10 @@ static enum MHD_Result handle(struct MHD_Connection *connection, const char *met
                 return one_object(connection, url, true);
         }
         if (strcmp(url, WIDGETS) == 0)
-                return is_watch(connection) ? watch(connection) : list(connection);
+                return is_watch(connection) ? watch_widgets(connection) : list(connection);
+        if (is_other_list(url))
+                return is_watch(connection) ? watch(connection, true)
+                                            : answer_text(connection, 200, empty_list);
         for (size_t i = 0; i < sizeof(document) / sizeof(document[0]); i++)
                 if (strcmp(url, document[i].url) == 0)
                         return answer_text(connection, 200, document[i].body);

@@ -22,7 +22,7 @@ class Peer:
         self.folder.chmod(0o777)
         self.count = self.folder / "count"
         environment = {"KUBECONFIG": server.kubeconfig, "BENCH_COUNT": self.count, "BENCH_STATUS": int(status),
-                       "HOME": self.folder, "PATH": os.environ["PATH"], **ENVIRONMENT.get(name, dict)(self, server)}
+                       "HOME": self.folder, "PATH": os.environ["PATH"], **ENVIRONMENT.get(name, lambda *_: {})(self, server)}
         self.log = open(self.folder / "log", "wb")
         self.popen = start(parts.root(), COMMAND[name](), environment, cwd=self.folder, stdout=self.log, stderr=self.log)
 
