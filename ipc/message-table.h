@@ -63,7 +63,7 @@
         STR(uid)
 
 /* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind;
- * handler_exec: its command; recycle_*: after so many runs, above so many bytes (0: never). */
+ * handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many bytes (0: never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \

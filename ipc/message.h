@@ -45,7 +45,7 @@ enum watch_health {
 };
 
 /* How a handler is run; the same request and answer for all. */
-enum handler_kind { HANDLER_EXEC, HANDLER_SERVE, HANDLER_KIND_COUNT };
+enum handler_kind { HANDLER_EXEC, HANDLER_SERVE, HANDLER_PLUGIN, HANDLER_KIND_COUNT };
 
 enum run_action { ACTION_RECONCILE, ACTION_FINALIZE, ACTION_DELETED, ACTION_COUNT };
 

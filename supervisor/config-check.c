@@ -36,6 +36,7 @@ void watch_done(struct config_watch *watch)
         for (size_t i = 0; i < watch->handler.serve_count; i++)
                 free(watch->handler.serve[i]);
         free(watch->handler.serve);
+        free(watch->handler.plugin);
         for (size_t i = 0; i < watch->namespace_count; i++)
                 free(watch->namespace[i]);
         free(watch->handler.exec);
@@ -211,49 +212,71 @@ static void check_selector(struct reader *reader, yaml_node_t *node, const char 
 
 /* ---- the program */
 
-/* One kind of handler, whose command is in `exec` from here on. */
-static void choose_handler(struct reader *reader, yaml_node_t *node, const char *path,
-                           struct config_watch *watch)
+static const char *const handler_key[HANDLER_KIND_COUNT] = {"exec", "serve", "plugin"};
+
+static void check_handler_choice(struct reader *reader, yaml_node_t *node, const char *path,
+                                 const struct config_handler *handler)
 {
-        struct config_handler *handler = &watch->handler;
         yaml_node_t *place = mapping_find(reader, node, "handler");
+        unsigned count = 0;
         char key[256];
 
         sub(key, sizeof(key), path, "handler");
-        if (place && !mapping_find(reader, place, "exec") && !mapping_find(reader, place, "serve"))
-                problem_add(reader, place, false, key, "neither exec nor serve says what is to be run");
-        if (handler->exec && handler->serve)
-                problem_add(reader, place, false, key, "has both exec and serve; keep one of them");
-        if (handler->exec || !handler->serve) {
-                if (handler->recycle_runs > 0 || handler->recycle_memory > 0)
-                        problem_add(reader, place, false, key,
-                                    "recycle is for serve: each run of exec is a new process");
+        for (size_t i = 0; i < ELEMENTS(handler_key); i++)
+                count += place && mapping_find(reader, place, handler_key[i]) != NULL;
+        if (place && count == 0)
+                problem_add(reader, place, false, key,
+                            "none of exec, serve and plugin says what is to be run");
+        if (count > 1)
+                problem_add(reader, place, false, key,
+                            "has more than one of exec, serve and plugin; keep one");
+        if ((handler->recycle_runs > 0 || handler->recycle_memory > 0) && !handler->serve &&
+            !handler->plugin)
+                problem_add(reader, place, false, key,
+                            "recycle is for serve and plugin: each run of exec is a new process");
+}
+
+/* One kind of handler, whose command is in `exec` from here on. */
+static void choose_handler(struct reader *reader, struct config_handler *handler)
+{
+        if (handler->exec)
                 return;
+        if (handler->serve) {
+                handler->kind = HANDLER_SERVE;
+                handler->exec = TAKE_PTR(handler->serve);
+                handler->exec_count = handler->serve_count;
+                handler->serve_count = 0;
+        } else if (handler->plugin) {
+                handler->exec = calloc(2, sizeof(char *));
+                if (!handler->exec) {
+                        reader->out_of_memory = true;
+                        return;
+                }
+                handler->kind = HANDLER_PLUGIN;
+                handler->exec[0] = TAKE_PTR(handler->plugin);
+                handler->exec_count = 1;
         }
-        handler->kind = HANDLER_SERVE;
-        handler->exec = TAKE_PTR(handler->serve);
-        handler->exec_count = handler->serve_count;
-        handler->serve_count = 0;
 }
 
 static void check_handler(struct reader *reader, yaml_node_t *node, const char *path,
                           const struct config_watch *watch)
 {
-        const char *name = watch->handler.kind == HANDLER_SERVE ? "serve" : "exec";
-        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), name);
+        enum handler_kind kind = watch->handler.kind;
+        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), handler_key[kind]);
         const char *program = watch->handler.exec_count > 0 ? watch->handler.exec[0] : NULL;
         struct stat st;
         char key[256];
 
-        snprintf(key, sizeof(key), "%.200s.handler.%s", path, name);
+        snprintf(key, sizeof(key), "%.200s.handler.%s", path, handler_key[kind]);
         if (!program)
                 return;
         if (program[0] != '/')
                 problem_add(reader, place, false, key, "\"%s\" is no absolute path", program);
         else if (stat(program, &st) < 0)
                 problem_add(reader, place, false, key, "%s: %s", program, strerror(errno));
-        else if (!S_ISREG(st.st_mode) || access(program, X_OK) < 0)
-                problem_add(reader, place, false, key, "%s is no executable file", program);
+        else if (!S_ISREG(st.st_mode) || access(program, kind == HANDLER_PLUGIN ? R_OK : X_OK) < 0)
+                problem_add(reader, place, false, key, "%s is no %s file", program,
+                            kind == HANDLER_PLUGIN ? "readable" : "executable");
 }
 
 static void check_order(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
@@ -297,7 +320,8 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_namespaces(reader, node, path, watch);
         check_selector(reader, node, path, "labelSelector", &watch->label_selector);
         check_selector(reader, node, path, "fieldSelector", &watch->field_selector);
-        choose_handler(reader, node, path, watch);
+        check_handler_choice(reader, node, path, &watch->handler);
+        choose_handler(reader, &watch->handler);
         check_handler(reader, node, path, watch);
         check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
         check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);

@@ -24,10 +24,10 @@ TABLE(recycle_table,
 
 TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, false, NULL},
       {"serve", KEY_TEXTS, IN_WATCH(handler.serve), 0, 0, NULL, false, NULL},
+      {"plugin", KEY_TEXT, IN_WATCH(handler.plugin), 0, 0, NULL, false, NULL},
       {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
-      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("plugin"), LATER("user"),
-      LATER("limits"));
+      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("user"), LATER("limits"));
 
 TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR), LATER("attempts"));

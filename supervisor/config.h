@@ -15,6 +15,7 @@ struct config_handler {
         enum handler_kind kind;
         char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
         size_t serve_count;
+        char *plugin;            /* likewise: the file is exec[0] then */
         unsigned recycle_runs;   /* 0: never */
         uint64_t recycle_memory; /* bytes; 0: never */
         char **exec; /* NULL-terminated argv; exec[0] is an absolute path of an executable file */

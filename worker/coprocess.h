@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A `serve` handler: one process for each worker and watch, started with the first run, a request a line on
- * its stdin, an answer a line on its stdout. It is ended and started anew when a run exceeds its timeout,
- * after so many runs or so much memory (recycle), and with a pause that grows when it dies by itself.
+ * A `serve` handler, or the host of a plugin: one process for each worker and watch, started with the first
+ * run, a request a line on its stdin, an answer a line on its stdout. It is ended and started anew when a
+ * run exceeds its timeout, after so many runs or so much memory (recycle), and with a pause that grows when
+ * it dies by itself.
  */
 #include "worker/worker.h"
 

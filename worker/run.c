@@ -250,12 +250,34 @@ static void on_handler_done(const struct process_result *result, void *userdata)
 
 /* ---- starting */
 
+#define PLUGIN_HOST "reconciled-plugin-host"
+
+/* Beside this program, or where the build folder has it. One path a process. */
+static const char *plugin_host(void)
+{
+        static char path[4096 + sizeof("/../plugin/" PLUGIN_HOST)];
+        char self[4096], *slash;
+        ssize_t length = path[0] ? 0 : readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+        if (length <= 0)
+                return path;
+        self[length] = '\0';
+        slash = strrchr(self, '/');
+        snprintf(path, sizeof(path), "%.*s/../plugin/" PLUGIN_HOST, (int)(slash - self), self);
+        if (access(path, X_OK) < 0)
+                snprintf(path, sizeof(path), "%.*s/" PLUGIN_HOST, (int)(slash - self), self);
+        return path;
+}
+
 char **arguments_build(const struct record_watch *config)
 {
-        char **argument = calloc(config->handler_exec_count + 1, sizeof(char *));
+        bool hosted = config->handler_kind == HANDLER_PLUGIN;
+        char **argument = calloc(config->handler_exec_count + 2, sizeof(char *));
 
+        if (argument && hosted)
+                argument[0] = (char *)(uintptr_t)plugin_host();
         for (size_t i = 0; argument && i < config->handler_exec_count; i++)
-                argument[i] = (char *)(uintptr_t)config->handler_exec[i].value;
+                argument[i + hosted] = (char *)(uintptr_t)config->handler_exec[i].value;
         return argument;
 }
 
@@ -287,7 +309,7 @@ static int start_exec(struct run *run)
 
 static int start_handler(struct run *run)
 {
-        return run->watch->config->handler_kind == HANDLER_SERVE ? coprocess_run(run) : start_exec(run);
+        return run->watch->config->handler_kind == HANDLER_EXEC ? start_exec(run) : coprocess_run(run);
 }
 
 static const char *start_advice(int error)

@@ -21,7 +21,7 @@ struct worker_watch {
         struct kube_resource resource;
         bool discovered;
         bool told_status_dropped;
-        struct coprocess *coprocess; /* of a serve handler, once it has run */
+        struct coprocess *coprocess; /* of a serve handler or a plugin, once it has run */
 };
 
 struct worker {

@@ -15,6 +15,7 @@ PROGRAMS = {
     "reconciled-credential": "credential",
     "reconciled-watcher": "watcher",
     "reconciled-worker": "worker",
+    "reconciled-plugin-host": "plugin",
     "reconciled-gateway": "gateway",
     "reconciledctl": "ctl",
     "reconciled-devserver": "devserver",

@@ -204,8 +204,8 @@ def test_nothing_survives_the_supervisor(start, served, widgets, operator):
     operator.assert_no_processes(deadline=2)
 
 
-@pytest.mark.parametrize("handler, said", [({"serve": ["/bin/true"], "exec": ["/bin/true"]}, "has both exec and serve"),
-                                           ({"timeout": "1s"}, "neither exec nor serve"),
+@pytest.mark.parametrize("handler, said", [({"serve": ["/bin/true"], "exec": ["/bin/true"]}, "has more than one of exec, serve"),
+                                           ({"timeout": "1s"}, "none of exec, serve and plugin"),
                                            ({"exec": ["/bin/true"], "recycle": {"runs": 1}}, "recycle is for serve"),
                                            ({"serve": ["/bin/true"], "recycle": {"memory": "lots"}}, "is no size"),
                                            ({"serve": ["/nonexistent"]}, "handler.serve: /nonexistent")])

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handlers that are shared objects: loaded by a process of their own, which may be lost without harm."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from harness import wait_until, watch
+from harness.setup import BUILD, SOURCE
+
+
+@pytest.fixture
+def start(devserver, operator, sandbox):
+    def start(plugin, workers=1, **options):
+        folder = sandbox.subfolder("plugin")
+        path = pathlib.Path(shutil.copy(plugin, folder))
+        path.chmod(0o644)
+        entry = watch("widgets")
+        entry["handler"] = {"plugin": str(path), **options}
+        operator.configure(devserver, [entry], workers=workers)
+        operator.start_ready().wait_synced()
+        return operator
+
+    return start
+
+
+def example():
+    return BUILD / "plugin" / "widgets.so"
+
+
+def trouble():
+    return BUILD / "plugin" / "trouble.so"
+
+
+def status_of(widgets, name):
+    return widgets.get(name).get("status")
+
+
+def hosts(operator):
+    return [found for found in operator.processes() if found.program == "reconciled-plugin-host"]
+
+
+def test_the_example(start, widgets):
+    operator = start(example())
+    widgets.create("first")
+    wait_until(lambda: status_of(widgets, "first") == {"runs": 1, "attempt": 1}, "the status of the first")
+    widgets.create("second")
+    wait_until(lambda: status_of(widgets, "second") == {"runs": 2, "attempt": 1}, "the status of the second")
+    widgets.create("xerxes")
+    operator.wait_for_log("must not begin with x", key="default/xerxes")
+    widgets.delete("first")
+    assert operator.wait_for_log("cleaning up after first")["action"] == "deleted"
+    assert len(hosts(operator)) == 1
+    operator.stop()
+    operator.assert_no_processes()
+
+
+def test_the_example_builds_with_the_installed_header_alone(sandbox, start, widgets):
+    folder = sandbox.subfolder("built")
+    include = folder / "include"
+    include.mkdir()
+    shutil.copy(SOURCE / "plugin" / "reconciled-plugin.h", include)
+    subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-D_DEFAULT_SOURCE", "-shared", "-fPIC",
+                    "-I", include, "-o", folder / "widgets.so", SOURCE / "examples" / "plugin" / "widgets.c"], check=True)
+    operator = start(folder / "widgets.so")
+    widgets.create("first")
+    wait_until(lambda: status_of(widgets, "first") == {"runs": 1, "attempt": 1}, "the status")
+    operator.stop()
+
+
+def test_answers(start, widgets, operator):
+    start(trouble())
+    widgets.create("pretty")
+    wait_until(lambda: status_of(widgets, "pretty") == {"text": "two\nlines"}, "the status over many lines")
+    for name, text in (("broken", "is no JSON object"), ("trailing", "followed by something else"),
+                       ("array", "is no JSON object"), ("forged", "id: belongs to the host"),
+                       ("unknown", "statsu: is unknown"), ("never", "did not say why"), ("fail", 'no "luck"')):
+        widgets.create(name)
+        operator.wait_for_log(text, key=f"default/{name}")
+    widgets.create("empty")
+    widgets.create("talk")
+    assert operator.wait_for_log("is only output")["key"] == "default/talk"
+    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "rest")
+    assert len(hosts(operator)) == 1, "nothing of this ends the process"
+    operator.stop()
+    assert operator.logs(lambda record: "stopped in order" in record["message"])
+
+
+def test_a_crash_fails_the_run_and_nothing_else(start, widgets, operator):
+    start(trouble())
+    widgets.create("crash")
+    operator.wait_for_log(f"was killed by signal {int(signal.SIGABRT)}", key="default/crash")
+    widgets.create("pretty")
+    wait_until(lambda: status_of(widgets, "pretty"), "the other object's status")
+    widgets.delete("crash")
+    operator.stop()
+
+
+def test_a_run_over_its_timeout_ends_the_process(start, widgets, operator):
+    start(trouble(), timeout="200ms", grace="10s")
+    widgets.create("hang")
+    operator.wait_for_log("did not answer within its timeout", key="default/hang")
+    widgets.delete("hang")
+    widgets.create("pretty")
+    wait_until(lambda: status_of(widgets, "pretty"), "the other object's status")
+    operator.stop()
+
+
+def test_recycled(start, widgets, operator):
+    start(example(), recycle={"runs": 2})
+    for number in range(4):
+        widgets.create(f"widget-{number}")
+    wait_until(lambda: sorted((status_of(widgets, f"widget-{number}") or {}).get("runs", 0) for number in range(4))
+               == [1, 1, 2, 2], "two runs of each process")
+    operator.stop()
+
+
+def test_no_credential_reaches_it(start, widgets, operator):
+    start(example())
+    widgets.create("first")
+    wait_until(lambda: status_of(widgets, "first"), "the status")
+    [host] = hosts(operator)
+    environment = pathlib.Path(f"/proc/{host.pid}/environ").read_bytes()
+    assert b"KUBECONFIG" not in environment and b"NOTIFY_SOCKET" not in environment
+    opened = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{host.pid}/fd").iterdir()]
+    assert not [target for target in opened if "kubeconfig" in target or "store" in target]
+    operator.stop()
+
+
+@pytest.mark.parametrize("source, text", [
+    ("int nothing;", "cannot be loaded"),
+    ("void *reconciled_plugin(void) { return 0; }", "returns no table"),
+    ("static int run(void) { return 0; } static struct { unsigned v; void *a; int (*run)(void); void *b; } p = {99, 0, run, 0};"
+     "void *reconciled_plugin(void) { return &p; }", "version 99"),
+], ids=["no export", "no table", "another version"])
+def test_what_is_no_plugin(sandbox, start, widgets, source, text):
+    folder = sandbox.subfolder("built")
+    (folder / "wrong.c").write_text(source, encoding="utf-8")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "wrong.so", folder / "wrong.c"], check=True)
+    operator = start(folder / "wrong.so")
+    widgets.create("first")
+    assert re.search(text, operator.wait_for_log(text)["message"])
+    operator.stop()
+
+
+def test_configuration(devserver, operator):
+    entry = watch("widgets")
+    entry["handler"] = {"plugin": "/nowhere/widgets.so"}
+    operator.configure(devserver, [entry])
+    operator.start().wait_exit(78)
+    assert operator.logs(lambda record: "handler.plugin: /nowhere/widgets.so" in record["message"])
+    entry["handler"] = {"plugin": "/bin/sh", "serve": ["/bin/sh"]}
+    operator.configure(devserver, [entry])
+    operator.start().wait_exit(78)
+    assert operator.logs(lambda record: "more than one of exec, serve and plugin" in record["message"])
