@@ -5,6 +5,7 @@ import os
 import pathlib
 import shlex
 
+from .schema import check_request
 from .wait import wait_until
 
 SCRIPT = """#!/bin/sh
@@ -30,7 +31,7 @@ class Request:
         started, pid = path.name[:-len(".request")].split("-")
         self.started, self.pid = float(started), int(pid)
         self.text = path.read_text(encoding="utf-8")
-        self.body = json.loads(self.text) if self.text.strip() else {}
+        self.body = check_request(json.loads(self.text)) if self.text.strip() else {}
         pairs = path.with_suffix(".environment").read_text(encoding="utf-8", errors="replace").split("\0")
         self.environment = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 
@@ -80,6 +81,7 @@ class Handler:
                                              behaviour=shlex.quote(str(self.behaviour))), encoding="utf-8")
         self.script.chmod(0o755)
         self.command = [str(self.script)]
+        self._known = {}
 
     def behave(self, shell):
         new = pathlib.Path(f"{self.behaviour}.new")
@@ -94,7 +96,9 @@ class Handler:
         """Runs of the object `name`, of the action, and for which where(request) is true."""
         found = []
         for path in sorted(self.records.glob("[0-9]*.request"), key=lambda path: path.name):
-            request = Request(path)
+            if path not in self._known:
+                self._known[path] = Request(path)
+            request = self._known[path]
             if name is not None and request.name != name:
                 continue
             if action is not None and request.body.get("action") != action:
@@ -125,5 +129,6 @@ class Handler:
 
     def forget(self):
         """Removes what was recorded."""
+        self._known.clear()
         for path in self.records.iterdir():
             path.unlink(missing_ok=True)

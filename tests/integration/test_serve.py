@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import wait_until, watch
+from harness.schema import check_request
 
 PROGRAM = """#!/usr/bin/python3 -u
 # Notes each request and obeys spec.do of its object.
@@ -53,7 +54,7 @@ class Served:
         if not path.exists():
             return []
         found = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-        return [request for request in found if name in (None, request["object"]["metadata"]["name"])]
+        return [check_request(request) for request in found if name in (None, request["object"]["metadata"]["name"])]
 
     def wait(self, name, count=1):
         return wait_until(lambda: len(self.requests(name)) >= count and self.requests(name),

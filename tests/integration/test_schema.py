@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed schema of answers, and the worker, are of one mind about each answer here."""
+import json
+
+import pytest
+
+from harness import wait_until, watch
+from harness.schema import ANSWER, REQUEST
+
+PROGRAM = """#!/usr/bin/python3 -u
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    # The text itself, so that the answer is what the test wrote.
+    print('{"id":%d%s' % (request["id"], request["object"]["metadata"]["annotations"]["answer"]))
+"""
+
+RIGHT = [
+    {},
+    {"status": {"a": {"b": [1, 2.5, None]}}},
+    {"status": None, "patch": None, "requeueAfter": None, "message": None, "error": None, "permanent": None},
+    {"status": {}},
+    {"patch": {"spec": {"size": 3}}},
+    {"patch": {"metadata": {"labels": {"a": "b"}}}},
+    {"patch": {}},
+    {"requeueAfter": "1h30m"},
+    {"requeueAfter": "1.5h"},
+    {"requeueAfter": "0"},
+    {"requeueAfter": "100000us"},
+    {"message": ""},
+    {"error": "no luck", "permanent": True},
+    {"permanent": False},
+]
+
+WRONG = [
+    {"statsu": {}},
+    {"Status": {}},
+    {"status": []},
+    {"status": "Ready"},
+    {"patch": 7},
+    {"patch": {"status": {}}},
+    {"patch": {"kind": "Gadget"}},
+    {"patch": {"apiVersion": None}},
+    {"patch": {"metadata": None}},
+    {"patch": {"metadata": {"name": "x"}}},
+    {"patch": {"metadata": {"namespace": None}}},
+    {"patch": {"metadata": {"uid": "x"}}},
+    {"patch": {"metadata": {"resourceVersion": "1"}}},
+    {"patch": {"metadata": {"managedFields": []}}},
+    {"patch": {"metadata": {"creationTimestamp": None}}},
+    {"patch": {"metadata": {"generation": 1}}},
+    {"requeueAfter": 30},
+    {"requeueAfter": ""},
+    {"requeueAfter": "soon"},
+    {"requeueAfter": "30"},
+    {"requeueAfter": "-1s"},
+    {"requeueAfter": "1.s"},
+    {"requeueAfter": "1s 1m"},
+    {"message": 7},
+    {"error": {}},
+    {"permanent": "true"},
+    {"permanent": 1},
+]
+
+
+@pytest.mark.parametrize("answer", RIGHT)
+def test_the_schema_takes(answer):
+    ANSWER.validate(answer)
+
+
+@pytest.mark.parametrize("answer", WRONG)
+def test_the_schema_refuses(answer):
+    assert not ANSWER.is_valid(answer)
+
+
+def test_the_worker_takes_and_refuses_the_same(devserver, operator, sandbox, widgets):
+    folder = sandbox.subfolder("answering")
+    program = folder / "serve"
+    program.write_text(PROGRAM, encoding="utf-8")
+    program.chmod(0o755)
+    entry = watch("widgets")
+    entry["handler"] = {"serve": [str(program)]}
+    operator.configure(devserver, [entry])
+    answers = {f"right-{number}": answer for number, answer in enumerate(RIGHT)}
+    answers.update({f"wrong-{number}": answer for number, answer in enumerate(WRONG)})
+    for name, answer in answers.items():
+        text = json.dumps(answer)[1:]
+        widgets.create(name, metadata={"annotations": {"answer": ("," if answer else "") + text}})
+    operator.start_ready().wait_synced()
+
+    def all_have_run():
+        status = operator.ctl.status()["watches"][0]
+        return (status["succeeded"] + status["failed"] >= len(answers) and status["running"] == 0
+                and status["queued"] == 0)
+
+    def refusals():
+        return {record["key"].split("/")[1]: record["message"] for record in
+                operator.logs(lambda record: "the handler's answer: " in record["message"] and "key" in record)}
+
+    wait_until(all_have_run, lambda: f"a run of each: {operator.ctl.status()['watches']}")
+    wait_until(lambda: len(refusals()) >= len(WRONG), lambda: f"every refusal: {sorted(refusals())}")
+    assert set(refusals()) == {name for name in answers if name.startswith("wrong")}
+    for name, message in refusals().items():
+        assert f"answer: {next(iter(answers[name]))}" in message, "it says where"
+    operator.stop()
+
+
+def test_a_request_that_is_none_is_found():
+    assert not REQUEST.is_valid({"version": 1})
