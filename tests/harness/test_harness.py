@@ -83,8 +83,11 @@ def test_a_crash_on_purpose_is_no_report():
 
 def test_the_handler_records_and_obeys(fake):
     handler = Handler(fake.sandbox)
+    request = json.dumps({"version": 1, "action": "reconcile", "reason": "added", "attempt": 1, "lastError": "",
+                          "watch": "widgets", "object": {"apiVersion": "example.com/v1", "kind": "Widget",
+                                                         "metadata": {"name": "w", "uid": "1"}}})
     operator = fake(f"""for size in 1 2; do
-        echo '{{"action":"reconcile","object":{{"metadata":{{"name":"w"}}}}}}' | RECONCILED_NAME=w {handler.command[0]}
+        echo '{request}' | RECONCILED_NAME=w {handler.command[0]}
         echo "status $?"
         done""")
     handler.answer({"status": {"ok": True}}, exit_code=75)
