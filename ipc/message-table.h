@@ -63,7 +63,8 @@
         STR(uid)
 
 /* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind;
- * handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many bytes (0: never). */
+ * handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many bytes (0:
+ * never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
@@ -72,6 +73,7 @@
         STR(store_folder)                                                                                   \
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
+        BOOL(finalizer)                                                                                     \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
         U64(handler_timeout_usec)                                                                           \
@@ -204,12 +206,14 @@
 
 #define MESSAGE_recovered_FIELDS(U64, BOOL, STR, BIN, LIST) STR(watch)
 
-/* What became of a RUN. result: enum run_result. fingerprint, resource_version, uid: of the object that was
- * actually read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0
- * when nothing was written): that change triggers no run. requeue_after_usec: 0 = none. message: of the
- * handler, or the error. wait_status: of the handler process (0 when none ran). */
+/* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being
+ * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
+ * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
+ * was written): that change triggers no run. requeue_after_usec: 0 = none. message: of the handler, or the
+ * error. wait_status: of the handler process (0 when none ran). */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
+        U64(action)                                                                                         \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \

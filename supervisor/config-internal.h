@@ -33,7 +33,6 @@ enum key_kind {
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_WATCHES,
-        KEY_FALSE, /* only `false` is supported by this version */
         KEY_LATER, /* known, and refused: a later version brings it */
 };
 

@@ -277,7 +277,6 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                        void *target)
 {
         void *place = (char *)target + key->offset;
-        const char *text = scalar_text(node);
 
         switch (key->kind) {
         case KEY_TEXT:
@@ -311,10 +310,6 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 return;
         case KEY_WATCHES:
                 read_watches(reader, node, path);
-                return;
-        case KEY_FALSE:
-                if (!text || strcmp(text, "false") != 0)
-                        problem_add(reader, node, false, path, "this version supports only `false` here");
                 return;
         case KEY_LATER:
                 problem_add(reader, node, false, path, "is not supported by this version");

@@ -50,7 +50,7 @@ static const struct key watch_key[] = {
         {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, NULL, false, NULL},
         {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false, NULL},
         {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true, NULL},
-        {"finalizer", KEY_FALSE, 0, 0, 0, NULL, false, NULL},
+        {"finalizer", KEY_BOOL, IN_WATCH(finalizer), 0, 0, NULL, false, NULL},
         DURATION("resync", IN_WATCH(resync_usec), 0, 3650 * 24 * USEC_PER_HOUR),
         {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false, NULL},
         DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),

@@ -36,6 +36,7 @@ struct config_watch {
         bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
         bool required; /* default true: a resource that is not served counts as trouble */
         enum on_deadline on_deadline;
+        bool finalizer; /* objects are held until `finalize` has succeeded */
         enum trigger trigger;
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;

@@ -84,14 +84,38 @@ static int change_updated(struct watch *watch, const struct record_change *chang
         return push(watch, change, CHANGE_UPDATED, "changed", 0);
 }
 
+/* Our finalizer held it, and somebody else took it away: there is nothing left that `finalize` could be run
+ * for. */
+static int forget_vanished(struct watch *watch, const struct record_change *change)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r;
+
+        log_write(LOG_WARNING, MESSAGE_ID_VANISHED,
+                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
+                             {"RECONCILED_UID", change->uid}),
+                  "%s of watch %s is gone although its `finalize` had not succeeded: somebody else took our "
+                  "finalizer "
+                  "away; what its handler has made may be left over",
+                  change->key, watch->config->name);
+        r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        return handled_add(watch, change->key, change->uid, change->sequence);
+}
+
 static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
         struct supervisor *supervisor = watch->child->supervisor;
         int r;
 
-        /* Never handed to a handler: nothing is owed. */
+        /* Never handed to a handler, or finalized: nothing is owed. */
         if (!row)
                 return handled_add(watch, change->key, change->uid, change->sequence);
+        if (watch->config->finalizer)
+                return forget_vanished(watch, change);
         if (row->deleting && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_DELETED, row);
         row->deleting = true;

@@ -99,6 +99,7 @@ static void worker_watch(const struct watch *watch, struct record_watch *ret, st
                 .trigger = (uint64_t)config->trigger,
                 .store_folder = watch->store_folder,
                 .handler_kind = (uint64_t)config->handler.kind,
+                .finalizer = config->finalizer,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,
                 .handler_exec = exec,

@@ -65,13 +65,10 @@ static void log_failure(const struct ending *ending, int priority, const char *i
         log_write(priority, id,
                   LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
                              {"RECONCILED_UID", done->uid}, {"RECONCILED_ATTEMPT", attempt},
-                             {"RECONCILED_ACTION",
-                              run_action_name(ending->kind == CHANGE_DELETED ? ACTION_DELETED
-                                                                             : ACTION_RECONCILE)}),
-                  "%s %s of watch %s failed (attempt %s): %s; %s",
-                  ending->kind == CHANGE_DELETED ? "deletion of" : "reconcile of", done->key, done->watch,
-                  attempt, done->message[0] ? done->message : run_result_name((enum run_result)done->result),
-                  next);
+                             {"RECONCILED_ACTION", run_action_name((enum run_action)done->action)}),
+                  "%s of %s of watch %s failed (attempt %s): %s; %s",
+                  run_action_name((enum run_action)done->action), done->key, done->watch, attempt,
+                  done->message[0] ? done->message : run_result_name((enum run_result)done->result), next);
 }
 
 static void log_retry(const struct ending *ending, uint64_t delay)
@@ -96,7 +93,7 @@ static int succeeded(struct ending *ending)
 
         ending->watch->successes++;
         ending->outcome.handled = true;
-        if (ending->kind == CHANGE_DELETED) {
+        if (ending->kind == CHANGE_DELETED || (done->action == ACTION_FINALIZE && delay == 0)) {
                 ending->remove_row = true;
                 return 0;
         }

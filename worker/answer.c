@@ -6,11 +6,11 @@
 
 #include "base/duration.h"
 
-static const char *const known[] = {"status",    "patch", "requeueAfter", "message", "error",
-                                    "permanent", "id"};
+static const char *const known[] = {"status", "patch",     "requeueAfter", "message",
+                                    "error",  "permanent", "done",         "id"};
 
 /* What later versions bring is refused by name: nobody shall believe that it was done. */
-static const char *const later[] = {"conditions", "children", "events", "done"};
+static const char *const later[] = {"conditions", "children", "events"};
 
 /* Members of the object that a patch may not touch, and why. */
 static const struct {
@@ -104,8 +104,9 @@ static int unknown_key(const char *key, struct error *error)
         for (size_t i = 0; i < ELEMENTS(later); i++)
                 if (strcmp(later[i], key) == 0)
                         return wrong(error, key, "is not supported by this version");
-        return wrong(error, key,
-                     "is unknown; known are status, patch, requeueAfter, message, error and permanent");
+        return wrong(
+                error, key,
+                "is unknown; known are status, patch, requeueAfter, message, error, permanent and done");
 }
 
 static int take_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -127,6 +128,10 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
                 return take_requeue(answer, value, error);
         if (strcmp(key, "id") == 0)
                 return 0; /* of a line that serves; what it answers was looked up by it */
+        if (strcmp(key, "done") == 0) {
+                answer->not_done = cJSON_IsFalse(value);
+                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+        }
         if (strcmp(key, "permanent") == 0) {
                 answer->permanent = cJSON_IsTrue(value);
                 return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");

@@ -18,6 +18,7 @@ struct answer {
         struct span status_text, patch_text; /* the same, as the handler wrote them: inside its output */
         const char *message;                 /* or NULL */
         const char *error;                   /* the handler says that it has failed, and why; or NULL */
+        bool not_done;                       /* `done: false`: the cleanup goes on */
         bool permanent;                      /* ... and that it will, until the object changes */
         uint64_t requeue_after_usec;
 };

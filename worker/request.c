@@ -86,7 +86,7 @@ int request_build(const struct run *run, uint64_t id, struct text *out)
         if (id > 0)
                 text_printf(out, "\"id\":%" PRIu64 ",", id);
         text_printf(out, "\"version\":%d,\"action\":", REQUEST_VERSION);
-        text_json_string(out, run_action_name((enum run_action)order->action));
+        text_json_string(out, run_action_name(run->action));
         text_append_string(out, ",\"reason\":");
         text_json_string(out, order->reason);
         text_printf(out, ",\"attempt\":%" PRIu64 ",\"lastError\":", order->attempt);
@@ -157,8 +157,7 @@ char *const *environment_build(const struct run *run)
                 return NULL;
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
         if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
-            add(environment, &count, "RECONCILED_ACTION", run_action_name((enum run_action)order->action)) <
-                    0 ||
+            add(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
             add(environment, &count, "RECONCILED_REASON", order->reason) < 0 ||
             add(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
             add(environment, &count, "RECONCILED_NAME", name) < 0 ||

@@ -45,6 +45,7 @@ void run_finish(struct run *run, enum run_result result, const char *format, ...
         char text[MESSAGE_MAX];
         struct message_done done = {
                 .sequence = run->order->sequence,
+                .action = (uint64_t)run->action,
                 .watch = run->order->watch,
                 .key = run->order->key,
                 .uid = run->order->uid,
@@ -124,7 +125,7 @@ void run_log_line(const char *line, void *userdata)
         log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
                   LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
                              {"RECONCILED_UID", run->order->uid},
-                             {"RECONCILED_ACTION", run_action_name((enum run_action)run->order->action)},
+                             {"RECONCILED_ACTION", run_action_name(run->action)},
                              {"RECONCILED_ATTEMPT", attempt}),
                   "%s", line);
 }
@@ -339,7 +340,13 @@ static void begin(struct run *run)
                            r == -EBADMSG ? "its checksum is wrong" : strerror(-r));
                 return;
         }
-        r = start_handler(run);
+        write_prepare(run);
+}
+
+void run_handler(struct run *run)
+{
+        int r = start_handler(run);
+
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s%s",
                            run->watch->config->handler_exec[0].value, strerror(-r), start_advice(r));
@@ -357,6 +364,7 @@ int run_start(struct worker *worker, struct message **message)
         run->worker = worker;
         run->message = TAKE_PTR(*message);
         run->order = &run->message->run;
+        run->action = (enum run_action)run->order->action;
         run->started = clock_boottime_usec();
         run->watch = worker_watch_find(worker, run->order->watch);
         if (!run->watch) {

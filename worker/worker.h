@@ -57,6 +57,8 @@ struct run {
         const struct message_run *order;
         struct store_object object; /* as read; its json is what the handler was given */
         bool has_object;
+        enum run_action action; /* as it is run: finalize for an object that is being deleted */
+        bool carrying_out;      /* the handler has answered; before that things are made ready for it */
         uint64_t fingerprint;
         char *json;              /* the object with apiVersion and kind */
         struct process *process; /* exec */
@@ -91,5 +93,8 @@ char *const *environment_build_for_watch(const struct record_watch *config);
 char *const *environment_build(const struct run *run); /* NULL on lack of memory; environment_free */
 void environment_free(char *const *environment);
 
-/* write.c: patch, then status; ends in run_finish. */
+/* write.c: our finalizer first, where the watch wants one; ends in run_handler() or run_finish(). */
+void write_prepare(struct run *run);
+void run_handler(struct run *run); /* run.c */
+/* Patch, then status, then the finalizer of what is cleaned up; ends in run_finish. */
 void write_start(struct run *run);

@@ -15,6 +15,8 @@
 #define WRITE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define MERGE_PATCH        "application/merge-patch+json"
 
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
+
 static void write_next(struct run *run);
 static void write_done(struct run *run);
 static void discover(struct run *run);
@@ -240,6 +242,114 @@ static int send_status(struct run *run)
                           on_status_written);
 }
 
+/* ---- our finalizer */
+
+static bool finalizer_is_deleting(const struct run *run)
+{
+        struct scan_object object;
+
+        return scan_object(current_json(run), strlen(current_json(run)), &object) >= 0 &&
+               object.deletion_timestamp.start != NULL;
+}
+
+/* The handler sees the object as it is now; of one that is known by its metadata alone, no more than that.
+ */
+static int show_current(struct run *run)
+{
+        char *copy;
+
+        if (fingerprint_is_partial(run->object.json, run->object.json_size))
+                return 0;
+        copy = strdup(run->current);
+        if (!copy)
+                return -ENOMEM;
+        free(run->json);
+        run->json = copy;
+        return 0;
+}
+
+/* A list of its own, owned by the caller: the object's finalizers, without ours. */
+static cJSON *finalizers_of_others(const struct run *run, bool *ret_ours)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(current_json(run));
+        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata"), *item;
+        cJSON *others = cJSON_CreateArray();
+
+        *ret_ours = false;
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(metadata, "finalizers"))
+        {
+                const char *name = cJSON_GetStringValue(item);
+
+                if (name && strcmp(name, run->worker->config->finalizer) == 0)
+                        *ret_ours = true;
+                else if (name)
+                        cJSON_AddItemToArray(others, cJSON_CreateString(name));
+        }
+        return others;
+}
+
+static bool finalizer_is_there(const struct run *run)
+{
+        bool ours;
+
+        cJSON_Delete(finalizers_of_others(run, &ours));
+        return ours;
+}
+
+static bool finalizer_is_missing(const struct run *run)
+{
+        return !finalizer_is_there(run);
+}
+
+static bool finalizer_must_go(const struct run *run)
+{
+        return run->action == ACTION_FINALIZE && !run->answer.not_done;
+}
+
+/* A merge patch replaces whole lists: only where nobody has changed it since. */
+static int finalizer_body(const struct run *run, bool with_ours, struct text *body)
+{
+        _cleanup_free_ char *list = NULL;
+        bool ours;
+        cJSON *finalizers = finalizers_of_others(run, &ours);
+
+        if (with_ours)
+                cJSON_AddItemToArray(finalizers, cJSON_CreateString(run->worker->config->finalizer));
+        list = cJSON_PrintUnformatted(finalizers);
+        cJSON_Delete(finalizers);
+        if (!list)
+                return -ENOMEM;
+        text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
+        text_json_string(body, current_version(run));
+        text_printf(body, ",\"finalizers\":%s}}", list);
+        return body->failed ? -ENOMEM : 0;
+}
+
+static void on_finalizer_written(struct kube_transfer *transfer _unused_,
+                                 const struct kube_response *response, void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.http_status == 404 && run->carrying_out)
+                write_done(run); /* it has gone: that is what was wanted */
+        else if (response->error.failure != KUBE_FAILURE_NONE)
+                write_failed(run, "finalizer", response);
+        else if (take_result(run, response, true) < 0 || (!run->carrying_out && show_current(run) < 0))
+                run_finish(run, RESULT_RETRY,
+                           "the API server's answer to the finalizer cannot be understood");
+        else
+                write_done(run);
+}
+
+static int finalizer_send(struct run *run)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = finalizer_body(run, !run->carrying_out, &body);
+
+        return r < 0 ? r : send_patch(run, NULL, &body, on_finalizer_written);
+}
+
 /* ---- step by step */
 
 static bool has_object(const struct run *run)
@@ -255,9 +365,15 @@ static bool has_status(const struct run *run)
 }
 
 static const struct {
+        bool carrying_out; /* behind the handler, or before it */
         bool (*is_due)(const struct run *run);
         int (*send)(struct run *run);
-} steps[] = {{has_object, send_object}, {has_status, send_status}};
+} steps[] = {
+        {false, finalizer_is_missing, finalizer_send},
+        {true, has_object, send_object},
+        {true, has_status, send_status},
+        {true, finalizer_must_go, finalizer_send},
+};
 
 static void write_done(struct run *run)
 {
@@ -265,14 +381,29 @@ static void write_done(struct run *run)
         write_next(run);
 }
 
+static void all_written(struct run *run)
+{
+        if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
+                run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
+                           run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");
+        else
+                run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
+}
+
 static void write_next(struct run *run)
 {
         int r;
 
-        while (run->write_step < ELEMENTS(steps) && !steps[run->write_step].is_due(run))
+        while (run->write_step < ELEMENTS(steps) &&
+               steps[run->write_step].carrying_out == run->carrying_out &&
+               !steps[run->write_step].is_due(run))
                 run->write_step++;
         if (run->write_step == ELEMENTS(steps)) {
-                run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
+                all_written(run);
+                return;
+        }
+        if (steps[run->write_step].carrying_out != run->carrying_out) {
+                run_handler(run);
                 return;
         }
         if (run->cancelled) {
@@ -322,8 +453,29 @@ static void discover(struct run *run)
                 run_finish(run, RESULT_RETRY, "the answer cannot be written: %s", strerror(-r));
 }
 
+/* What is being deleted is finalized while our finalizer holds it; behind that it is no concern of ours. */
+void write_prepare(struct run *run)
+{
+        if (!run->watch->config->finalizer || run->action != ACTION_RECONCILE) {
+                run_handler(run);
+                return;
+        }
+        if (finalizer_is_deleting(run)) {
+                run->action = ACTION_FINALIZE;
+                if (finalizer_is_there(run))
+                        run_handler(run);
+                else
+                        run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
+                return;
+        }
+        write_next(run);
+}
+
 void write_start(struct run *run)
 {
+        run->carrying_out = true;
+        while (run->write_step < ELEMENTS(steps) && !steps[run->write_step].carrying_out)
+                run->write_step++;
         if (run->order->action == ACTION_DELETED && (run->answer.patch || run->answer.status)) {
                 log_warning("watch %s, %s: patch and status in the answer to `deleted` are ignored: the "
                             "object is gone",

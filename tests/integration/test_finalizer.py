@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`finalizer: true`: nothing goes before its handler has cleaned up."""
+import pytest
+
+from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
+
+FINALIZER = "widgets.example.com/finalizer"
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(**more):
+        operator.configure(devserver, [watch("widgets", handler, finalizer=True, **more)])
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+def finalizers(widgets, name):
+    return widgets.get(name)["metadata"].get("finalizers") or []
+
+
+def gone(widgets, name):
+    wait_until(lambda: not widgets.exists(name), f"the end of {name}")
+
+
+def runs(handler, name):
+    return [request.body["action"] for request in handler.requests(name=name)]
+
+
+def test_added_before_the_first_run_and_removed_after_the_last(start, operator, handler, widgets, devserver):
+    start()
+    widgets.create("first", finalizers=["example.com/other"])
+    request = handler.wait_finished(name="first")
+    assert request.metadata["finalizers"] == ["example.com/other", FINALIZER]
+    widgets.delete("first")
+    request = handler.wait_finished(name="first", action="finalize")
+    assert request.metadata["deletionTimestamp"]
+    wait_until(lambda: finalizers(widgets, "first") == ["example.com/other"], "ours to go")
+    widgets.merge_patch("first", {"metadata": {"finalizers": None}})
+    gone(widgets, "first")
+    widgets.create("next")
+    handler.wait_finished(name="next")
+    operator.stop()
+    assert runs(handler, "first") == ["reconcile", "finalize"]
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
+    patches = devserver.requests(lambda request: request.get("verb") == "patch" and request.get("name") == "next")
+    assert len(patches) == 1
+
+
+def test_a_failed_cleanup_never_releases_it(start, operator, handler, widgets):
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || [ -e "${0%/*}/clean" ]')
+    start()
+    widgets.create("held")
+    handler.wait_finished(name="held")
+    widgets.delete("held")
+    wait_until(lambda: runs(handler, "held").count("finalize") >= 3, "attempts")
+    assert finalizers(widgets, "held") == [FINALIZER]
+    (handler.folder / "clean").touch()
+    gone(widgets, "held")
+    operator.stop()
+
+
+def test_a_cleanup_that_is_not_done_yet_goes_on(start, operator, handler, widgets):
+    handler.behave('if [ "$RECONCILED_ACTION" = finalize ] && [ ! -e "${0%/*}/clean" ]; then '
+                   """echo '{"done": false, "requeueAfter": "100ms"}'; fi""")
+    start()
+    widgets.create("slow")
+    handler.wait_finished(name="slow")
+    widgets.delete("slow")
+    wait_until(lambda: runs(handler, "slow").count("finalize") >= 3, "rounds of the cleanup")
+    assert finalizers(widgets, "slow") == [FINALIZER]
+    (handler.folder / "clean").touch()
+    gone(widgets, "slow")
+    operator.stop()
+
+
+def test_deleted_while_the_operator_was_down(start, operator, handler, widgets):
+    start()
+    widgets.create("first")
+    handler.wait_finished(name="first")
+    operator.stop()
+    widgets.delete("first")
+    operator.start_ready()
+    handler.wait_finished(name="first", action="finalize")
+    gone(widgets, "first")
+    operator.stop()
+
+
+def test_what_is_already_going_gets_no_finalizer(start, operator, handler, widgets):
+    widgets.create("going", finalizers=["example.com/other"])
+    widgets.delete("going")
+    start()
+    widgets.create("other")
+    handler.wait_finished(name="other")
+    assert finalizers(widgets, "going") == ["example.com/other"]
+    widgets.merge_patch("going", {"metadata": {"finalizers": None}})
+    gone(widgets, "going")
+    operator.stop()
+    assert runs(handler, "going") == []
+
+
+def test_taken_away_by_somebody_else(start, operator, handler, widgets):
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ]')
+    start()
+    widgets.create("robbed")
+    handler.wait_finished(name="robbed")
+    widgets.delete("robbed")
+    handler.wait_finished(name="robbed", action="finalize")
+    widgets.merge_patch("robbed", {"metadata": {"finalizers": None}})
+    operator.wait_for_log(message_id=MESSAGE_ID["VANISHED"], key="default/robbed")
+    operator.stop()
+    assert "deleted" not in runs(handler, "robbed")
+
+
+def test_a_change_in_between_is_seen_first(start, operator, handler, widgets, devserver):
+    """409 on the finalizer: the newest version is taken."""
+    devserver.fault({"verb": "patch", "name": "contended"}, status=409)
+    start()
+    widgets.create("contended")
+    handler.wait_finished(name="contended")
+    assert finalizers(widgets, "contended") == [FINALIZER]
+    operator.stop()
+    assert runs(handler, "contended") == ["reconcile"]
+
+
+def test_the_answer_is_written_before_it_is_released(start, operator, handler, widgets, devserver):
+    handler.answer({"status": {"phase": "seen"}})
+    start()
+    widgets.create("last", finalizers=["example.com/other"])
+    wait_until(lambda: widgets.get("last").get("status") == {"phase": "seen"}, "the status")
+    handler.answer({"status": {"phase": "cleaned"}})
+    widgets.delete("last")
+    wait_until(lambda: finalizers(widgets, "last") == ["example.com/other"], "the release")
+    assert widgets.get("last")["status"] == {"phase": "cleaned"}
+    widgets.merge_patch("last", {"metadata": {"finalizers": None}})
+    gone(widgets, "last")
+    operator.stop()
