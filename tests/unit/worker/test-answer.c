@@ -92,8 +92,8 @@ static void test_wrong_answers(void **state)
                 {"{\"children\":[]}", "children: is not supported by this version"},
                 {"{\"events\":[]}", "events: is not supported by this version"},
                 {"{\"done\":1}", "done: must be true or false"},
-                {"{\"requeue\":\"1s\"}",
-                 "requeue: is unknown; known are status, patch, requeueAfter, message, error, permanent and done"},
+                {"{\"requeue\":\"1s\"}", "requeue: is unknown; known are status, patch, requeueAfter, "
+                                         "message, error, permanent and done"},
                 {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
                 {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
                 {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},
