@@ -160,7 +160,7 @@ int credential_reload(struct credential *credential, bool asked)
                 return take_fresh(credential, &fresh);
         kubeconfig_done(&fresh);
         if (credential->source.exec.command)
-                return asked ? plugin_run(credential) : 0;
+                return asked ? plugin_refused(credential) : 0;
         return repeat(credential, asked);
 }
 

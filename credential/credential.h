@@ -17,9 +17,11 @@ struct credential {
         /* The exec plugin: one run at a time. */
         struct plugin *plugin;
         struct plugin_credential brought;
+        uint64_t brought_boottime;
         bool has_brought, plugin_complained;
         sd_event_source *plugin_timer; /* the next run */
-        unsigned plugin_failures;
+        bool plugin_waits;             /* for it, after a failure or a refusal: nobody hurries it */
+        unsigned plugin_failures, plugin_refusals; /* in a row */
         uint64_t started_boottime;
 };
 
@@ -33,6 +35,7 @@ void credential_done(struct credential *credential); /* wipes */
 
 /* renew.c: the plugin's part. */
 int plugin_run(struct credential *credential);
+int plugin_refused(struct credential *credential);  /* a 401 with what it has brought */
 int plugin_run_anew(struct credential *credential); /* it is another one */
 void plugin_stop(struct credential *credential);
 /* credential.c: files and plugin together, under a new serial. */

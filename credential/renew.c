@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When the exec plugin runs: at the start, shortly before what it has brought expires, and when the server
- * refuses it; one at a time, slower and slower while it fails.
+ * refuses it; one at a time, slower and slower while it fails, or while the server refuses what it brings.
  */
 #include <errno.h>
 
@@ -12,6 +12,8 @@
 #define EARLY_USEC     (30 * USEC_PER_SEC) /* before the expiration, or a tenth of the time that is left */
 #define RETRY_MIN_USEC USEC_PER_SEC
 #define RETRY_MAX_USEC USEC_PER_MINUTE
+/* What was accepted for as long is refused for a new reason. */
+#define ACCEPTED_USEC  (3 * RETRY_MAX_USEC)
 
 static void on_plugin_done(struct plugin_credential *brought, const char *why, void *userdata);
 
@@ -20,6 +22,7 @@ static int on_time(sd_event_source *source _unused_, uint64_t usec _unused_, voi
         struct credential *credential = userdata;
 
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
+        credential->plugin_waits = false;
         return plugin_run(credential) < 0 && !credential->child->stopping ? -EIO : 0;
 }
 
@@ -64,6 +67,24 @@ static int failed(struct credential *credential, const char *why)
                           credential->serial > 0 ? "the old credential stays in use" : "there is none yet",
                           duration_format(delay, text, sizeof(text)));
         credential->plugin_complained = true;
+        credential->plugin_waits = true;
+        return run_in(credential, delay);
+}
+
+/* The first refusal in a row is answered at once; a plugin that goes on bringing what is refused would
+ * otherwise ask its provider as fast as the watches come back. */
+int plugin_refused(struct credential *credential)
+{
+        uint64_t now = clock_boottime_usec(), delay;
+
+        if (credential->plugin || credential->plugin_waits)
+                return 0;
+        if (now - credential->brought_boottime > ACCEPTED_USEC)
+                credential->plugin_refusals = 0;
+        if (credential->plugin_refusals++ == 0)
+                return plugin_run(credential);
+        delay = backoff(credential->plugin_refusals - 1);
+        credential->plugin_waits = true;
         return run_in(credential, delay);
 }
 
@@ -90,6 +111,7 @@ static int succeeded(struct credential *credential, struct plugin_credential *br
         credential->brought = *brought;
         *brought = (struct plugin_credential){0};
         credential->has_brought = true;
+        credential->brought_boottime = clock_boottime_usec();
         if (credential->plugin_complained)
                 log_info("the credential plugin %s works again", credential->source.exec.command);
         credential->plugin_complained = false;
@@ -118,7 +140,7 @@ int plugin_run(struct credential *credential)
         _cleanup_error_ struct error error = ERROR_NONE;
         int r;
 
-        if (credential->plugin || (credential->plugin_timer && credential->plugin_failures > 0))
+        if (credential->plugin || credential->plugin_waits)
                 return 0;
         r = plugin_start(credential->child->event, &credential->source, on_plugin_done, credential,
                          &credential->plugin, &error);
@@ -135,7 +157,8 @@ int plugin_run_anew(struct credential *credential)
 {
         plugin_free(TAKE_PTR(credential->plugin));
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
-        credential->plugin_failures = 0;
+        credential->plugin_failures = credential->plugin_refusals = 0;
+        credential->plugin_waits = false;
         return plugin_run(credential);
 }
 
@@ -144,6 +167,6 @@ void plugin_stop(struct credential *credential)
         plugin_free(TAKE_PTR(credential->plugin));
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
         plugin_credential_done(&credential->brought);
-        credential->has_brought = false;
-        credential->plugin_failures = 0;
+        credential->has_brought = credential->plugin_waits = false;
+        credential->plugin_failures = credential->plugin_refusals = 0;
 }

@@ -8,7 +8,9 @@
 
 #include "base/text.h"
 
-#define EXTENSION "client.authentication.k8s.io/exec"
+#define EXTENSION       "client.authentication.k8s.io/exec"
+/* It becomes a part of one variable of an environment, which Linux holds to 128 KiB. */
+#define EXEC_CONFIG_MAX ((size_t)64 * 1024)
 
 static int no_memory(struct error *error)
 {
@@ -247,7 +249,24 @@ int user_take_exec(struct yaml_file *file, yaml_node_t *user, struct kubeconfig 
 
 /* ---- what the cluster tells plugins */
 
-static cJSON *to_json(struct yaml_file *file, int index, unsigned depth);
+/* An alias may name what holds it, or the same large text a thousand times: `room` is what is still allowed.
+ */
+struct json_writer {
+        struct yaml_file *file;
+        size_t room;
+        bool too_large;
+};
+
+static cJSON *to_json(struct json_writer *writer, const yaml_node_t *node, unsigned depth);
+
+static bool take_room(struct json_writer *writer, size_t size)
+{
+        if (size >= writer->room)
+                writer->too_large = true;
+        else
+                writer->room -= size + 1;
+        return !writer->too_large;
+}
 
 static cJSON *scalar_to_json(const yaml_node_t *node)
 {
@@ -267,37 +286,47 @@ static cJSON *scalar_to_json(const yaml_node_t *node)
                        : cJSON_CreateString(text);
 }
 
-static cJSON *mapping_to_json(struct yaml_file *file, const yaml_node_t *node, unsigned depth)
+static cJSON *mapping_to_json(struct json_writer *writer, const yaml_node_t *node, unsigned depth)
 {
         cJSON *object = cJSON_CreateObject();
 
-        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
-             pair++) {
-                const yaml_node_t *key = yaml_document_get_node(&file->document, pair->key);
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             pair < node->data.mapping.pairs.top && !writer->too_large; pair++) {
+                const yaml_node_t *key = yaml_document_get_node(&writer->file->document, pair->key);
 
-                if (key && key->type == YAML_SCALAR_NODE)
-                        cJSON_AddItemToObject(object, (const char *)key->data.scalar.value,
-                                              to_json(file, pair->value, depth));
+                if (key && key->type == YAML_SCALAR_NODE && take_room(writer, key->data.scalar.length))
+                        cJSON_AddItemToObject(
+                                object, (const char *)key->data.scalar.value,
+                                to_json(writer, yaml_document_get_node(&writer->file->document, pair->value),
+                                        depth));
         }
         return object;
 }
 
-static cJSON *to_json(struct yaml_file *file, int index, unsigned depth)
+static cJSON *list_to_json(struct json_writer *writer, const yaml_node_t *node, unsigned depth)
 {
-        const yaml_node_t *node = yaml_document_get_node(&file->document, index);
-        cJSON *list;
+        cJSON *list = cJSON_CreateArray();
 
-        if (!node || depth > BRACKETS_MAX)
-                return cJSON_CreateNull();
-        if (node->type == YAML_SCALAR_NODE)
-                return scalar_to_json(node);
-        if (node->type == YAML_MAPPING_NODE)
-                return mapping_to_json(file, node, depth + 1);
-        list = cJSON_CreateArray();
-        for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
-             item++)
-                cJSON_AddItemToArray(list, to_json(file, *item, depth + 1));
+        for (yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top && !writer->too_large; item++)
+                cJSON_AddItemToArray(
+                        list,
+                        to_json(writer, yaml_document_get_node(&writer->file->document, *item), depth));
         return list;
+}
+
+static cJSON *to_json(struct json_writer *writer, const yaml_node_t *node, unsigned depth)
+{
+        if (!node)
+                return cJSON_CreateNull();
+        if (depth > BRACKETS_MAX)
+                writer->too_large = true;
+        if (!take_room(writer, node->type == YAML_SCALAR_NODE ? node->data.scalar.length : 0))
+                return NULL;
+        if (node->type == YAML_MAPPING_NODE)
+                return mapping_to_json(writer, node, depth + 1);
+        return node->type == YAML_SEQUENCE_NODE ? list_to_json(writer, node, depth + 1)
+                                                : scalar_to_json(node);
 }
 
 static yaml_node_t *find_extension(struct yaml_file *file, yaml_node_t *list)
@@ -319,13 +348,16 @@ int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struc
                              struct error *error)
 {
         yaml_node_t *extension = find_extension(file, yaml_member(file, cluster, "extensions"));
+        struct json_writer writer = {.file = file, .room = EXEC_CONFIG_MAX};
         cJSON *json;
 
         if (!extension)
                 return 0;
-        json = extension->type == YAML_MAPPING_NODE ? mapping_to_json(file, extension, 0)
-                                                    : scalar_to_json(extension);
-        config->exec.cluster_config = json ? cJSON_PrintUnformatted(json) : NULL;
+        json = to_json(&writer, extension, 0);
+        config->exec.cluster_config = json && !writer.too_large ? cJSON_PrintUnformatted(json) : NULL;
         cJSON_Delete(json);
+        if (writer.too_large)
+                return yaml_error(error, file, extension, "cluster.extensions",
+                                  "what plugins are told is larger than 64 KiB, or holds itself");
         return config->exec.cluster_config ? 0 : no_memory(error);
 }

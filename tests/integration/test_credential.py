@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import time
 
 import pytest
 import yaml
@@ -115,6 +116,19 @@ def test_a_401_anywhere_runs_the_plugin_once_for_all(secured, configured, plugin
     wait_until(lambda: len(handler.requests(name="one")) == 5, "a run for each watch")
     operator.stop()
     assert len(plugin.runs()) == 2
+
+
+def test_a_plugin_is_not_run_as_fast_as_its_token_is_refused(secured, configured, plugin):
+    """At once for the first refusal, then after 1 s, 2 s, 4 s, however many watches ask; what is right again is taken."""
+    plugin.prints(token="wrong-secret")
+    operator = configured(watches=5)
+    operator.start_ready()
+    started = time.monotonic()
+    wait_until(lambda: len(plugin.runs()) >= 5, "five runs")
+    assert time.monotonic() - started >= 1 + 2 + 4 - 0.5
+    plugin.prints(token="first-secret")
+    operator.wait_synced()
+    operator.stop()
 
 
 def test_a_credential_is_renewed_before_it_expires(configured, plugin):

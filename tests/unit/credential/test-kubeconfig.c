@@ -240,6 +240,33 @@ static void test_exec(void **state)
         kubeconfig_done(&config);
 }
 
+#define EXEC_CONFIG "    extensions: [{name: client.authentication.k8s.io/exec, extension: %s}]\n"
+
+static void test_exec_config(void **state)
+{
+        static const char *const expected[][2] = {
+                {"[]", "[]"},
+                {"[1, {a: b}]", "[1,{\"a\":\"b\"}]"},
+                {"{}", "{}"},
+                {"text", "\"text\""},
+                {"{on: true, nothing: null, quoted: \"7\"}",
+                 "{\"on\":true,\"nothing\":null,\"quoted\":\"7\"}"},
+                {"{a: &x [y], b: *x}", "{\"a\":[\"y\"],\"b\":[\"y\"]}"},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(expected); i++) {
+                char cluster[256];
+                struct kubeconfig config;
+
+                snprintf(cluster, sizeof(cluster), EXEC_CONFIG, expected[i][0]);
+                write_config("config", cluster, "    token: t\n");
+                config = load("config", NULL);
+                assert_string_equal(config.exec.cluster_config, expected[i][1]);
+                kubeconfig_done(&config);
+        }
+}
+
 static void test_empty_is_absent(void **state)
 {
         struct kubeconfig config;
@@ -304,6 +331,8 @@ static const struct wrong {
         {"    insecure-skip-tls-verify: maybe\n", "", "neither true nor false",
          "config:10: insecure-skip-tls-verify"},
         {"    proxy-url: ftp://user:hush@x\n", "", "must start with", "config:10: cluster.proxy-url"},
+        {"    extensions: [{name: client.authentication.k8s.io/exec, extension: &a {x: *a, y: *a}}]\n", "",
+         "or holds itself", "config:10: cluster.extensions"},
         {"    broken: [\n", "", "is not valid YAML", "config:"},
 };
 
@@ -589,6 +618,7 @@ int main(void)
                 TEST(test_list),          TEST(test_relative_to_its_own_file),
                 TEST(test_home),          TEST(test_nothing),
                 TEST(test_in_cluster),    TEST(test_equal),
+                TEST(test_exec_config),
         };
 
         return cmocka_run_group_tests(test, make_folder, remove_folder);
