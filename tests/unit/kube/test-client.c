@@ -3,6 +3,8 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -281,6 +283,46 @@ static void test_descriptors_stay_constant(void **state)
         assert_in_range(open_descriptors(), 1, before + 2);
 }
 
+/* ---- a peer that vanished */
+
+static int option_of(int fd, int level, int name)
+{
+        int value = -1;
+        socklen_t size = sizeof(value);
+
+        assert_int_equal(getsockopt(fd, level, name, &value, &size), 0);
+        return value;
+}
+
+static bool leads_to(int fd, int port)
+{
+        struct sockaddr_in peer;
+        socklen_t size = sizeof(peer);
+
+        return getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET &&
+               ntohs(peer.sin_port) == port;
+}
+
+/* kubernetes#65012: the kernel tells of it, while the stream is idle and while bytes are on their way. */
+static void test_a_vanished_peer_is_noticed(void **state)
+{
+        struct fixture *fixture = *state;
+        unsigned found = 0;
+
+        fixture->server.on_request = answer_ok;
+        fixture_get(fixture, "/version"); /* its connection is kept */
+        for (int fd = 0; fd < 256; fd++) {
+                if (!leads_to(fd, fixture->server.port))
+                        continue;
+                found++;
+                assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+                assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 30);
+                assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), 30);
+                assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 30000);
+        }
+        assert_int_equal(found, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -300,6 +342,7 @@ int main(void)
                 TEST(test_throttle),
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
+                TEST(test_a_vanished_peer_is_noticed),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
