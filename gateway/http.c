@@ -7,8 +7,10 @@
 #include "base/duration.h"
 #include "gateway/gateway.h"
 
-#define CONNECTIONS_MAX      64U
-#define CONNECTION_TIMEOUT_S 15U
+/* Many, since libmicrohttpd may overlook that a client went away in the middle of its request (epoll,
+ * edge-triggered) until the timeout. */
+#define CONNECTIONS_MAX      512U
+#define CONNECTION_TIMEOUT_S 5U
 #define CONNECTION_MEMORY    ((size_t)16 * 1024)
 #define OPENMETRICS          "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define PLAIN                "text/plain; version=0.0.4; charset=utf-8"
@@ -119,11 +121,25 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
 
 /* ---- the loop */
 
+static unsigned connections(const struct gateway *gateway)
+{
+        const union MHD_DaemonInfo *info =
+                MHD_get_daemon_info(gateway->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+        return info ? info->num_connections : 0;
+}
+
 static void run(struct gateway *gateway)
 {
         MHD_UNSIGNED_LONG_LONG timeout;
+        unsigned before;
 
-        MHD_run(gateway->daemon);
+        /* At its limit it does not listen; that it may again is found out by the next turn only, which
+         * nothing would call for: so it is run until a turn changes nothing. */
+        do {
+                before = connections(gateway);
+                MHD_run(gateway->daemon);
+        } while (connections(gateway) != before);
         if (MHD_get_timeout(gateway->daemon, &timeout) == MHD_YES) {
                 sd_event_source_set_time_relative(gateway->http_timer, timeout * USEC_PER_MSEC);
                 sd_event_source_set_enabled(gateway->http_timer, SD_EVENT_ONESHOT);

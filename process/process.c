@@ -66,10 +66,12 @@ static int on_stdin(sd_event_source *source _unused_, int fd, uint32_t revents _
                 return 0;
         text_done(&process->input);
         process->input_sent = 0;
-        /* A handler that does not want to read its request need not. */
+        /* A handler that does not want to read its request need not; one that serves must. */
         if (r < 0 || !process->options.on_output)
                 stream_close(process, STDIN);
-        else
+        if (r < 0 && process->options.on_output)
+                process_end(process, process->options.grace_usec);
+        else if (process->options.on_output)
                 sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_OFF);
         return 0;
 }

@@ -215,7 +215,10 @@ static void cannot_start(struct coprocess *coprocess, int status)
 {
         char why[512];
 
-        snprintf(why, sizeof(why), "the handler %.300s cannot be started: %s",
+        /* One that does not listen any more is of no use to the next run either. */
+        if (coprocess->process)
+                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
+        snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
                  coprocess->watch->config->handler_exec[0].value, strerror(-status));
         note_death(coprocess);
         fail_run(coprocess, why);

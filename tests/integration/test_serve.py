@@ -39,6 +39,9 @@ for line in sys.stdin:
     if do == "grow":
         globals()["memory"] = bytearray(64 << 20)
     print(json.dumps(answer))
+    if do == "deaf":
+        os.close(0)
+        signal.pause()
 """
 
 
@@ -146,6 +149,16 @@ def test_a_run_over_its_timeout_costs_the_process_its_life(start, served, widget
     wait_until(lambda: served.requests("slow")[-1]["object"]["spec"] == {}, "the run of the change")
     operator.stop()
     assert len(set(served.pids())) >= 2
+
+
+def test_one_that_does_not_listen_any_more_is_replaced(start, served, widgets, operator):
+    start(grace="100ms")
+    widgets.create("deaf", spec={"do": "deaf"})
+    pid = served.wait("deaf")[0]["pid"]
+    wait_until(lambda: not os.path.lexists(f"/proc/{pid}/fd/0"), "its stdin to be closed")
+    widgets.create("next")
+    assert served.wait("next")[-1]["pid"] != pid
+    operator.stop()
 
 
 def test_recycled_after_so_many_runs(start, served, widgets, operator):
