@@ -296,7 +296,7 @@ static int option_of(int fd, int level, int name)
 
 static bool leads_to(int fd, int port)
 {
-        struct sockaddr_in peer;
+        struct sockaddr_in peer = {0};
         socklen_t size = sizeof(peer);
 
         return getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET &&
