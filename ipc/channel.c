@@ -275,6 +275,14 @@ static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t rev
         return 0;
 }
 
+void channel_read_rest(struct channel *channel)
+{
+        channel->references++;
+        while (!channel->closed && receive_one(channel))
+                ;
+        channel_unref(channel);
+}
+
 /* ---- life */
 
 int channel_new(sd_event *event, int fd, enum role local, enum role remote,

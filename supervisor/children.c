@@ -63,9 +63,13 @@ static void describe_exit(int status, char *buffer, size_t size)
 
 static void child_exited(struct child_slot *child, int status)
 {
-        enum child_action action = child_reaction(child->state, EVENT_EXIT);
+        enum child_action action;
         char how[128], who[128];
 
+        /* What it said before it ended says more than how it ended, but may come to us later. */
+        if (child->channel)
+                channel_read_rest(child->channel);
+        action = child_reaction(child->state, EVENT_EXIT);
         child_describe(child, who, sizeof(who));
         describe_exit(status, how, sizeof(how));
         if (action == ACT_DIE)
