@@ -38,6 +38,8 @@ TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PE
       DURATION("watchTimeout", IN_WATCH(watch_timeout_usec), USEC_PER_SEC, USEC_PER_HOUR),
       DURATION("initialEvents", IN_WATCH(initial_events_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR));
 
+TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL});
+
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
 
 static const struct key watch_key[] = {
@@ -58,6 +60,7 @@ static const struct key watch_key[] = {
         {"metadataOnly", KEY_BOOL, IN_WATCH(metadata_only), 0, 0, NULL, false, NULL},
         {"required", KEY_BOOL, IN_WATCH(required), 0, 0, NULL, false, NULL},
         {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
+        {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
         LATER("owns"),
         LATER("related"),
         LATER("onStart"),

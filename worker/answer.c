@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "worker/child.h"
 
-static const char *const known[] = {"status", "patch",     "requeueAfter", "message",
-                                    "error",  "permanent", "done",         "id"};
+static const char *const known[] = {"status",    "patch", "requeueAfter", "message", "error",
+                                    "permanent", "done",  "id",           "children"};
 
 /* What later versions bring is refused by name: nobody shall believe that it was done. */
-static const char *const later[] = {"conditions", "children", "events"};
+static const char *const later[] = {"conditions", "events"};
 
 /* Members of the object that a patch may not touch, and why. */
 static const struct {
@@ -104,9 +105,9 @@ static int unknown_key(const char *key, struct error *error)
         for (size_t i = 0; i < ELEMENTS(later); i++)
                 if (strcmp(later[i], key) == 0)
                         return wrong(error, key, "is not supported by this version");
-        return wrong(
-                error, key,
-                "is unknown; known are status, patch, requeueAfter, message, error, permanent and done");
+        return wrong(error, key,
+                     "is unknown; known are status, patch, requeueAfter, message, error, permanent, done "
+                     "and children");
 }
 
 static int take_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -128,6 +129,10 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
                 return take_requeue(answer, value, error);
         if (strcmp(key, "id") == 0)
                 return 0; /* of a line that serves; what it answers was looked up by it */
+        if (strcmp(key, "children") == 0) {
+                answer->children = value;
+                return children_check(value, error);
+        }
         if (strcmp(key, "done") == 0) {
                 answer->not_done = cJSON_IsFalse(value);
                 return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
@@ -214,6 +219,8 @@ static int take_text(struct span key, struct span value, void *userdata)
                 answer->status_text = value;
         else if (scan_string_equals(key, "patch") && value.start[0] == '{')
                 answer->patch_text = value;
+        else if (scan_string_equals(key, "children") && value.start[0] == '[')
+                answer->children_text = value;
         return 0;
 }
 

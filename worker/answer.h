@@ -12,14 +12,16 @@
 #include "store/scan.h"
 
 struct answer {
-        cJSON *root;                         /* owns the trees; NULL: no answer */
-        const cJSON *status;                 /* object or NULL */
-        const cJSON *patch;                  /* object or NULL */
-        struct span status_text, patch_text; /* the same, as the handler wrote them: inside its output */
-        const char *message;                 /* or NULL */
-        const char *error;                   /* the handler says that it has failed, and why; or NULL */
-        bool not_done;                       /* `done: false`: the cleanup goes on */
-        bool permanent;                      /* ... and that it will, until the object changes */
+        cJSON *root;           /* owns the trees; NULL: no answer */
+        const cJSON *status;   /* object or NULL */
+        const cJSON *patch;    /* object or NULL */
+        const cJSON *children; /* list or NULL: they stay as they are */
+        struct span status_text, patch_text,
+                children_text; /* the same, as the handler wrote them: inside its output */
+        const char *message;   /* or NULL */
+        const char *error;     /* the handler says that it has failed, and why; or NULL */
+        bool not_done;         /* `done: false`: the cleanup goes on */
+        bool permanent;        /* ... and that it will, until the object changes */
         uint64_t requeue_after_usec;
 };
 

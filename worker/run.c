@@ -14,6 +14,7 @@
 #include "ipc/message-id.h"
 #include "process/lines.h"
 #include "store/fingerprint.h"
+#include "worker/children.h"
 #include "worker/coprocess.h"
 
 #define MESSAGE_MAX   2048
@@ -27,6 +28,7 @@ void run_free(struct run *run)
         process_free(run->process);
         kube_transfer_cancel(run->transfer);
         kube_discovery_cancel(run->discovery);
+        children_free(run->children);
         answer_done(&run->answer);
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "worker/kind.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */
@@ -174,6 +175,7 @@ void worker_done(struct worker *worker)
                 kube_resource_done(&worker->watch[i].resource);
         }
         free(worker->watch);
+        kinds_free(worker);
         kube_client_free(worker->client);
         message_free(worker->config_message);
 }

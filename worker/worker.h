@@ -14,6 +14,8 @@
 
 struct run;
 struct coprocess;
+struct children;
+struct kind;
 
 struct worker_watch {
         const struct record_watch *config;
@@ -34,6 +36,8 @@ struct worker {
         struct run *run; /* NULL: idle */
         uint64_t refresh_serial;
         uint64_t runs;
+        struct kind *kind; /* of children, looked up */
+        size_t kind_count;
         bool stopping;
 };
 
@@ -71,6 +75,7 @@ struct run {
         /* carrying out: write.c */
         struct kube_transfer *transfer;
         struct kube_discovery *discovery;
+        struct children *children;
         char *current;         /* the object after our last write; NULL: as read */
         char *current_version; /* its resourceVersion */
         uint64_t own_fingerprint;
@@ -96,5 +101,15 @@ void environment_free(char *const *environment);
 /* write.c: our finalizer first, where the watch wants one; ends in run_handler() or run_finish(). */
 void write_prepare(struct run *run);
 void run_handler(struct run *run); /* run.c */
-/* Patch, then status, then the finalizer of what is cleaned up; ends in run_finish. */
+/* Children, patch, status, then the finalizer of what is cleaned up; ends in run_finish. */
 void write_start(struct run *run);
+/* For its parts: what the object is now; a merge patch to it (which carries the resourceVersion itself), and
+ * what came of that. */
+const char *write_current_json(const struct run *run);
+const char *write_current_version(const struct run *run);
+int write_patch(struct run *run, const struct text *body,
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+int write_take_result(struct run *run, const struct kube_response *response);
+void write_note_failure(struct run *run, const struct kube_response *response); /* 401, Retry-After */
+void write_failed(struct run *run, const char *what, const struct kube_response *response);
+void write_step_done(struct run *run);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carrying an answer out: `patch`, then `status`. What would change nothing is not sent. `patch` carries the
- * resourceVersion that was read, so its result is exactly what was read plus our change, and may be claimed
- * as known; a status write changes no essence, and claims nothing unless it was locked the same way.
+ * Carrying an answer out: `children`, then `patch`, then `status`. What would change nothing is not sent.
+ * `patch` carries the resourceVersion that was read, so its result is exactly what was read plus our change,
+ * and may be claimed as known; a status write changes no essence, and claims nothing unless it was locked
+ * the same way.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "store/fingerprint.h"
+#include "worker/children.h"
 #include "worker/merge.h"
-#include "worker/worker.h"
 
 #define WRITE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define MERGE_PATCH        "application/merge-patch+json"
@@ -78,11 +79,16 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
                            error->message);
 }
 
-/* Not found: the object, or its kind or status have moved since discovery: that is asked, once a run. */
-static void write_failed(struct run *run, const char *what, const struct kube_response *response)
+void write_note_failure(struct run *run, const struct kube_response *response)
 {
         ask_refresh(run, response);
         pass_throttle(run, &response->error);
+}
+
+/* Not found: the object, or its kind or status have moved since discovery: that is asked, once a run. */
+void write_failed(struct run *run, const char *what, const struct kube_response *response)
+{
+        write_note_failure(run, response);
         if (response->error.http_status == 404 && !run->discovered)
                 discover(run);
         else
@@ -119,6 +125,11 @@ static int take_result(struct run *run, const struct kube_response *response, bo
         free(run->current_version);
         run->current_version = strdup(version);
         return run->current_version ? 0 : -ENOMEM;
+}
+
+int write_take_result(struct run *run, const struct kube_response *response)
+{
+        return take_result(run, response, true);
 }
 
 static void on_patched(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -179,12 +190,12 @@ static void on_status_written(struct kube_transfer *transfer _unused_, const str
 
 /* ---- writing */
 
-static const char *current_json(const struct run *run)
+const char *write_current_json(const struct run *run)
 {
         return run->current ? run->current : run->json;
 }
 
-static const char *current_version(const struct run *run)
+const char *write_current_version(const struct run *run)
 {
         return run->current_version ? run->current_version : run->object.resource_version;
 }
@@ -222,10 +233,16 @@ static int send_patch(struct run *run, const char *subresource, const struct tex
         return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
 }
 
+int write_patch(struct run *run, const struct text *body,
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+{
+        return send_patch(run, NULL, body, on_done);
+}
+
 static int send_object(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = merge_body(NULL, run->answer.patch_text, current_version(run), &body);
+        int r = merge_body(NULL, run->answer.patch_text, write_current_version(run), &body);
 
         return r < 0 ? r : send_patch(run, NULL, &body, on_patched);
 }
@@ -233,7 +250,7 @@ static int send_object(struct run *run)
 static int send_status(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        const char *version = status_is_locked(run) ? current_version(run) : NULL;
+        const char *version = status_is_locked(run) ? write_current_version(run) : NULL;
         int r = merge_body("status", run->answer.status_text, version, &body);
 
         if (r < 0)
@@ -248,7 +265,7 @@ static bool finalizer_is_deleting(const struct run *run)
 {
         struct scan_object object;
 
-        return scan_object(current_json(run), strlen(current_json(run)), &object) >= 0 &&
+        return scan_object(write_current_json(run), strlen(write_current_json(run)), &object) >= 0 &&
                object.deletion_timestamp.start != NULL;
 }
 
@@ -271,7 +288,7 @@ static int show_current(struct run *run)
 /* A list of its own, owned by the caller: the object's finalizers, without ours. */
 static cJSON *finalizers_of_others(const struct run *run, bool *ret_ours)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(current_json(run));
+        _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(write_current_json(run));
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata"), *item;
         cJSON *others = cJSON_CreateArray();
 
@@ -320,7 +337,7 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
         if (!list)
                 return -ENOMEM;
         text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
-        text_json_string(body, current_version(run));
+        text_json_string(body, write_current_version(run));
         text_printf(body, ",\"finalizers\":%s}}", list);
         return body->failed ? -ENOMEM : 0;
 }
@@ -355,13 +372,13 @@ static int finalizer_send(struct run *run)
 static bool has_object(const struct run *run)
 {
         return run->answer.patch &&
-               merge_effect_on(current_json(run), NULL, run->answer.patch) != MERGE_SAME;
+               merge_effect_on(write_current_json(run), NULL, run->answer.patch) != MERGE_SAME;
 }
 
 static bool has_status(const struct run *run)
 {
         return run->answer.status &&
-               merge_effect_on(current_json(run), "status", run->answer.status) != MERGE_SAME;
+               merge_effect_on(write_current_json(run), "status", run->answer.status) != MERGE_SAME;
 }
 
 static const struct {
@@ -370,6 +387,7 @@ static const struct {
         int (*send)(struct run *run);
 } steps[] = {
         {false, finalizer_is_missing, finalizer_send},
+        {true, children_are_due, children_send},
         {true, has_object, send_object},
         {true, has_status, send_status},
         {true, finalizer_must_go, finalizer_send},
@@ -379,6 +397,11 @@ static void write_done(struct run *run)
 {
         run->write_step++;
         write_next(run);
+}
+
+void write_step_done(struct run *run)
+{
+        write_done(run);
 }
 
 static void all_written(struct run *run)
@@ -428,8 +451,7 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
 
         run->discovery = NULL;
         if (!resource) {
-                ask_refresh(run, response);
-                pass_throttle(run, &response->error);
+                write_note_failure(run, response);
                 run_finish(run, RESULT_RETRY, "the handler's answer could not be written: %s%s",
                            error->message, advice(error->http_status == 401 ? 401 : 0));
                 return;
@@ -476,6 +498,10 @@ void write_start(struct run *run)
         run->carrying_out = true;
         while (run->write_step < ELEMENTS(steps) && !steps[run->write_step].carrying_out)
                 run->write_step++;
+        if (run->action != ACTION_RECONCILE && run->answer.children)
+                log_warning(
+                        "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
+                        run->order->watch, run->order->key, run_action_name(run->action));
         if (run->order->action == ACTION_DELETED && (run->answer.patch || run->answer.status)) {
                 log_warning("watch %s, %s: patch and status in the answer to `deleted` are ignored: the "
                             "object is gone",

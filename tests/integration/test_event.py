@@ -76,7 +76,7 @@ def test_a_permanent_error_waits_for_a_change(configured, handler, widgets):
 
 
 @pytest.mark.parametrize("answer, place", [
-    ('{"status": 3}', "status"), ('{"children": []}', "children"), ('{"sttus": {}}', "sttus"), ('{"status": {}', "JSON"),
+    ('{"status": 3}', "status"), ('{"children": {}}', "children"), ('{"sttus": {}}', "sttus"), ('{"status": {}', "JSON"),
     ('{"patch": {"metadata": {"name": "x"}}}', "patch.metadata.name"), ('{"requeueAfter": "soon"}', "requeueAfter")])
 def test_a_wrong_answer_is_a_permanent_error_that_says_where(configured, handler, widgets, answer, place):
     handler.behave(f"printf '%s' '{answer}'")

@@ -32,6 +32,9 @@ RIGHT = [
     {"message": ""},
     {"error": "no luck", "permanent": True},
     {"permanent": False},
+    {"children": []},
+    {"children": None},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"b": "c"}}}]},
 ]
 
 WRONG = [
@@ -63,6 +66,16 @@ WRONG = [
     {"error": {}},
     {"permanent": "true"},
     {"permanent": 1},
+    {"children": {}},
+    {"children": [1]},
+    {"children": [{"apiVersion": "a/b/c", "kind": "ConfigMap", "metadata": {"name": "a"}}]},
+    {"children": [{"apiVersion": "v1", "metadata": {"name": "a"}}]},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap"}]},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ".."}}]},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": ""}}]},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": []}}]},
+    {"children": [{"apiVersion": "v1", "kind": "ConfigMap",
+                   "metadata": {"name": "a", "labels": {"applyset.k8s.io/part-of": "x"}}}]},
 ]
 
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`children`: applied in the order of kinds, owned, remembered, pruned, and cleaned up with their object."""
+
+import pytest
+
+from harness import wait_until, watch
+
+RECORD = "widgets.example.com/children"
+PART_OF = "applyset.k8s.io/part-of"
+
+
+def config_map(name, data=None, **metadata):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": data or {"a": "1"}}
+
+
+@pytest.fixture
+def config_maps(api):
+    return api.resource("v1", "configmaps", "default")
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(**more):
+        operator.configure(devserver, [watch("widgets", handler, **more)])
+        operator.start_ready().wait_synced()
+        return operator
+
+    return start
+
+
+
+def at_rest(operator):
+    def rests():
+        status = operator.ctl.status()["watches"][0]
+        return status["queued"] == 0 and status["running"] == 0
+
+    wait_until(rests, lambda: f"rest: {operator.ctl.status()['watches']}")
+
+
+def test_they_are_made_owned_and_remembered(start, handler, widgets, config_maps):
+    handler.answer({"children": [config_map("b"), config_map("a", labels={"x": "y"})], "status": {"ok": True}})
+    operator = start()
+    widget = widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status") == {"ok": True}, "the status, which comes after the children")
+    made = config_maps.get("a")
+    assert made["metadata"]["ownerReferences"] == [
+        {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": widget["metadata"]["uid"],
+         "controller": True, "blockOwnerDeletion": True}]
+    metadata = widgets.get("w")["metadata"]
+    assert metadata["annotations"][RECORD] == "v1/ConfigMap/default/b,v1/ConfigMap/default/a"
+    assert metadata["annotations"]["applyset.k8s.io/contains-group-kinds"] == "ConfigMap"
+    assert made["metadata"]["labels"] == {"x": "y", PART_OF: metadata["labels"]["applyset.k8s.io/id"]}
+    [entry] = made["metadata"]["managedFields"]
+    assert (entry["manager"], entry["operation"]) == ("widgets.example.com", "Apply")
+    at_rest(operator)
+    assert handler.count() == 1, "what is remembered is no reason to run"
+    widgets.merge_patch("w", {"spec": {"again": 1}})
+    handler.wait_finished(name="w", count=2)
+    at_rest(operator)
+    assert config_maps.get("a")["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    operator.stop()
+
+
+def test_what_is_left_out_goes(start, handler, widgets, config_maps):
+    handler.answer({"children": [config_map("a"), config_map("b")]})
+    operator = start()
+    widgets.create("w")
+    wait_until(lambda: set(config_maps.names()) >= {"a", "b"}, "both")
+    config_maps.create("c", labels={"not": "ours"})
+    handler.answer({"children": [config_map("b")]})
+    widgets.merge_patch("w", {"spec": {"n": 2}})
+    wait_until(lambda: widgets.get("w")["metadata"]["annotations"][RECORD] == "v1/ConfigMap/default/b", "a forgotten")
+    assert not config_maps.exists("a") and config_maps.exists("b")
+    handler.answer({"message": "no word of children: they stay"})
+    widgets.merge_patch("w", {"spec": {"n": 3}})
+    handler.wait_finished(name="w", count=3)
+    at_rest(operator)
+    assert config_maps.exists("b")
+    handler.answer({"children": []})
+    widgets.merge_patch("w", {"spec": {"n": 4}})
+    wait_until(lambda: RECORD not in widgets.get("w")["metadata"].get("annotations", {}), "all forgotten")
+    assert not config_maps.exists("b") and config_maps.exists("c")
+    assert not widgets.get("w")["metadata"].get("labels"), "it is no parent of a set any more"
+    operator.stop()
+
+
+def test_only_what_is_ours_is_deleted(start, handler, widgets, config_maps):
+    """An annotation is in the reach of whoever may write the object: it must not be a way to delete other things."""
+    handler.answer({"children": []})
+    config_maps.create("precious")
+    operator = start()
+    widgets.create("w", annotations={RECORD: "v1/ConfigMap/default/precious,nonsense,v1/ConfigMap/default/nothing"})
+    operator.wait_for_log("counts as somebody else's")
+    wait_until(lambda: RECORD not in widgets.get("w")["metadata"].get("annotations", {}), "forgotten")
+    assert config_maps.exists("precious")
+    operator.stop()
+
+
+def test_conflicts_are_told_by_field(start, handler, widgets, config_maps):
+    config_maps.apply(config_map("a", {"a": "theirs"}), manager="somebody")
+    handler.answer({"children": [config_map("a", {"a": "ours"}), config_map("b")]})
+    operator = start()
+    widgets.create("w")
+    message = operator.wait_for_log("1 of its children", key="default/w")["message"]
+    assert "ConfigMap default/a cannot be applied" in message and ".data.a" in message and "somebody" in message
+    assert config_maps.exists("b"), "the others are applied all the same"
+    assert config_maps.get("a")["data"] == {"a": "theirs"}
+    operator.stop()
+
+
+def test_force_takes_over(start, handler, widgets, config_maps):
+    config_maps.apply(config_map("a", {"a": "theirs"}), manager="somebody")
+    handler.answer({"children": [config_map("a", {"a": "ours"})]})
+    operator = start(children={"force": True})
+    widgets.create("w")
+    wait_until(lambda: config_maps.get("a")["data"] == {"a": "ours"}, "ours")
+    operator.stop()
+
+
+def test_order_of_kinds_and_cleanup_where_no_reference_may_be(start, handler, widgets, api, devserver):
+    other = api.resource("v1", "configmaps", "other")
+    handler.answer({"children": [config_map("a", namespace="other"),
+                                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}]})
+    operator = start()
+    widgets.create("w")
+    wait_until(lambda: api.raw("GET", "/api/v1/namespaces/other/configmaps/a").code == 200, "the child elsewhere")
+    assert "ownerReferences" not in other.get("a")["metadata"]
+    handler.answer({})
+    widgets.delete("w")
+    handler.wait_finished(name="w", action="deleted")
+    wait_until(lambda: api.raw("GET", "/api/v1/namespaces/other/configmaps/a").code == 404, "its deletion")
+    operator.stop()
+
+
+def test_finalize_waits_until_they_are_gone(start, handler, widgets, config_maps):
+    handler.answer({"children": [config_map("a", finalizers=["example.com/hold"]), config_map("b")]})
+    operator = start(finalizer=True)
+    widgets.create("w")
+    wait_until(lambda: config_maps.exists("b"), "the children")
+    handler.answer({"done": False, "requeueAfter": "100ms"})
+    widgets.delete("w")
+    handler.wait_finished(name="w", action="finalize", count=2)
+    assert config_maps.exists("a") and config_maps.exists("b"), "the handler needs them until it is done"
+    handler.answer({})
+    wait_until(lambda: config_maps.get("a")["metadata"].get("deletionTimestamp") and not config_maps.exists("b"),
+               "their deletion")
+    handler.wait_finished(name="w", action="finalize", count=handler.count() + 1)
+    assert widgets.exists("w"), "a child is still there"
+    config_maps.merge_patch("a", {"metadata": {"finalizers": None}})
+    wait_until(lambda: not widgets.exists("w"), "its release")
+    assert not config_maps.exists("a")
+    operator.stop()
+
+
+@pytest.mark.parametrize("children, says", [
+    ({}, "children: must be a list"),
+    ([7], "children[0]: must be an object"),
+    ([{}], "children[0].apiVersion: "),
+    ([{"apiVersion": "v1"}], "children[0].kind: "),
+    ([config_map("a"), {"apiVersion": "v1", "kind": "ConfigMap"}], "children[1].metadata: must be an object"),
+    ([config_map("../a")], "children[0].metadata.name: "),
+    ([config_map("a", namespace="")], "children[0].metadata.namespace: "),
+    ([config_map("a", uid="1")], "children[0].metadata.uid: it belongs"),
+    ([config_map("a", ownerReferences=[])], "children[0].metadata.ownerReferences: it is set by"),
+    ([config_map("a", labels={PART_OF: "x"})], "children[0].metadata.labels.applyset.k8s.io/part-of: "),
+    ([config_map("a"), config_map("a")], "children[1]: is the same object as children[0]"),
+    ([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "default"}}],
+     "children[0].metadata.namespace: its kind belongs to no namespace"),
+])
+def test_wrong_ones_are_permanent_errors_with_their_place(start, handler, widgets, devserver, children, says):
+    handler.answer({"children": children})
+    operator = start()
+    widgets.create("w")
+    operator.wait_for_log(says, key="default/w")
+    at_rest(operator)
+    assert handler.count() == 1
+    operator.stop()
+
+
+def test_a_kind_that_is_not_served_and_comes_later(start, handler, widgets, api):
+    gadget = {"apiVersion": "example.org/v1", "kind": "Gadget", "metadata": {"name": "g"}}
+    handler.answer({"children": [gadget]})
+    operator = start()
+    widgets.create("w")
+    operator.wait_for_log("Gadget g cannot be applied", key="default/w")
+    api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions").create(body={
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
+                 "versions": [{"name": "v1", "served": True, "storage": True,
+                               "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+    wait_until(lambda: api.raw("GET", "/apis/example.org/v1/namespaces/default/gadgets/g").code == 200, "the child")
+    operator.stop()
+
+
+def test_large_numbers_and_odd_texts_arrive_as_they_were_written(start, handler, widgets, config_maps):
+    text = "\u00e4\u4e2d\U0001f600 \"quoted\" \\ \n"
+    handler.answer({"children": [config_map("a", {"text": text})]})
+    operator = start()
+    widgets.create("w")
+    wait_until(lambda: config_maps.exists("a"), "the child")
+    assert config_maps.get("a")["data"] == {"text": text}
+    operator.stop()
+
+
+def test_another_tools_set_is_left_alone(start, handler, widgets, config_maps):
+    handler.answer({"children": [config_map("a")]})
+    operator = start()
+    widgets.create("w", annotations={"applyset.k8s.io/tooling": "kubectl/v1.30"})
+    operator.wait_for_log("another tool's ApplySet", key="default/w")
+    assert not config_maps.exists("a")
+    operator.stop()

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One child of an object: what the handler asked for, what the object's annotation remembers, and the body
+ * that is applied. Pure data: nothing here asks the API server anything.
+ */
+#include <cjson/cJSON.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "kube/resource.h"
+#include "store/scan.h"
+
+#define CHILDREN_MAX 1000 /* of one object */
+
+struct child_object {
+        struct span text; /* as the handler wrote it; start NULL: it is only remembered */
+        size_t index;     /* in the answer */
+        char *api_version, *kind;
+        char *namespace_name; /* "" for an object of the cluster, and where the handler gave none */
+        char *name;
+        int rank;                      /* where it stands in the order of kinds */
+        struct kube_resource resource; /* plural NULL: not known yet */
+        unsigned lookups;              /* of its kind, in this run */
+        bool recorded, applied, failed;
+};
+
+struct child_list {
+        struct child_object *child;
+        size_t count;
+};
+
+/* The owner, and what its children carry. */
+struct child_owner {
+        const char *api_version, *kind, *uid;
+        char *namespace_name, *name; /* namespace "" for an object of the cluster */
+        char set[64];                /* the ApplySet id */
+};
+
+/* The answer's `children` as a tree: 0, or -EINVAL with the place of what is wrong. */
+int children_check(const cJSON *array, struct error *error);
+
+/* `array`: the same as text, checked. In the order in which they are to be applied. */
+int child_list_from_answer(struct span array, struct child_list *ret);
+/* From the annotation's value; what cannot be understood in it is left out. In the order of kinds. */
+int child_list_from_record(const char *record, struct child_list *ret);
+void child_list_done(struct child_list *list);
+
+bool child_is_same(const struct child_object *a, const struct child_object *b); /* whatever its version */
+bool child_list_has(const struct child_list *list, const struct child_object *child);
+
+/* Appends "v1/ConfigMap/default/a" to a comma separated list. */
+void child_record_add(struct text *record, const struct child_object *child);
+/* ... and "Deployment.apps", once each, as ApplySets have it. */
+void child_group_kinds_add(struct text *list, const struct child_object *child);
+
+int child_owner_init(struct child_owner *owner, const char *api_version, const char *kind, const char *uid,
+                     const char *key);
+void child_owner_done(struct child_owner *owner);
+/* Whether the API server takes an owner reference for it as what it is. */
+bool child_may_refer(const struct child_owner *owner, const struct child_object *child);
+/* What is applied: the handler's text with the set's label and, where it may be, the owner reference. */
+int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out);
+
+/* "ConfigMap default/a" */
+const char *child_describe(const struct child_object *child, char *buffer, size_t size);

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See children.h. One request at a time; each phase goes through its children, and starts over harmlessly.
+ */
+#include "worker/children.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/child.h"
+#include "worker/kind.h"
+
+#define APPLY_PATCH     "application/apply-patch+yaml"
+#define TIMEOUT_USEC    (30 * USEC_PER_SEC)
+#define LOOK_AGAIN_USEC USEC_PER_SEC /* whether what is being deleted has gone */
+#define TROUBLE_MAX     1500         /* bytes of failures told */
+#define LOOKUPS_MAX     2            /* of a child's kind, in one run */
+#define TOOLING         "reconciled/" RECONCILED_VERSION
+#define TOOLING_KEY     "applyset.k8s.io/tooling"
+#define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
+#define SET_KEY         "applyset.k8s.io/id"
+#define PART_OF_KEY     "applyset.k8s.io/part-of"
+
+enum phase { PHASE_RESOLVE, PHASE_REMEMBER, PHASE_APPLY, PHASE_PRUNE, PHASE_FORGET, PHASE_COUNT };
+
+struct children {
+        struct run *run;
+        struct child_owner owner;
+        struct child_list wanted, known; /* by the answer; by the annotation */
+        bool cleanup;                    /* the object goes: all of them go */
+        enum phase phase;
+        size_t position; /* in the list of the phase */
+        bool remembered; /* the annotation was written in this phase */
+        size_t left;     /* deleted, and still there */
+        unsigned failures;
+        struct text trouble;
+};
+
+static void advance(struct children *children);
+
+/* ---- failures */
+
+static struct child_object *current_child(struct children *children)
+{
+        struct child_list *list = children->phase == PHASE_PRUNE ? &children->known : &children->wanted;
+
+        if (children->position >= list->count)
+                return NULL;
+        /* What was made last goes first. */
+        return &list->child[children->phase == PHASE_PRUNE ? list->count - 1 - children->position
+                                                           : children->position];
+}
+
+static void fail(struct children *children, struct child_object *child, const char *what, const char *why)
+{
+        char name[600];
+
+        children->failures++;
+        if (!child)
+                return;
+        child->failed = true;
+        if (children->trouble.size < TROUBLE_MAX)
+                text_printf(&children->trouble, "%s%s %s: %.400s", children->trouble.size > 0 ? "; " : "",
+                            child_describe(child, name, sizeof(name)), what, why);
+}
+
+static void finish_failed(struct children *children)
+{
+        struct run *run = children->run;
+        _cleanup_free_ char *trouble = text_take(&children->trouble);
+
+        for (char *c = trouble; c && *c; c++)
+                if (*c == '\n')
+                        *c = ' ';
+        run_finish(run, RESULT_RETRY, "%u of its children: %s", children->failures,
+                   trouble ? trouble : "no memory to tell");
+}
+
+/* Where the server cannot be asked just now, the next child would fare no better. */
+static bool is_about_server(const struct kube_error *error)
+{
+        return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
+               error->http_status >= 500;
+}
+
+/* Counts the failure of the child; false: the run was ended. */
+static bool take_failure(struct children *children, const char *what, const struct kube_response *response)
+{
+        write_note_failure(children->run, response);
+        fail(children, current_child(children), what, response->error.message);
+        if (is_about_server(&response->error)) {
+                finish_failed(children);
+                return false;
+        }
+        children->position++;
+        return true;
+}
+
+/* ---- looking kinds up */
+
+static void finish_wrong(struct children *children, const struct child_object *child, const char *why)
+{
+        run_finish(children->run, RESULT_PERMANENT,
+                   "the handler's answer: children[%zu].metadata.namespace: %s", child->index, why);
+}
+
+/* 1: the run was ended. */
+static int settle_namespace(struct children *children, struct child_object *child)
+{
+        if (!child->resource.namespaced && child->namespace_name[0]) {
+                finish_wrong(children, child, "its kind belongs to no namespace");
+                return 1;
+        }
+        if (!child->resource.namespaced || child->namespace_name[0])
+                return 0;
+        if (!children->owner.namespace_name[0]) {
+                finish_wrong(children, child, "is missing, and the object that owns it has none either");
+                return 1;
+        }
+        free(child->namespace_name);
+        child->namespace_name = strdup(children->owner.namespace_name);
+        return child->namespace_name ? 0 : -ENOMEM;
+}
+
+static void on_kind(struct kube_resource *resource, const struct kube_error *error,
+                    const struct kube_response *response, void *userdata)
+{
+        struct children *children = userdata;
+        struct run *run = children->run;
+        struct child_object *child = current_child(children);
+
+        run->discovery = NULL;
+        if (resource) {
+                if (kind_keep(run->worker, child->api_version, resource) < 0)
+                        run_finish(run, RESULT_RETRY, "no memory for the kinds of its children");
+                else
+                        advance(children);
+                return;
+        }
+        if (error->http_status == 404) {
+                /* In the first phase: another child may bring it. */
+                if (children->phase == PHASE_APPLY)
+                        fail(children, child, "cannot be applied", error->message);
+                children->position++;
+                advance(children);
+                return;
+        }
+        write_note_failure(run, response);
+        fail(children, child, "cannot be looked up", error->message);
+        finish_failed(children);
+}
+
+/* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
+static int resolve(struct children *children, struct child_object *child)
+{
+        struct run *run = children->run;
+        int r;
+
+        if (child->resource.plural)
+                return 0;
+        r = kind_get(run->worker, child->api_version, child->kind, &child->resource);
+        if (r != -ENOENT)
+                return r < 0 || !child->text.start ? r : settle_namespace(children, child);
+        child->lookups++;
+        r = kube_discovery_start(run->worker->client, child->api_version, child->kind, on_kind, children,
+                                 &run->discovery);
+        return r < 0 ? r : 1;
+}
+
+static int check_twins(struct children *children)
+{
+        const struct child_list *list = &children->wanted;
+
+        for (size_t i = 0; i < list->count; i++)
+                for (size_t j = 0; j < i; j++)
+                        if (child_is_same(&list->child[i], &list->child[j])) {
+                                run_finish(children->run, RESULT_PERMANENT,
+                                           "the handler's answer: children[%zu]: is the same object as "
+                                           "children[%zu]",
+                                           list->child[i].index, list->child[j].index);
+                                return 1;
+                        }
+        return 0;
+}
+
+static int resolve_next(struct children *children)
+{
+        struct child_object *child;
+
+        while ((child = current_child(children))) {
+                int r = resolve(children, child);
+
+                if (r != 0)
+                        return r;
+                children->position++;
+        }
+        return check_twins(children);
+}
+
+/* ---- the annotation */
+
+struct metadata_search {
+        const char *key;
+        struct span value;
+};
+
+static int take_entry(struct span key, struct span value, void *userdata)
+{
+        struct metadata_search *search = userdata;
+
+        if (scan_string_equals(key, search->key))
+                search->value = value;
+        return 0;
+}
+
+/* The text of an annotation or a label, owned by the caller; NULL: there is none. */
+static char *find_entry(const char *json, bool label, const char *key)
+{
+        struct metadata_search search = {.key = key};
+        struct scan_object object;
+        struct span map;
+        char *text = NULL;
+
+        if (scan_object(json, strlen(json), &object) < 0)
+                return NULL;
+        map = label ? object.labels : object.annotations;
+        if (!map.start || map.start[0] != '{' || scan_members(map, take_entry, &search) < 0 ||
+            !search.value.start || scan_string(search.value, &text) < 0)
+                return NULL;
+        return text;
+}
+
+static char *find_record(const struct run *run)
+{
+        char key[300];
+
+        snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
+        return find_entry(write_current_json(run), false, key);
+}
+
+static int read_record(struct children *children)
+{
+        _cleanup_free_ char *record = find_record(children->run);
+
+        child_list_done(&children->known);
+        return record ? child_list_from_record(record, &children->known) : 0;
+}
+
+static void add_member(struct text *body, const char *key, const struct text *value)
+{
+        text_json_string(body, key);
+        text_append_string(body, ":");
+        if (value->size > 0)
+                text_json_string(body, value->data);
+        else
+                text_append_string(body, "null");
+}
+
+/* Without a child the object is no parent of a set any more. */
+static int record_body(struct children *children, const struct text *record, const struct text *kinds,
+                       struct text *body)
+{
+        _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
+        char key[300];
+
+        snprintf(key, sizeof(key), "%s/children", children->run->worker->config->operator_name);
+        if (record->size > 0) {
+                text_append_string(&set, children->owner.set);
+                text_append_string(&tooling, TOOLING);
+        }
+        text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
+        text_json_string(body, write_current_version(children->run));
+        text_append_string(body, ",\"labels\":{");
+        add_member(body, SET_KEY, &set);
+        text_append_string(body, "},\"annotations\":{");
+        add_member(body, key, record);
+        text_append_string(body, ",");
+        add_member(body, TOOLING_KEY, &tooling);
+        text_append_string(body, ",");
+        add_member(body, GROUP_KINDS_KEY, kinds);
+        text_append_string(body, "}}}");
+        return body->failed || record->failed || kinds->failed || set.failed || tooling.failed ? -ENOMEM : 0;
+}
+
+static void on_recorded(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                        void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                write_failed(run, "list of its children", response);
+                return;
+        }
+        run->children->remembered = true;
+        if (write_take_result(run, response) < 0 || read_record(run->children) < 0)
+                run_finish(run, RESULT_RETRY,
+                           "the API server's answer to the list of its children cannot be understood");
+        else
+                advance(run->children);
+}
+
+/* 1: sent. `all`: what is remembered stays as well. */
+static int send_record(struct children *children, bool all)
+{
+        _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
+        int r;
+
+        for (size_t i = 0; i < children->wanted.count; i++)
+                if (children->wanted.child[i].resource.plural) {
+                        children->wanted.child[i].recorded = true;
+                        child_record_add(&record, &children->wanted.child[i]);
+                        child_group_kinds_add(&kinds, &children->wanted.child[i]);
+                }
+        for (size_t i = 0; all && i < children->known.count; i++)
+                if (!child_list_has(&children->wanted, &children->known.child[i])) {
+                        child_record_add(&record, &children->known.child[i]);
+                        child_group_kinds_add(&kinds, &children->known.child[i]);
+                }
+        r = record_body(children, &record, &kinds, &body);
+        if (r >= 0)
+                r = write_patch(children->run, &body, on_recorded);
+        return r < 0 ? r : 1;
+}
+
+/* Nothing is made that is not remembered. */
+static int remember_next(struct children *children)
+{
+        for (size_t i = 0; i < children->wanted.count && !children->remembered; i++) {
+                const struct child_object *child = &children->wanted.child[i];
+
+                if (child->resource.plural && !child_list_has(&children->known, child))
+                        return send_record(children, true);
+        }
+        return 0;
+}
+
+static int forget_next(struct children *children)
+{
+        for (size_t i = 0; i < children->known.count && !children->remembered; i++)
+                if (!child_list_has(&children->wanted, &children->known.child[i]))
+                        return send_record(children, false);
+        return 0;
+}
+
+/* ---- applying */
+
+static int start(struct children *children, const struct child_object *child, const char *method,
+                 const struct text *body,
+                 void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+{
+        struct run *run = children->run;
+        _cleanup_free_ char *base = kube_path(&child->resource, child->namespace_name, child->name, NULL);
+        _cleanup_text_ struct text path = TEXT_EMPTY;
+        bool applies = strcmp(method, "PATCH") == 0;
+        struct kube_request request = {
+                .method = method,
+                .content_type = applies ? APPLY_PATCH : NULL,
+                .body = body ? body->data : NULL,
+                .body_size = body ? body->size : 0,
+                .timeout_usec = TIMEOUT_USEC,
+                .on_done = on_done,
+                .userdata = children,
+        };
+        int r;
+
+        text_append_string(&path, base);
+        if (applies) {
+                kube_path_add(&path, "fieldManager", run->worker->config->operator_name);
+                kube_path_add(&path, "force", run->watch->config->children_force ? "true" : "false");
+        }
+        if (!base || path.failed)
+                return -ENOMEM;
+        request.path = path.data;
+        r = kube_client_start(run->worker->client, &request, &run->transfer);
+        return r < 0 ? r : 1;
+}
+
+static void on_applied(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct children *children = userdata;
+        struct run *run = children->run;
+        struct child_object *child = current_child(children);
+
+        run->transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                child->applied = true;
+                children->position++;
+        } else if (response->error.http_status == 404 && child->lookups < LOOKUPS_MAX) {
+                /* Its kind may have moved since it was looked up. */
+                kind_forget(run->worker, child->api_version, child->kind);
+                kube_resource_done(&child->resource);
+                child->lookups = LOOKUPS_MAX - 1;
+        } else if (!take_failure(children, "cannot be applied", response)) {
+                return;
+        }
+        advance(children);
+}
+
+static int apply_one(struct children *children, const struct child_object *child)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = child_body(&children->owner, child, &body);
+
+        return r < 0 ? r : start(children, child, "PATCH", &body, on_applied);
+}
+
+static int apply_next(struct children *children)
+{
+        struct child_object *child;
+
+        while ((child = current_child(children))) {
+                int r;
+
+                if (child->applied || child->failed) {
+                        children->position++;
+                        continue;
+                }
+                r = resolve(children, child);
+                if (r != 0)
+                        return r;
+                if (child_list_has(&children->known, child))
+                        return apply_one(children, child);
+                /* Its kind came with another child. */
+                r = child->recorded ? -EBADMSG : check_twins(children);
+                return r != 0 ? r : send_record(children, true);
+        }
+        return 0;
+}
+
+/* ---- deleting */
+
+static void on_deleted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct children *children = userdata;
+        struct scan_object object = {0};
+
+        children->run->transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE || response->error.http_status == 404) {
+                /* A Status means that it is gone, the object that it is going. */
+                if (response->error.failure == KUBE_FAILURE_NONE &&
+                    (scan_object(response->body, response->body_size, &object) < 0 || !object.kind.start ||
+                     !scan_string_equals(object.kind, "Status")))
+                        children->left++;
+                children->position++;
+        } else if (!take_failure(children, "cannot be deleted", response)) {
+                return;
+        }
+        advance(children);
+}
+
+static int delete_one(struct children *children, const struct child_object *child, struct span uid)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+
+        text_append_string(&body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":"
+                                  "\"Background\",\"preconditions\":{\"uid\":");
+        text_append(&body, uid.start, uid.size);
+        text_append_string(&body, "}}");
+        return body.failed ? -ENOMEM : start(children, child, "DELETE", &body, on_deleted);
+}
+
+/* 1: its deletion was started. */
+static int judge_found(struct children *children, const struct child_object *child,
+                       const struct kube_response *response)
+{
+        _cleanup_free_ char *set = find_entry(response->body, true, PART_OF_KEY);
+        struct scan_object object;
+        char name[600];
+        int r = scan_object(response->body, response->body_size, &object);
+
+        if (r < 0 || !object.uid.start)
+                return r < 0 ? r : -EBADMSG;
+        if (!set || strcmp(set, children->owner.set) != 0) {
+                log_warning("watch %s, %s: %s is not deleted: it does not carry the label " PART_OF_KEY
+                            "=%s any more, and counts as somebody else's",
+                            children->run->order->watch, children->run->order->key,
+                            child_describe(child, name, sizeof(name)), children->owner.set);
+                return 0;
+        }
+        if (!object.deletion_timestamp.start)
+                return delete_one(children, child, object.uid);
+        children->left++;
+        return 0;
+}
+
+static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                     void *userdata)
+{
+        struct children *children = userdata;
+        struct run *run = children->run;
+        int r;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
+                if (take_failure(children, "cannot be looked at", response))
+                        advance(children);
+                return;
+        }
+        r = response->error.http_status == 404 ? 0
+                                               : judge_found(children, current_child(children), response);
+        if (r < 0) {
+                run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
+        } else if (r == 0) {
+                children->position++;
+                advance(children);
+        }
+}
+
+/* What was left out goes when all that is wanted is there. */
+static int prune_next(struct children *children)
+{
+        struct child_object *child;
+
+        if (!children->cleanup && children->failures > 0)
+                return 0;
+        while ((child = current_child(children))) {
+                if (child_list_has(&children->wanted, child)) {
+                        children->position++;
+                        continue;
+                }
+                int r = resolve(children, child);
+
+                return r != 0 ? r : start(children, child, "GET", NULL, on_found);
+        }
+        return 0;
+}
+
+/* ---- the whole */
+
+static const struct {
+        int (*next)(
+                struct children *children); /* 1: under way, or the run was ended; 0: the phase is over */
+        bool of_cleanup;
+} phase_table[PHASE_COUNT] = {
+        [PHASE_RESOLVE] = {resolve_next, false}, [PHASE_REMEMBER] = {remember_next, false},
+        [PHASE_APPLY] = {apply_next, false},     [PHASE_PRUNE] = {prune_next, true},
+        [PHASE_FORGET] = {forget_next, false},
+};
+
+static void all_done(struct children *children)
+{
+        struct run *run = children->run;
+
+        if (children->failures > 0) {
+                finish_failed(children);
+                return;
+        }
+        if (run->action == ACTION_FINALIZE && children->left > 0) {
+                run->answer.not_done = true;
+                if (run->answer.requeue_after_usec == 0 || run->answer.requeue_after_usec > LOOK_AGAIN_USEC)
+                        run->answer.requeue_after_usec = LOOK_AGAIN_USEC;
+        }
+        write_step_done(run);
+}
+
+static void advance(struct children *children)
+{
+        struct run *run = children->run;
+
+        while (children->phase < PHASE_COUNT) {
+                int r = 0;
+
+                if (run->cancelled) {
+                        run_finish(run, RESULT_CANCELLED,
+                                   "the operator stops before all children were made");
+                        return;
+                }
+                if (!children->cleanup || phase_table[children->phase].of_cleanup)
+                        r = phase_table[children->phase].next(children);
+                if (r < 0)
+                        run_finish(run, RESULT_RETRY, "its children cannot be taken care of: %s",
+                                   strerror(-r));
+                if (r != 0)
+                        return;
+                children->phase++;
+                children->position = 0;
+                children->remembered = false;
+        }
+        all_done(children);
+}
+
+static int children_new(struct run *run, struct children **ret)
+{
+        struct children *children = calloc(1, sizeof(*children));
+        const struct record_watch *config = run->watch->config;
+        int r = -ENOMEM;
+
+        if (!children)
+                return r;
+        children->run = run;
+        children->cleanup = run->action != ACTION_RECONCILE;
+        r = child_owner_init(&children->owner, config->api_version, config->kind, run->order->uid,
+                             run->order->key);
+        if (r >= 0)
+                r = read_record(children);
+        if (r >= 0 && !children->cleanup)
+                r = child_list_from_answer(run->answer.children_text, &children->wanted);
+        if (r < 0) {
+                children_free(children);
+                return r;
+        }
+        *ret = children;
+        return 0;
+}
+
+bool children_are_due(const struct run *run)
+{
+        _cleanup_free_ char *record = NULL;
+
+        if (run->action == ACTION_RECONCILE)
+                return run->answer.children != NULL;
+        record = run->answer.not_done ? NULL : find_record(run);
+        return record && record[0];
+}
+
+/* Another tool's set on the same object: neither may take the other's members away. */
+static bool is_of_others(const struct run *run)
+{
+        _cleanup_free_ char *tooling = find_entry(write_current_json(run), false, TOOLING_KEY);
+
+        return tooling && strncmp(tooling, TOOLING, strlen("reconciled/")) != 0;
+}
+
+int children_send(struct run *run)
+{
+        int r;
+
+        if (run->action == ACTION_RECONCILE && is_of_others(run)) {
+                run_finish(run, RESULT_PERMANENT,
+                           "the object is the parent of another tool's ApplySet (annotation " TOOLING_KEY
+                           "); its children are not touched");
+                return 0;
+        }
+        if (!run->children) {
+                r = children_new(run, &run->children);
+                if (r < 0)
+                        return r;
+        }
+        advance(run->children);
+        return 0;
+}
+
+void children_free(struct children *children)
+{
+        if (!children)
+                return;
+        child_owner_done(&children->owner);
+        child_list_done(&children->wanted);
+        child_list_done(&children->known);
+        text_done(&children->trouble);
+        free(children);
+}

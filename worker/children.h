@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Carrying out `children`: each is applied (server-side apply) in the order of kinds, what was left out is
+ * deleted, and when the object goes they go. What an object has is remembered in an annotation on it,
+ * OPERATOR/children, which is written before a child is made and shortened when it is gone: nothing is made
+ * that is not remembered, and no list of the server is needed. Only what carries the object's ApplySet label
+ * is deleted, whatever the annotation says.
+ */
+#include "worker/worker.h"
+
+bool children_are_due(const struct run *run);
+/* A step of write.c: ends in write_step_done() or run_finish(). Called again, it goes on. */
+int children_send(struct run *run);
+void children_free(struct children *children);
