@@ -288,6 +288,13 @@ void kube_client_throttle(struct kube_client *client, uint64_t until_boottime)
                 client->throttle_until = 0; /* rather too early than never */
 }
 
+void kube_client_on_warning(struct kube_client *client, void (*on_warning)(const char *text, void *userdata),
+                            void *userdata)
+{
+        client->on_warning = on_warning;
+        client->on_warning_userdata = userdata;
+}
+
 size_t kube_client_count(const struct kube_client *client, struct record_counter *counter, size_t max)
 {
         static const char *const name[COUNT_CLASSES] = {

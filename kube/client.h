@@ -57,6 +57,10 @@ uint64_t kube_client_credential_serial(const struct kube_client *client);
 const char *kube_client_server(const struct kube_client *client); /* "" before the first credential */
 /* No request leaves before this time (CLOCK_BOOTTIME); requests started meanwhile wait. */
 void kube_client_throttle(struct kube_client *client, uint64_t until_boottime);
+/* Each text of the server's `Warning` headers once, among the last 64; on one line. The callback must not
+ * touch the client. */
+void kube_client_on_warning(struct kube_client *client, void (*on_warning)(const char *text, void *userdata),
+                            void *userdata);
 /* 2xx, 4xx, 5xx and failures counted, by class, for heartbeats. */
 size_t kube_client_count(const struct kube_client *client, struct record_counter *counter, size_t max);
 

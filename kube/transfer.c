@@ -174,6 +174,14 @@ static int add_header(struct kube_transfer *transfer, const char *name, const ch
         return 0;
 }
 
+static void note_warning(struct kube_client *client, const char *line, size_t size)
+{
+        char text[WARNING_TEXT_MAX];
+
+        if (client->on_warning && warning_read(line, size, text) && warnings_note(&client->warnings, text))
+                client->on_warning(text, client->on_warning_userdata);
+}
+
 /* The empty line ends the head. A 100 Continue has one of its own; a proxy's answer is not shown here. */
 static size_t on_head(char *line, size_t size, size_t count, void *userdata)
 {
@@ -183,10 +191,12 @@ static size_t on_head(char *line, size_t size, size_t count, void *userdata)
 
         if (transfer->cancelled)
                 return 0;
-        if (total > 2 || line[0] == '\0' || !strchr("\r\n", line[0]))
+        if (total > 2 || line[0] == '\0' || !strchr("\r\n", line[0])) {
+                note_warning(transfer->client, line, total);
                 return total;
+        }
         curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-        if (status >= 200 && status < 300)
+        if (transfer->on_accepted && status >= 200 && status < 300)
                 transfer->on_accepted(transfer, transfer->userdata);
         return transfer->cancelled ? 0 : total;
 }
@@ -331,11 +341,9 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->header);
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
-        if (transfer->on_accepted) {
-                curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-                curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
-                curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
-        }
+        curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
+        curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error_text);
         curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
         if (request->timeout_usec > 0)

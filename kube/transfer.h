@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "kube/client.h"
+#include "kube/warning.h"
 
 enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES };
 
@@ -29,6 +30,9 @@ struct kube_client {
         char *user_agent;
         struct kube_transfer *transfer; /* all of them */
         uint64_t count[COUNT_CLASSES];
+        struct warnings warnings;
+        void (*on_warning)(const char *text, void *userdata);
+        void *on_warning_userdata;
         unsigned depth; /* of turns: above 0 the multi handle must not be touched */
         bool freed;
 };

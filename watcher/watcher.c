@@ -71,6 +71,13 @@ static int open_store(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : drop_other_resource(watcher);
 }
 
+static void on_warning(const char *text, void *userdata)
+{
+        const struct watcher *watcher = userdata;
+
+        log_warning("watch %s: the API server warns: %s", watcher->config->watch, text);
+}
+
 static int on_config(struct child *child, struct message **config)
 {
         struct watcher *watcher = child->userdata;
@@ -88,6 +95,8 @@ static int on_config(struct child *child, struct message **config)
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (watcher; %.60s)",
                  watcher->config->operator_name);
         r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
+        if (r >= 0)
+                kube_client_on_warning(watcher->client, on_warning, watcher);
         if (r >= 0)
                 r = verification_new(watcher, &watcher->verification);
         if (r >= 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -283,6 +284,56 @@ static void test_descriptors_stay_constant(void **state)
         assert_in_range(open_descriptors(), 1, before + 2);
 }
 
+/* ---- warnings */
+
+static unsigned warned;
+static char last_warning[512];
+
+static void on_warning(const char *text, void *userdata)
+{
+        assert_non_null(userdata);
+        warned++;
+        snprintf(last_warning, sizeof(last_warning), "%s", text);
+}
+
+static const char *warning_header = "";
+
+static void answer_with_warning(struct server_connection *connection, const char *request)
+{
+        (void)request;
+        server_answer(connection, "200 OK", warning_header, "{}");
+}
+
+static void test_warnings_come_once(void **state)
+{
+        static const struct {
+                const char *header, *text; /* NULL: none */
+        } given[] = {
+                {"Warning: 299 - \"v1beta1 is deprecated\"\r\n", "v1beta1 is deprecated"},
+                {"Warning: 299 - \"v1beta1 is deprecated\"\r\n", NULL},
+                {"warning:299 - \"say \\\"a\\\\b\\\"\" \"Sat, 21 Nov 2026 04:00:00 GMT\"\r\n",
+                 "say \"a\\b\""},
+                {"Warning: 110 cache \"stale\"\r\n", NULL},
+                {"Warning: 299 - unquoted\r\n", NULL},
+                {"Warning: 299 - \"\"\r\n", NULL},
+                {"Warning: 299 - \"tab\there\r\n", "tab here"},
+        };
+        struct fixture *fixture = *state;
+
+        warned = 0;
+        fixture->server.on_request = answer_with_warning;
+        kube_client_on_warning(fixture->client, on_warning, fixture);
+        for (size_t i = 0; i < ELEMENTS(given); i++) {
+                unsigned before = warned;
+
+                warning_header = given[i].header;
+                fixture_get(fixture, "/version");
+                assert_int_equal(warned, before + (given[i].text ? 1 : 0));
+                if (given[i].text)
+                        assert_string_equal(last_warning, given[i].text);
+        }
+}
+
 /* ---- a peer that vanished */
 
 static int option_of(int fd, int level, int name)
@@ -342,6 +393,7 @@ int main(void)
                 TEST(test_throttle),
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
+                TEST(test_warnings_come_once),
                 TEST(test_a_vanished_peer_is_noticed),
         };
 
