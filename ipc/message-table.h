@@ -211,7 +211,9 @@
  * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
  * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
  * was written): that change triggers no run. requeue_after_usec: 0 = none. message: of the handler, or the
- * error. wait_status: of the handler process (0 when none ran). */
+ * error. wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the
+ * worker must know to go on, opaque to others, kept in the ledger until another result comes;
+ * settle_after_usec: when. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
         U64(action)                                                                                         \
@@ -225,6 +227,8 @@
         STR(own_resource_version)                                                                           \
         U64(requeue_after_usec)                                                                             \
         STR(message)                                                                                        \
+        STR(settling)                                                                                       \
+        U64(settle_after_usec)                                                                              \
         U64(duration_usec)                                                                                  \
         U64(wait_status)
 
@@ -308,7 +312,9 @@
         LIST(handled, handled)
 
 /* Run the watch's handler for this object. action: enum run_action; attempt counts from 1; generation: of
- * the store; for a deletion the worker reads the last known object by key and UID. */
+ * the store; for a deletion the worker reads the last known object by key and UID. last_error, first_error:
+ * of the failures since the last success ("" = none). settling: what an unfinished run left, "" = nothing.
+ */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -318,6 +324,8 @@
         STR(reason)                                                                                         \
         U64(attempt)                                                                                        \
         STR(last_error)                                                                                     \
+        STR(first_error)                                                                                    \
+        STR(settling)                                                                                       \
         U64(generation)
 
 #define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \

@@ -56,6 +56,9 @@ enum run_result {
         RESULT_STALE,     /* the object is not in the store any more (or has another UID): nothing ran */
         RESULT_CONFLICT,  /* the object changed between read and write: again with the newest version */
         RESULT_CANCELLED, /* CANCEL or STOP came first; not counted as an attempt */
+        RESULT_SETTLING, /* not over: it goes on after settle_after, as the same attempt, without a worker */
+        RESULT_UNRECOVERABLE, /* the server refused our own write for good */
+        RESULT_STOP,          /* the handler wants the operator to end */
         RESULT_COUNT
 };
 

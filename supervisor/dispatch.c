@@ -355,6 +355,9 @@ static void send_run(struct worker *worker)
                 .action = worker->run.kind == CHANGE_DELETED ? ACTION_DELETED : ACTION_RECONCILE,
                 .reason = worker->run.reason,
                 .generation = watch->generation,
+                .last_error = "",
+                .first_error = "",
+                .settling = "",
         };
         int r;
 
@@ -362,6 +365,8 @@ static void send_run(struct worker *worker)
             ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
                 run.attempt = row.attempts;
                 run.last_error = row.last_error;
+                run.first_error = row.first_error;
+                run.settling = row.settling;
         }
         run.attempt++;
         worker->to_send = false;

@@ -24,6 +24,13 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "CREATE TABLE scope ("
         "  watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL) WITHOUT ROWID;"
         "PRAGMA user_version = 1;",
+
+        "ALTER TABLE ledger ADD COLUMN throttled INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN crashed_realtime INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN quarantined_until INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN settling TEXT NOT NULL DEFAULT '';"
+        "PRAGMA user_version = 2;",
 };
 
 int ledger_errno(sqlite3 *database, int code)

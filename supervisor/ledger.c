@@ -18,16 +18,17 @@
 
 #define ROW_COLUMNS                                                                                         \
         "watch, key, uid, fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "          \
-        "last_error, "                                                                                      \
-        "first_error, handled_realtime, permanent, deleting"
+        "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
+        "crashed_realtime, quarantined_until, settling"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
-                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        [STATEMENT_PUT] =
+                "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
+                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -206,6 +207,11 @@ static struct ledger_row borrow_row(sqlite3_stmt *statement)
                 .handled_realtime = (uint64_t)sqlite3_column_int64(statement, 10),
                 .permanent = sqlite3_column_int(statement, 11) != 0,
                 .deleting = sqlite3_column_int(statement, 12) != 0,
+                .throttled = (uint64_t)sqlite3_column_int64(statement, 13),
+                .crashes = (uint64_t)sqlite3_column_int64(statement, 14),
+                .crashed_realtime = (uint64_t)sqlite3_column_int64(statement, 15),
+                .quarantined_until = (uint64_t)sqlite3_column_int64(statement, 16),
+                .settling = (char *)column_text(statement, 17),
         };
 }
 
@@ -218,7 +224,9 @@ static int copy_row(const struct ledger_row *from, struct ledger_row *ret)
         row.next_reason = strdup(from->next_reason);
         row.last_error = strdup(from->last_error);
         row.first_error = strdup(from->first_error);
-        if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error) {
+        row.settling = strdup(from->settling);
+        if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error ||
+            !row.settling) {
                 ledger_row_done(&row);
                 return -ENOMEM;
         }
@@ -233,6 +241,7 @@ void ledger_row_done(struct ledger_row *row)
         free(row->next_reason);
         free(row->last_error);
         free(row->first_error);
+        free(row->settling);
         *row = (struct ledger_row){0};
 }
 
@@ -281,6 +290,11 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         sqlite3_bind_int64(statement, 11, (sqlite3_int64)row->handled_realtime);
         sqlite3_bind_int(statement, 12, row->permanent);
         sqlite3_bind_int(statement, 13, row->deleting);
+        sqlite3_bind_int64(statement, 14, (sqlite3_int64)row->throttled);
+        sqlite3_bind_int64(statement, 15, (sqlite3_int64)row->crashes);
+        sqlite3_bind_int64(statement, 16, (sqlite3_int64)row->crashed_realtime);
+        sqlite3_bind_int64(statement, 17, (sqlite3_int64)row->quarantined_until);
+        sqlite3_bind_text(statement, 18, row->settling ? row->settling : "", -1, SQLITE_STATIC);
         return run_once(ledger, STATEMENT_PUT);
 }
 

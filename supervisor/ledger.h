@@ -16,20 +16,25 @@
 
 struct ledger;
 
-#define LEDGER_SCHEMA 1
+#define LEDGER_SCHEMA 2
 
 struct ledger_row {
         char *key, *uid;
         uint64_t fingerprint;        /* last handled; 0 = none yet */
         uint64_t failed_fingerprint; /* of the last failed attempt: the same again is no change; 0 = none */
         uint64_t attempts;           /* failures since the last success */
-        uint64_t next_realtime;    /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */
-        char *next_reason;         /* "retry", "requeueAfter", "resync"; "" */
-        char *last_error;          /* ""; at most 2 KiB is kept */
-        char *first_error;         /* of this row of failures: the root cause */
-        uint64_t handled_realtime; /* last success; 0 */
-        bool permanent;            /* failed for good with this fingerprint: waits for a change */
-        bool deleting;             /* its deletion is announced and not handled yet */
+        uint64_t next_realtime;     /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */
+        char *next_reason;          /* "retry", "requeueAfter", "resync"; "" */
+        char *last_error;           /* ""; at most 2 KiB is kept */
+        char *first_error;          /* of this row of failures: the root cause */
+        uint64_t handled_realtime;  /* last success; 0 */
+        bool permanent;             /* failed for good with this fingerprint: waits for a change */
+        bool deleting;              /* its deletion is announced and not handled yet */
+        uint64_t throttled;         /* unrecoverable answers in a row to our own writes */
+        uint64_t crashes;           /* of the operator that are blamed on it, since the last success */
+        uint64_t crashed_realtime;  /* the last one; 0 */
+        uint64_t quarantined_until; /* CLOCK_REALTIME; 0: it is not in quarantine */
+        char *settling;             /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
 };
 
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);

@@ -171,12 +171,41 @@ static int failed_for_good(struct ending *ending)
         return row->first_error[0] ? 0 : set_text(&row->first_error, ending->done->message);
 }
 
+/* The worker waits for the server, and holds nobody up: the same attempt goes on later, also when we die. */
+static int settles(struct ending *ending)
+{
+        struct ledger_row *row = &ending->row;
+        uint64_t delay = ending->done->settle_after_usec;
+
+        row->next_realtime = clock_realtime_usec() + delay;
+        ending->outcome.delay_usec = delay;
+        ending->outcome.reason = "settling";
+        if (set_text(&row->settling, ending->done->settling) < 0)
+                return -ENOMEM;
+        return set_text(&row->next_reason, "settling");
+}
+
+static bool ends_settling(enum run_result result)
+{
+        return result != RESULT_SETTLING && result != RESULT_CONFLICT && result != RESULT_CANCELLED;
+}
+
 static int apply_result(struct ending *ending)
 {
-        switch ((enum run_result)ending->done->result) {
+        enum run_result result = (enum run_result)ending->done->result;
+
+        /* What settled has had its backoff before it began. */
+        ending->was_retry = ending->was_retry || ending->row.settling[0];
+        if (ends_settling(result) && set_text(&ending->row.settling, "") < 0)
+                return -ENOMEM;
+        switch (result) {
         case RESULT_SUCCESS:
                 return succeeded(ending);
+        case RESULT_SETTLING:
+                return settles(ending);
         case RESULT_RETRY:
+        case RESULT_UNRECOVERABLE:
+        case RESULT_STOP:
                 return failed(ending, false);
         case RESULT_PERMANENT:
                 return failed_for_good(ending);
@@ -216,9 +245,10 @@ static int load_row(struct supervisor *supervisor, struct ending *ending)
                 .next_reason = strdup(""),
                 .last_error = strdup(""),
                 .first_error = strdup(""),
+                .settling = strdup(""),
         };
         return ending->row.key && ending->row.uid && ending->row.next_reason && ending->row.last_error &&
-                               ending->row.first_error
+                               ending->row.first_error && ending->row.settling
                        ? 0
                        : -ENOMEM;
 }
