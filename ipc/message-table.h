@@ -314,7 +314,8 @@
 /* Run the watch's handler for this object. action: enum run_action; attempt counts from 1; generation: of
  * the store; for a deletion the worker reads the last known object by key and UID. last_error, first_error:
  * of the failures since the last success ("" = none). settling: what an unfinished run left, "" = nothing.
- */
+ * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
+ * yet (RESULT_BEHIND); "" = whatever is there. */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -326,6 +327,7 @@
         STR(last_error)                                                                                     \
         STR(first_error)                                                                                    \
         STR(settling)                                                                                       \
+        STR(at_least_version)                                                                               \
         U64(generation)
 
 #define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \

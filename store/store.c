@@ -259,3 +259,10 @@ void store_free(struct store *store)
         free(store->folder);
         free(store);
 }
+
+bool resource_version_less(const char *a, const char *b)
+{
+        size_t length_a = strlen(a), length_b = strlen(b);
+
+        return length_a != length_b ? length_a < length_b : strcmp(a, b) < 0;
+}

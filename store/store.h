@@ -44,6 +44,10 @@ struct store_meta {
         uint64_t sequence; /* last one given to a dirty entry */
 };
 
+/* resourceVersions are numbers that grow (by contract since Kubernetes 1.35, in fact always). "" is below
+ * all. */
+bool resource_version_less(const char *a, const char *b);
+
 /* ---- reader (workers): opens on demand, cheap to keep. A reader never holds a transaction beyond a call.
  * generation: as RUN names it (0: the current one); a mismatch with what is open reopens. -ENOENT: no such
  * object (or no store).

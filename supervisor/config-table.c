@@ -30,7 +30,9 @@ TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, fal
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("user"), LATER("limits"));
 
 TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
-      DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR), LATER("attempts"));
+      DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
+      {"attempts", KEY_UNSIGNED, IN_WATCH(retry_attempts), 1, 1000000000, NULL, false, NULL},
+      DURATION("throttle", IN_WATCH(retry_throttle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
 
 TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PER_MSEC, USEC_PER_HOUR),
       DURATION("max", IN_WATCH(reconnect_max_usec), USEC_PER_MSEC, USEC_PER_HOUR),
@@ -41,6 +43,8 @@ TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PE
 TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL});
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
+static const char *const on_unrecoverable_choice[] = {"crash", "throttle", NULL};
+static const char *const on_start_choice[] = {"changed", "all", NULL};
 
 static const struct key watch_key[] = {
         {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL},
@@ -60,13 +64,14 @@ static const struct key watch_key[] = {
         {"metadataOnly", KEY_BOOL, IN_WATCH(metadata_only), 0, 0, NULL, false, NULL},
         {"required", KEY_BOOL, IN_WATCH(required), 0, 0, NULL, false, NULL},
         {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
+        {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
+         on_unrecoverable_choice},
+        {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
+        {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
         LATER("owns"),
         LATER("related"),
-        LATER("onStart"),
         LATER("onFailure"),
-        LATER("onUnrecoverable"),
-        LATER("allowFatal"),
         LATER("filter"),
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};

@@ -24,6 +24,12 @@ struct config_handler {
         uint64_t grace_usec;   /* between TERM and KILL; default 5s */
 };
 
+/* What follows when the server refuses our own write for good (400, 403, 405, 413, 422 and the like). */
+enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
+
+/* Which objects run after each start. */
+enum on_start { ON_START_CHANGED, ON_START_ALL };
+
 /* What happens when a watch has not worked for its deadline. */
 enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
 
@@ -41,9 +47,14 @@ struct config_watch {
         enum trigger trigger;
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;
-        uint64_t resync_usec;                              /* default 10h; 0 = never */
-        uint64_t retry_first_usec, retry_max_usec;         /* default 1s, 10m */
-        uint64_t deadline_usec;                            /* default 5m */
+        uint64_t resync_usec;                      /* default 10h; 0 = never */
+        uint64_t retry_first_usec, retry_max_usec; /* default 1s, 10m */
+        unsigned retry_attempts;      /* failures in a row, then it waits for a change; 0 = no limit */
+        uint64_t retry_throttle_usec; /* default 1s: what onUnrecoverable: throttle counts in */
+        enum on_unrecoverable on_unrecoverable;
+        enum on_start on_start;
+        bool allow_fatal;       /* the handler may end the operator: exit status 70 */
+        uint64_t deadline_usec; /* default 5m */
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
         uint64_t stall_usec, watch_timeout_usec;           /* default 70s, 5m */
         uint64_t initial_events_usec;                      /* default 30s */

@@ -12,7 +12,8 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
-#define SETTLE_PRIORITY 10 /* after all messages that are there */
+#define CATCH_UP_USEC   (5 * USEC_PER_SEC) /* what a run may wait for the store to show our own write */
+#define SETTLE_PRIORITY 10                 /* after all messages that are there */
 
 struct watch *watch_find(struct supervisor *supervisor, const char *name)
 {
@@ -66,6 +67,14 @@ static int push_backing_off(struct watch *watch, const struct record_change *cha
         return delay > DELAY_IN_QUEUE_USEC ? 0 : push(watch, change, kind, "retry", delay);
 }
 
+/* `onStart: all`: once a start; a relist shows the same objects again. */
+static bool is_due_at_start(const struct watch *watch, const struct record_change *change,
+                            const struct ledger_row *row)
+{
+        return watch->config->on_start == ON_START_ALL && change->first &&
+               row->handled_realtime < watch->child->supervisor->started_realtime;
+}
+
 static int change_updated(struct watch *watch, const struct record_change *change,
                           const struct ledger_row *row)
 {
@@ -73,14 +82,16 @@ static int change_updated(struct watch *watch, const struct record_change *chang
 
         if (!row || row->fingerprint == 0) {
                 if (!failed_before)
-                        return push(watch, change, CHANGE_UPDATED, "added", 0);
+                        return push(watch, change, CHANGE_UPDATED,
+                                    row && row->attempts > 0 ? "changed" : "added", 0);
         }
         if (failed_before && row->permanent)
                 return 0;
         if (failed_before && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_UPDATED, row);
         if (row->fingerprint == change->fingerprint && row->attempts == 0 && !row->permanent)
-                return 0;
+                return is_due_at_start(watch, change, row) ? push(watch, change, CHANGE_UPDATED, "start", 0)
+                                                           : 0;
         return push(watch, change, CHANGE_UPDATED, "changed", 0);
 }
 
@@ -358,6 +369,7 @@ static void send_run(struct worker *worker)
                 .last_error = "",
                 .first_error = "",
                 .settling = "",
+                .at_least_version = "",
         };
         int r;
 
@@ -367,6 +379,8 @@ static void send_run(struct worker *worker)
                 run.last_error = row.last_error;
                 run.first_error = row.first_error;
                 run.settling = row.settling;
+                if (row.written_realtime + CATCH_UP_USEC > clock_realtime_usec())
+                        run.at_least_version = row.written_version;
         }
         run.attempt++;
         worker->to_send = false;

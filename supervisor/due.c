@@ -17,7 +17,7 @@
 
 static const char *static_reason(const char *reason)
 {
-        static const char *const known[] = {"retry", "requeueAfter", "resync", "settling"};
+        static const char *const known[] = {"retry", "requeueAfter", "resync", "settling", "throttled"};
 
         for (size_t i = 0; i < ELEMENTS(known); i++)
                 if (strcmp(known[i], reason) == 0)

@@ -30,6 +30,8 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE ledger ADD COLUMN crashed_realtime INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE ledger ADD COLUMN quarantined_until INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE ledger ADD COLUMN settling TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE ledger ADD COLUMN written_realtime INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN written_version TEXT NOT NULL DEFAULT '';"
         "PRAGMA user_version = 2;",
 };
 

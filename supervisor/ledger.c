@@ -19,16 +19,16 @@
 #define ROW_COLUMNS                                                                                         \
         "watch, key, uid, fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "          \
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
-        "crashed_realtime, quarantined_until, settling"
+        "crashed_realtime, quarantined_until, settling, written_realtime, written_version"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PUT] =
-                "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
-                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+        [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
+                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+                          "?17, ?18, ?19, ?20)",
         [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -212,6 +212,8 @@ static struct ledger_row borrow_row(sqlite3_stmt *statement)
                 .crashed_realtime = (uint64_t)sqlite3_column_int64(statement, 15),
                 .quarantined_until = (uint64_t)sqlite3_column_int64(statement, 16),
                 .settling = (char *)column_text(statement, 17),
+                .written_realtime = (uint64_t)sqlite3_column_int64(statement, 18),
+                .written_version = (char *)column_text(statement, 19),
         };
 }
 
@@ -225,8 +227,9 @@ static int copy_row(const struct ledger_row *from, struct ledger_row *ret)
         row.last_error = strdup(from->last_error);
         row.first_error = strdup(from->first_error);
         row.settling = strdup(from->settling);
+        row.written_version = strdup(from->written_version);
         if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error ||
-            !row.settling) {
+            !row.settling || !row.written_version) {
                 ledger_row_done(&row);
                 return -ENOMEM;
         }
@@ -242,6 +245,7 @@ void ledger_row_done(struct ledger_row *row)
         free(row->last_error);
         free(row->first_error);
         free(row->settling);
+        free(row->written_version);
         *row = (struct ledger_row){0};
 }
 
@@ -295,6 +299,8 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         sqlite3_bind_int64(statement, 16, (sqlite3_int64)row->crashed_realtime);
         sqlite3_bind_int64(statement, 17, (sqlite3_int64)row->quarantined_until);
         sqlite3_bind_text(statement, 18, row->settling ? row->settling : "", -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 19, (sqlite3_int64)row->written_realtime);
+        bind_text_capped(statement, 20, row->written_version);
         return run_once(ledger, STATEMENT_PUT);
 }
 

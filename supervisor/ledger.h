@@ -34,7 +34,9 @@ struct ledger_row {
         uint64_t crashes;           /* of the operator that are blamed on it, since the last success */
         uint64_t crashed_realtime;  /* the last one; 0 */
         uint64_t quarantined_until; /* CLOCK_REALTIME; 0: it is not in quarantine */
-        char *settling;             /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
+        uint64_t written_realtime;  /* when we last wrote to it, and its resourceVersion after that; 0, "" */
+        char *written_version;
+        char *settling; /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
 };
 
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);

@@ -9,15 +9,20 @@
 #include <sys/random.h>
 
 #include "base/duration.h"
+#include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
+
+#define BEHIND_USEC (20 * USEC_PER_MSEC) /* the watch usually needs less to show our own write */
 
 struct ending {
         struct watch *watch;
         const struct message_done *done;
         enum change_kind kind;
+        const char *reason; /* static: of the run */
         struct ledger_row row;
         bool remove_row, was_retry;
+        bool fatal; /* the operator ends for it, once it is written down */
         struct queue_outcome outcome;
 };
 
@@ -71,14 +76,14 @@ static void log_failure(const struct ending *ending, int priority, const char *i
                   done->message[0] ? done->message : run_result_name((enum run_result)done->result), next);
 }
 
-static void log_retry(const struct ending *ending, uint64_t delay)
+static void log_retry(const struct ending *ending, const char *id, uint64_t delay)
 {
         char text[64], next[96];
 
         duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
                         sizeof(text));
         snprintf(next, sizeof(next), "next attempt in %s", text);
-        log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED, next);
+        log_failure(ending, LOG_WARNING, id, next);
 }
 
 /* ---- results */
@@ -103,7 +108,7 @@ static int succeeded(struct ending *ending)
         }
         row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;
-        row->attempts = 0;
+        row->attempts = row->throttled = row->crashes = 0;
         row->permanent = false;
         row->handled_realtime = now;
         row->next_realtime = delay > 0 ? now + delay : 0;
@@ -120,25 +125,24 @@ static int succeeded(struct ending *ending)
 
 /* `delay` from now, remembered across restarts; short ones wait in the queue, long ones only in the ledger.
  */
-static int schedule_retry(struct ending *ending, uint64_t delay)
+static int schedule_retry(struct ending *ending, uint64_t delay, const char *reason)
 {
         ending->row.next_realtime = clock_realtime_usec() + delay;
         ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC;
         ending->outcome.delay_usec = delay;
-        ending->outcome.reason = "retry";
-        return set_text(&ending->row.next_reason, "retry");
+        ending->outcome.reason = reason;
+        return set_text(&ending->row.next_reason, reason);
 }
 
-static int failed(struct ending *ending, bool forever)
+/* One more failure, and its cause. */
+static int note_failure(struct ending *ending)
 {
         const struct message_done *done = ending->done;
-        const struct config_watch *config = ending->watch->config;
         struct ledger_row *row = &ending->row;
         /* A change runs at once, but a failure of it is no further failure of the backoff that it broke
          * into. */
         bool in_backoff =
                 row->attempts > 0 && !ending->was_retry && row->next_realtime > clock_realtime_usec();
-        uint64_t delay;
 
         ending->watch->failures_total++;
         if (!in_backoff || row->attempts == 0)
@@ -147,28 +151,110 @@ static int failed(struct ending *ending, bool forever)
         if (set_text(&row->last_error, done->message) < 0 ||
             (!row->first_error[0] && set_text(&row->first_error, done->message) < 0))
                 return -ENOMEM;
-        delay = forever ? config->retry_max_usec : retry_delay(config, row->attempts);
-        log_retry(ending, delay);
-        return schedule_retry(ending, delay);
+        return 0;
+}
+
+/* It is never given up: there will be no change to wait for. */
+static bool is_cleanup(const struct ending *ending)
+{
+        return ending->kind == CHANGE_DELETED || ending->done->action == ACTION_FINALIZE;
+}
+
+static int give_up(struct ending *ending, const char *next)
+{
+        struct ledger_row *row = &ending->row;
+
+        row->permanent = true;
+        row->next_realtime = 0;
+        ending->outcome.handled = true;
+        log_failure(ending, LOG_ERR, MESSAGE_ID_RUN_PERMANENT, next);
+        return set_text(&row->next_reason, "");
+}
+
+static int failed(struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+        uint64_t delay;
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        if (config->retry_attempts > 0 && ending->row.attempts >= config->retry_attempts &&
+            !is_cleanup(ending))
+                return give_up(ending, "the limit of retry.attempts is reached: not tried again until the "
+                                       "object changes");
+        delay = retry_delay(config, ending->row.attempts);
+        log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+        return schedule_retry(ending, delay, "retry");
 }
 
 static int failed_for_good(struct ending *ending)
 {
+        uint64_t delay = ending->watch->config->retry_max_usec;
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        if (!is_cleanup(ending))
+                return give_up(ending, "not tried again until the object changes");
+        log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+        return schedule_retry(ending, delay, "retry");
+}
+
+/* ---- what ends the operator */
+
+/* Its row is written first, so that after the restart this object waits, and the others do not. */
+static int ends_operator(struct ending *ending)
+{
         struct ledger_row *row = &ending->row;
 
-        /* A deletion is never given up: there will be no change to wait for. */
-        if (ending->kind == CHANGE_DELETED)
-                return failed(ending, true);
-        ending->watch->failures_total++;
-        row->attempts++;
-        row->permanent = true;
-        row->failed_fingerprint = ending->done->fingerprint;
-        row->next_realtime = 0;
-        ending->outcome.handled = true;
-        log_failure(ending, LOG_ERR, MESSAGE_ID_RUN_PERMANENT, "not tried again until the object changes");
-        if (set_text(&row->next_reason, "") < 0 || set_text(&row->last_error, ending->done->message) < 0)
+        if (note_failure(ending) < 0)
                 return -ENOMEM;
-        return row->first_error[0] ? 0 : set_text(&row->first_error, ending->done->message);
+        row->crashes++;
+        row->crashed_realtime = clock_realtime_usec();
+        ending->fatal = true;
+        return schedule_retry(ending, retry_delay(ending->watch->config, row->attempts), "retry");
+}
+
+#define THROTTLE_MAX 610 /* units, as kopf has it */
+
+static uint64_t fibonacci(uint64_t number)
+{
+        uint64_t one = 1, two = 1;
+
+        for (uint64_t i = 2; i < number && two < THROTTLE_MAX; i++) {
+                uint64_t sum = one + two;
+
+                one = two;
+                two = sum;
+        }
+        return two;
+}
+
+static int refused(struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+        uint64_t delay;
+
+        if (config->on_unrecoverable == ON_UNRECOVERABLE_CRASH)
+                return ends_operator(ending);
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        delay = fibonacci(++ending->row.throttled) * config->retry_throttle_usec;
+        log_retry(ending, MESSAGE_ID_THROTTLED, delay);
+        return schedule_retry(ending, delay, "throttled");
+}
+
+static int stopped(struct ending *ending)
+{
+        return ending->watch->config->allow_fatal ? ends_operator(ending) : failed(ending);
+}
+
+static void end_operator(struct supervisor *supervisor, const struct message_done *done)
+{
+        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, done->key, "%s of %s of watch %s%s: %s",
+                         run_action_name((enum run_action)done->action), done->key, done->watch,
+                         done->result == RESULT_STOP ? " has stopped the operator (allowFatal)"
+                                                     : " cannot be carried out (onUnrecoverable: crash)",
+                         done->message);
 }
 
 /* The worker waits for the server, and holds nobody up: the same attempt goes on later, also when we die. */
@@ -187,7 +273,17 @@ static int settles(struct ending *ending)
 
 static bool ends_settling(enum run_result result)
 {
-        return result != RESULT_SETTLING && result != RESULT_CONFLICT && result != RESULT_CANCELLED;
+        return result != RESULT_SETTLING && result != RESULT_CONFLICT && result != RESULT_CANCELLED &&
+               result != RESULT_BEHIND;
+}
+
+/* What is read after our own write must not be older than it. */
+static int note_write(struct ending *ending)
+{
+        if (!ending->done->own_resource_version[0])
+                return 0;
+        ending->row.written_realtime = clock_realtime_usec();
+        return set_text(&ending->row.written_version, ending->done->own_resource_version);
 }
 
 static int apply_result(struct ending *ending)
@@ -198,15 +294,19 @@ static int apply_result(struct ending *ending)
         ending->was_retry = ending->was_retry || ending->row.settling[0];
         if (ends_settling(result) && set_text(&ending->row.settling, "") < 0)
                 return -ENOMEM;
+        if (note_write(ending) < 0)
+                return -ENOMEM;
         switch (result) {
         case RESULT_SUCCESS:
                 return succeeded(ending);
         case RESULT_SETTLING:
                 return settles(ending);
         case RESULT_RETRY:
+                return failed(ending);
         case RESULT_UNRECOVERABLE:
+                return refused(ending);
         case RESULT_STOP:
-                return failed(ending, false);
+                return stopped(ending);
         case RESULT_PERMANENT:
                 return failed_for_good(ending);
         case RESULT_STALE:
@@ -221,6 +321,10 @@ static int apply_result(struct ending *ending)
                  * either. */
                 ending->outcome.delay_usec = ending->watch->config->retry_first_usec;
                 ending->outcome.reason = "conflict";
+                return 0;
+        case RESULT_BEHIND:
+                ending->outcome.delay_usec = BEHIND_USEC;
+                ending->outcome.reason = ending->reason;
                 return 0;
         case RESULT_CANCELLED:
                 ending->outcome.reason = "cancelled";
@@ -246,9 +350,10 @@ static int load_row(struct supervisor *supervisor, struct ending *ending)
                 .last_error = strdup(""),
                 .first_error = strdup(""),
                 .settling = strdup(""),
+                .written_version = strdup(""),
         };
         return ending->row.key && ending->row.uid && ending->row.next_reason && ending->row.last_error &&
-                               ending->row.first_error && ending->row.settling
+                               ending->row.first_error && ending->row.settling && ending->row.written_version
                        ? 0
                        : -ENOMEM;
 }
@@ -284,8 +389,10 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 return -EPROTO;
         ending.watch = &supervisor->watch[worker->run.watch];
         ending.kind = worker->run.kind;
+        ending.reason = worker->run.reason;
         metrics_ended(&ending.watch->metrics, done, clock_boottime_usec() - worker->started_boottime);
-        ending.was_retry = strcmp(worker->run.reason, "retry") == 0;
+        ending.was_retry =
+                strcmp(worker->run.reason, "retry") == 0 || strcmp(worker->run.reason, "throttled") == 0;
         r = load_row(supervisor, &ending);
         if (r >= 0)
                 r = apply_result(&ending);
@@ -302,6 +409,13 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 r = queue_done(supervisor->queue, worker->run.id, &ending.outcome, clock_boottime_usec(),
                                NULL);
         worker->busy = false;
+        if (r >= 0 && ending.fatal) {
+                r = ledger_commit(supervisor->ledger);
+                if (r < 0)
+                        ledger_failed(supervisor, r);
+                end_operator(supervisor, done);
+                return 0;
+        }
         due_arm(supervisor);
         turn_settle_soon(supervisor);
         return r;

@@ -91,7 +91,8 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                              {"RECONCILED_KEY", key}, {"RECONCILED_PID", pid},
                              {"RECONCILED_EXIT_CODE", code}),
                   "%s%s%s; the operator ends with exit code %d (%s)", supervisor->cause,
-                  key && key[0] ? ", busy with " : "", key ? key : "", exit_code, exit_code_name(exit_code));
+                  child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
+                  exit_code_name(exit_code));
         supervisor->phase = PHASE_TEARDOWN;
         supervisor->exit_code = exit_code;
         notify_failed(exit_code, supervisor->cause);

@@ -26,13 +26,6 @@ static void identity_done(struct identity *identity)
         free(identity->resource_version);
 }
 
-bool resource_version_less(const char *a, const char *b)
-{
-        size_t length_a = strlen(a), length_b = strlen(b);
-
-        return length_a != length_b ? length_a < length_b : strcmp(a, b) < 0;
-}
-
 /* Foreign text that becomes a key, part of a path and of messages: UTF-8 without control characters. */
 static bool is_clean(const char *text, size_t max, char banned)
 {

@@ -195,7 +195,6 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* ce
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid);
 int apply_out_of_scope(struct watcher *watcher);
 int store_failed(struct watcher *watcher, int status);
-bool resource_version_less(const char *a, const char *b);
 
 /* announce.c */
 void announce_soon(struct watcher *watcher);

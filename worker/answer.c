@@ -7,8 +7,8 @@
 #include "base/duration.h"
 #include "worker/child.h"
 
-static const char *const known[] = {"status",    "patch", "requeueAfter", "message", "error",
-                                    "permanent", "done",  "id",           "children"};
+static const char *const known[] = {"status",    "patch", "requeueAfter", "message",  "error",
+                                    "permanent", "done",  "id",           "children", "fatal"};
 
 /* What later versions bring is refused by name: nobody shall believe that it was done. */
 static const char *const later[] = {"conditions", "events"};
@@ -106,8 +106,8 @@ static int unknown_key(const char *key, struct error *error)
                 if (strcmp(later[i], key) == 0)
                         return wrong(error, key, "is not supported by this version");
         return wrong(error, key,
-                     "is unknown; known are status, patch, requeueAfter, message, error, permanent, done "
-                     "and children");
+                     "is unknown; known are status, patch, requeueAfter, message, error, permanent, fatal, "
+                     "done and children");
 }
 
 static int take_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -135,6 +135,10 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         }
         if (strcmp(key, "done") == 0) {
                 answer->not_done = cJSON_IsFalse(value);
+                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+        }
+        if (strcmp(key, "fatal") == 0) {
+                answer->fatal = cJSON_IsTrue(value);
                 return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
         }
         if (strcmp(key, "permanent") == 0) {

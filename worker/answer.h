@@ -22,6 +22,7 @@ struct answer {
         const char *error;     /* the handler says that it has failed, and why; or NULL */
         bool not_done;         /* `done: false`: the cleanup goes on */
         bool permanent;        /* ... and that it will, until the object changes */
+        bool fatal;            /* ... and that the operator should end (allowFatal) */
         uint64_t requeue_after_usec;
 };
 

@@ -19,6 +19,7 @@
 
 #define MESSAGE_MAX   2048
 #define EXIT_DATAERR  65
+#define EXIT_SOFTWARE 70
 #define EXIT_TEMPFAIL 75
 
 void run_free(struct run *run)
@@ -89,6 +90,8 @@ static int read_reconcile(struct run *run)
                 return r;
         if (strcmp(run->object.uid, order->uid) != 0)
                 return -ENOENT;
+        if (resource_version_less(run->object.resource_version, order->at_least_version))
+                return -EAGAIN;
         run->fingerprint = run->object.fingerprint;
         return 0;
 }
@@ -158,7 +161,8 @@ static void judge_failure(struct run *run, const struct process_result *result, 
                 run_finish(run, RESULT_PERMANENT, "the handler exited with 65 (permanent)%s%s", separator,
                            result->last_line);
         else
-                run_finish(run, RESULT_RETRY, "the handler exited with %d%s%s%s", WEXITSTATUS(status),
+                run_finish(run, WEXITSTATUS(status) == EXIT_SOFTWARE ? RESULT_STOP : RESULT_RETRY,
+                           "the handler exited with %d%s%s%s", WEXITSTATUS(status),
                            WEXITSTATUS(status) == EXIT_TEMPFAIL ? " (try again)" : "", separator,
                            result->last_line);
 }
@@ -181,6 +185,11 @@ static bool looks_like_answer(const struct text *output)
         return space == output->size || text[space] == '{';
 }
 
+static enum run_result error_result(const struct answer *answer)
+{
+        return answer->fatal ? RESULT_STOP : answer->permanent ? RESULT_PERMANENT : RESULT_RETRY;
+}
+
 /* The text must live as long as the run. */
 static void carry_out(struct run *run, const char *text, size_t size)
 {
@@ -189,8 +198,7 @@ static void carry_out(struct run *run, const char *text, size_t size)
         if (answer_parse(text, size, &run->answer, &error) < 0)
                 run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
         else if (run->answer.error)
-                run_finish(run, run->answer.permanent ? RESULT_PERMANENT : RESULT_RETRY,
-                           "the handler has failed: %s", run->answer.error);
+                run_finish(run, error_result(&run->answer), "the handler has failed: %s", run->answer.error);
         else
                 write_start(run);
 }
@@ -335,6 +343,10 @@ static void begin(struct run *run)
 
         if (r == -ENOENT) {
                 run_finish(run, RESULT_STALE, "the object is gone or was made anew");
+                return;
+        }
+        if (r == -EAGAIN) {
+                run_finish(run, RESULT_BEHIND, "the store does not show our own last write yet");
                 return;
         }
         if (r < 0) {

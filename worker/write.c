@@ -65,6 +65,18 @@ static const char *advice(int http_status)
         }
 }
 
+/* The same request would be answered the same way, for ever. Not so: a credential that is being renewed, a
+ * conflict, something that is not there (yet), a server that is busy. */
+static bool is_unrecoverable(int http_status)
+{
+        static const int passing[] = {401, 404, 408, 409, 410, 425, 429};
+
+        for (size_t i = 0; i < ELEMENTS(passing); i++)
+                if (http_status == passing[i])
+                        return false;
+        return http_status >= 400 && http_status < 500;
+}
+
 static void write_refused(struct run *run, const char *what, const struct kube_error *error)
 {
         if (error->http_status == 409)
@@ -72,8 +84,9 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
         else if (error->http_status == 404)
                 run_finish(run, RESULT_STALE, "the object is gone");
         else if (error->http_status > 0)
-                run_finish(run, RESULT_RETRY, "the API server refused the handler's %s (HTTP %d): %s%s",
-                           what, error->http_status, error->message, advice(error->http_status));
+                run_finish(run, is_unrecoverable(error->http_status) ? RESULT_UNRECOVERABLE : RESULT_RETRY,
+                           "the API server refused the handler's %s (HTTP %d): %s%s", what,
+                           error->http_status, error->message, advice(error->http_status));
         else
                 run_finish(run, RESULT_RETRY, "the handler's %s could not be written: %s", what,
                            error->message);

@@ -94,7 +94,7 @@ static void test_wrong_answers(void **state)
                 {"{\"events\":[]}", "events: is not supported by this version"},
                 {"{\"done\":1}", "done: must be true or false"},
                 {"{\"requeue\":\"1s\"}", "requeue: is unknown; known are status, patch, requeueAfter, "
-                                         "message, error, permanent, done and children"},
+                                         "message, error, permanent, fatal, done and children"},
                 {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
                 {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},
                 {"{\"patch\":{\"apiVersion\":null}}", "patch.apiVersion: "},

@@ -160,7 +160,7 @@ static void test_ends(void **state)
                 {"exit 0", RESULT_SUCCESS, ""},
                 {"echo why >&2; exit 75", RESULT_RETRY, "the handler exited with 75 (try again): why"},
                 {"echo why >&2; exit 65", RESULT_PERMANENT, "the handler exited with 65 (permanent): why"},
-                {"exit 70", RESULT_RETRY, "the handler exited with 70"},
+                {"exit 70", RESULT_STOP, "the handler exited with 70"},
                 {"exit 1", RESULT_RETRY, "the handler exited with 1"},
                 {"kill -SEGV $$", RESULT_RETRY, "the handler was killed by signal 11 (SEGV)"},
                 {"kill -40 $$", RESULT_RETRY, "the handler was killed by signal 40 (real-time)"},
@@ -348,12 +348,12 @@ static void test_refusals(void **state)
         } row[] = {
                 {"409 Conflict", REFUSAL("409", "Conflict", "modified"), RESULT_CONFLICT, ""},
                 {"403 Forbidden", REFUSAL("403", "Forbidden", "widgets \\\"a\\\" is forbidden"),
-                 RESULT_RETRY,
+                 RESULT_UNRECOVERABLE,
                  "the API server refused the handler's status (HTTP 403): widgets \"a\" is forbidden; give "
                  "the "
                  "operator's user the right"},
                 {"422 Unprocessable Entity", REFUSAL("422", "Invalid", "status.phase: Invalid"),
-                 RESULT_RETRY, "status.phase: Invalid; mend what the handler answers"},
+                 RESULT_UNRECOVERABLE, "status.phase: Invalid; mend what the handler answers"},
                 {"500 Internal Server Error", "oops", RESULT_RETRY, "(HTTP 500)"},
         };
         struct peer *peer = started(state, "echo '{\"status\":{\"phase\":\"Ready\"}}'");
