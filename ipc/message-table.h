@@ -74,6 +74,7 @@
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
         BOOL(finalizer)                                                                                     \
+        BOOL(ready_condition)                                                                               \
         BOOL(children_force)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \

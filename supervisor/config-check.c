@@ -324,6 +324,11 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_handler_choice(reader, node, path, &watch->handler);
         choose_handler(reader, &watch->handler);
         check_handler(reader, node, path, watch);
+        if (watch->ready_condition && watch->metadata_only) {
+                sub(key, sizeof(key), path, "readyCondition");
+                problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
+                            "needs the object's status, which metadataOnly leaves out");
+        }
         check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
         check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);
         default_text(reader, &watch->label_selector, "");

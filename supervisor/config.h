@@ -42,8 +42,9 @@ struct config_watch {
         bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
         bool required; /* default true: a resource that is not served counts as trouble */
         enum on_deadline on_deadline;
-        bool finalizer;      /* objects are held until `finalize` has succeeded */
-        bool children_force; /* fields of children are taken over from others; default false */
+        bool finalizer;       /* objects are held until `finalize` has succeeded */
+        bool ready_condition; /* a condition Ready in the object's status; default false */
+        bool children_force;  /* fields of children are taken over from others; default false */
         enum trigger trigger;
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;

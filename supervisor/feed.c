@@ -100,6 +100,7 @@ static void worker_watch(const struct watch *watch, struct record_watch *ret, st
                 .store_folder = watch->store_folder,
                 .handler_kind = (uint64_t)config->handler.kind,
                 .finalizer = config->finalizer,
+                .ready_condition = config->ready_condition,
                 .children_force = config->children_force,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,

@@ -147,7 +147,8 @@ static int note_failure(struct ending *ending)
         ending->watch->failures_total++;
         if (!in_backoff || row->attempts == 0)
                 row->attempts++;
-        row->failed_fingerprint = done->fingerprint;
+        /* What we have written ourselves before it failed is no change to run for. */
+        row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         if (set_text(&row->last_error, done->message) < 0 ||
             (!row->first_error[0] && set_text(&row->first_error, done->message) < 0))
                 return -ENOMEM;

@@ -6,12 +6,13 @@
 
 #include "base/duration.h"
 #include "worker/child.h"
+#include "worker/condition.h"
 
-static const char *const known[] = {"status",    "patch", "requeueAfter", "message",  "error",
-                                    "permanent", "done",  "id",           "children", "fatal"};
+static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",     "permanent",
+                                    "done",   "id",    "children",     "fatal",   "conditions"};
 
 /* What later versions bring is refused by name: nobody shall believe that it was done. */
-static const char *const later[] = {"conditions", "events"};
+static const char *const later[] = {"events"};
 
 /* Members of the object that a patch may not touch, and why. */
 static const struct {
@@ -106,7 +107,8 @@ static int unknown_key(const char *key, struct error *error)
                 if (strcmp(later[i], key) == 0)
                         return wrong(error, key, "is not supported by this version");
         return wrong(error, key,
-                     "is unknown; known are status, patch, requeueAfter, message, error, permanent, fatal, "
+                     "is unknown; known are status, conditions, patch, requeueAfter, message, error, "
+                     "permanent, fatal, "
                      "done and children");
 }
 
@@ -124,6 +126,10 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
                 int r = take_object(&answer->patch, value, key, error);
 
                 return r < 0 ? r : check_patch(answer->patch, error);
+        }
+        if (strcmp(key, "conditions") == 0) {
+                answer->conditions = value;
+                return conditions_check(value, error);
         }
         if (strcmp(key, "requeueAfter") == 0)
                 return take_requeue(answer, value, error);

@@ -12,10 +12,11 @@
 #include "store/scan.h"
 
 struct answer {
-        cJSON *root;           /* owns the trees; NULL: no answer */
-        const cJSON *status;   /* object or NULL */
-        const cJSON *patch;    /* object or NULL */
-        const cJSON *children; /* list or NULL: they stay as they are */
+        cJSON *root;             /* owns the trees; NULL: no answer */
+        const cJSON *status;     /* object or NULL */
+        const cJSON *patch;      /* object or NULL */
+        const cJSON *conditions; /* list or NULL */
+        const cJSON *children;   /* list or NULL: they stay as they are */
         struct span status_text, patch_text,
                 children_text; /* the same, as the handler wrote them: inside its output */
         const char *message;   /* or NULL */

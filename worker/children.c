@@ -293,7 +293,7 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 return;
         }
         run->children->remembered = true;
-        if (write_take_result(run, response) < 0 || read_record(run->children) < 0)
+        if (write_take_result(run, response, true) < 0 || read_record(run->children) < 0)
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the list of its children cannot be understood");
         else
@@ -319,7 +319,7 @@ static int send_record(struct children *children, bool all)
                 }
         r = record_body(children, &record, &kinds, &body);
         if (r >= 0)
-                r = write_patch(children->run, &body, on_recorded);
+                r = write_patch(children->run, NULL, &body, on_recorded);
         return r < 0 ? r : 1;
 }
 

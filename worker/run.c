@@ -16,6 +16,7 @@
 #include "store/fingerprint.h"
 #include "worker/children.h"
 #include "worker/coprocess.h"
+#include "worker/status.h"
 
 #define MESSAGE_MAX   2048
 #define EXIT_DATAERR  65
@@ -38,14 +39,16 @@ void run_free(struct run *run)
         free(run->current);
         free(run->current_version);
         free(run->own_version);
+        cJSON_Delete(run->status);
+        free(run->status_text);
+        free(run->told);
         message_free(run->message);
         free(run);
 }
 
-void run_finish(struct run *run, enum run_result result, const char *format, ...)
+static void run_end(struct run *run, enum run_result result, const char *text)
 {
         struct worker *worker = run->worker;
-        char text[MESSAGE_MAX];
         struct message_done done = {
                 .sequence = run->order->sequence,
                 .action = (uint64_t)run->action,
@@ -62,13 +65,8 @@ void run_finish(struct run *run, enum run_result result, const char *format, ...
                 .duration_usec = clock_boottime_usec() - run->started,
                 .wait_status = (uint64_t)(unsigned)run->wait_status,
         };
-        va_list arguments;
         int r;
 
-        va_start(arguments, format);
-        vsnprintf(text, sizeof(text), format, arguments);
-        va_end(arguments);
-        utf8_clean(text);
         r = child_send(worker->child, MESSAGE_DONE, &done);
         worker->run = NULL;
         run_free(run);
@@ -77,6 +75,24 @@ void run_finish(struct run *run, enum run_result result, const char *format, ...
                             "the end of a run cannot be told: %s", strerror(-r));
         else
                 worker_run_ended(worker);
+}
+
+void run_finish(struct run *run, enum run_result result, const char *format, ...)
+{
+        char text[MESSAGE_MAX];
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(text, sizeof(text), format, arguments);
+        va_end(arguments);
+        utf8_clean(text);
+        if (run->told) { /* how it ended was settled before its status was told of it */
+                snprintf(text, sizeof(text), "%s", run->told);
+                result = run->told_result;
+        } else if (status_tell_failure(run, result, text)) {
+                return; /* and ends again, the same way */
+        }
+        run_end(run, result, text);
 }
 
 /* ---- reading */

@@ -80,6 +80,11 @@ struct run {
         char *current_version; /* its resourceVersion */
         uint64_t own_fingerprint;
         char *own_version;
+        /* status.c */
+        cJSON *status; /* the merge patch of it, with conditions; NULL: not made yet */
+        char *status_text;
+        char *told; /* the run has ended so, and this is still to be shown in its status */
+        enum run_result told_result;
         size_t write_step;
         bool discovered; /* in this run */
         int wait_status;
@@ -107,9 +112,11 @@ void write_start(struct run *run);
  * what came of that. */
 const char *write_current_json(const struct run *run);
 const char *write_current_version(const struct run *run);
-int write_patch(struct run *run, const struct text *body,
+int write_patch(struct run *run, const char *subresource, const struct text *body,
                 void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-int write_take_result(struct run *run, const struct kube_response *response);
+/* locked: it carried the resourceVersion, so its result is exactly what was read plus our change. */
+int write_take_result(struct run *run, const struct kube_response *response, bool locked);
+void write_discover(struct run *run); /* anew, once a run; goes on where it was */
 void write_note_failure(struct run *run, const struct kube_response *response); /* 401, Retry-After */
 void write_failed(struct run *run, const char *what, const struct kube_response *response);
 void write_step_done(struct run *run);

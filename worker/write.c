@@ -12,6 +12,7 @@
 #include "store/fingerprint.h"
 #include "worker/children.h"
 #include "worker/merge.h"
+#include "worker/status.h"
 
 #define WRITE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define MERGE_PATCH        "application/merge-patch+json"
@@ -20,7 +21,6 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 static void write_next(struct run *run);
 static void write_done(struct run *run);
-static void discover(struct run *run);
 
 /* ---- errors */
 
@@ -103,14 +103,14 @@ void write_failed(struct run *run, const char *what, const struct kube_response 
 {
         write_note_failure(run, response);
         if (response->error.http_status == 404 && !run->discovered)
-                discover(run);
+                write_discover(run);
         else
                 write_refused(run, what, &response->error);
 }
 
 /* ---- after a write */
 
-static int take_result(struct run *run, const struct kube_response *response, bool locked)
+int write_take_result(struct run *run, const struct kube_response *response, bool locked)
 {
         const struct worker *worker = run->worker;
         enum trigger trigger = (enum trigger)run->watch->config->trigger;
@@ -140,11 +140,6 @@ static int take_result(struct run *run, const struct kube_response *response, bo
         return run->current_version ? 0 : -ENOMEM;
 }
 
-int write_take_result(struct run *run, const struct kube_response *response)
-{
-        return take_result(run, response, true);
-}
-
 static void on_patched(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
@@ -153,52 +148,10 @@ static void on_patched(struct kube_transfer *transfer _unused_, const struct kub
         run->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "patch", response);
-        else if (take_result(run, response, true) < 0)
+        else if (write_take_result(run, response, true) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the patch cannot be understood");
         else
                 write_done(run);
-}
-
-static bool status_is_locked(const struct run *run)
-{
-        return run->watch->config->trigger == TRIGGER_ANY;
-}
-
-/* A status that is sent to the resource itself is dropped there once it has a subresource for it. And
- * fields that the CRD's schema lacks are dropped anywhere: that puzzles people, so it is said, once. */
-static void check_status_kept(struct run *run)
-{
-        struct worker_watch *watch = run->watch;
-
-        if (merge_effect_on(run->current, "status", run->answer.status) != MERGE_CHANGES) {
-                write_done(run);
-                return;
-        }
-        if (!watch->resource.status_subresource && !run->discovered) {
-                discover(run);
-                return;
-        }
-        if (!watch->told_status_dropped)
-                log_warning(
-                        "watch %s, %s: the API server did not keep the status as the handler gave it; are "
-                        "all its fields in the CRD's schema? (said once)",
-                        run->order->watch, run->order->key);
-        watch->told_status_dropped = true;
-        write_done(run);
-}
-
-static void on_status_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                              void *userdata)
-{
-        struct run *run = userdata;
-
-        run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE)
-                write_failed(run, "status", response);
-        else if (take_result(run, response, status_is_locked(run)) < 0)
-                run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
-        else
-                check_status_kept(run);
 }
 
 /* ---- writing */
@@ -228,8 +181,8 @@ static char *write_path(const struct run *run, const char *subresource)
         return text_take(&path);
 }
 
-static int send_patch(struct run *run, const char *subresource, const struct text *body,
-                      void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+int write_patch(struct run *run, const char *subresource, const struct text *body,
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
         _cleanup_free_ char *path = write_path(run, subresource);
         struct kube_request request = {
@@ -246,30 +199,12 @@ static int send_patch(struct run *run, const char *subresource, const struct tex
         return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
 }
 
-int write_patch(struct run *run, const struct text *body,
-                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
-{
-        return send_patch(run, NULL, body, on_done);
-}
-
 static int send_object(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = merge_body(NULL, run->answer.patch_text, write_current_version(run), &body);
 
-        return r < 0 ? r : send_patch(run, NULL, &body, on_patched);
-}
-
-static int send_status(struct run *run)
-{
-        _cleanup_text_ struct text body = TEXT_EMPTY;
-        const char *version = status_is_locked(run) ? write_current_version(run) : NULL;
-        int r = merge_body("status", run->answer.status_text, version, &body);
-
-        if (r < 0)
-                return r;
-        return send_patch(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
-                          on_status_written);
+        return r < 0 ? r : write_patch(run, NULL, &body, on_patched);
 }
 
 /* ---- our finalizer */
@@ -326,12 +261,12 @@ static bool finalizer_is_there(const struct run *run)
         return ours;
 }
 
-static bool finalizer_is_missing(const struct run *run)
+static int finalizer_is_missing(struct run *run)
 {
         return !finalizer_is_there(run);
 }
 
-static bool finalizer_must_go(const struct run *run)
+static int finalizer_must_go(struct run *run)
 {
         return run->action == ACTION_FINALIZE && !run->answer.not_done;
 }
@@ -365,7 +300,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
                 write_done(run); /* it has gone: that is what was wanted */
         else if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "finalizer", response);
-        else if (take_result(run, response, true) < 0 || (!run->carrying_out && show_current(run) < 0))
+        else if (write_take_result(run, response, true) < 0 || (!run->carrying_out && show_current(run) < 0))
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the finalizer cannot be understood");
         else
@@ -377,32 +312,31 @@ static int finalizer_send(struct run *run)
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = finalizer_body(run, !run->carrying_out, &body);
 
-        return r < 0 ? r : send_patch(run, NULL, &body, on_finalizer_written);
+        return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written);
 }
 
 /* ---- step by step */
 
-static bool has_object(const struct run *run)
+static int has_object(struct run *run)
 {
         return run->answer.patch &&
                merge_effect_on(write_current_json(run), NULL, run->answer.patch) != MERGE_SAME;
 }
 
-static bool has_status(const struct run *run)
+static int has_children(struct run *run)
 {
-        return run->answer.status &&
-               merge_effect_on(write_current_json(run), "status", run->answer.status) != MERGE_SAME;
+        return children_are_due(run);
 }
 
 static const struct {
-        bool carrying_out; /* behind the handler, or before it */
-        bool (*is_due)(const struct run *run);
+        bool carrying_out;              /* behind the handler, or before it */
+        int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
         {false, finalizer_is_missing, finalizer_send},
-        {true, children_are_due, children_send},
+        {true, has_children, children_send},
         {true, has_object, send_object},
-        {true, has_status, send_status},
+        {true, status_prepare, status_send},
         {true, finalizer_must_go, finalizer_send},
 };
 
@@ -431,9 +365,14 @@ static void write_next(struct run *run)
         int r;
 
         while (run->write_step < ELEMENTS(steps) &&
-               steps[run->write_step].carrying_out == run->carrying_out &&
-               !steps[run->write_step].is_due(run))
+               steps[run->write_step].carrying_out == run->carrying_out) {
+                r = steps[run->write_step].is_due(run);
+                if (r < 0)
+                        return;
+                if (r > 0)
+                        break;
                 run->write_step++;
+        }
         if (run->write_step == ELEMENTS(steps)) {
                 all_written(run);
                 return;
@@ -447,7 +386,7 @@ static void write_next(struct run *run)
                 return;
         }
         if (!run->watch->discovered) {
-                discover(run);
+                write_discover(run);
                 return;
         }
         r = steps[run->write_step].send(run);
@@ -472,10 +411,13 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
         kube_resource_done(&run->watch->resource);
         run->watch->resource = *resource;
         run->watch->discovered = true;
-        write_next(run);
+        if (run->told)
+                status_send_failure(run);
+        else
+                write_next(run);
 }
 
-static void discover(struct run *run)
+void write_discover(struct run *run)
 {
         const struct record_watch *config = run->watch->config;
         int r;
@@ -519,7 +461,7 @@ void write_start(struct run *run)
                 log_warning("watch %s, %s: patch and status in the answer to `deleted` are ignored: the "
                             "object is gone",
                             run->order->watch, run->order->key);
-                run->answer.patch = run->answer.status = NULL;
+                run->answer.patch = run->answer.status = run->answer.conditions = NULL;
         }
         write_next(run);
 }

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See status.h. With conditions the write is locked by the resourceVersion that was read: a merge patch
+ * replaces the whole list, and somebody else's condition must not be undone. Without, it is not: then it
+ * touches the handler's own keys alone.
+ */
+#include "worker/status.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/fingerprint.h"
+#include "worker/condition.h"
+#include "worker/merge.h"
+
+#define MESSAGE_MAX 4096 /* of the condition Ready */
+
+/* ---- making it */
+
+static bool wants_ready(const struct run *run)
+{
+        return run->watch->config->ready_condition && run->action != ACTION_DELETED;
+}
+
+static int64_t generation_of(const struct run *run)
+{
+        struct scan_object object;
+
+        if (scan_object(run->json, strlen(run->json), &object) < 0 || !object.generation.start)
+                return 0;
+        return strtoll(object.generation.start, NULL, 10);
+}
+
+static void format_now(char *buffer, size_t size)
+{
+        time_t now = time(NULL);
+        struct tm tm;
+
+        strftime(buffer, size, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+}
+
+/* The object's own, with the handler's and `ready` merged in; owned by the caller. */
+static cJSON *merge_conditions(const struct run *run, const struct condition *ready, bool with_answer)
+{
+        cJSON *list = conditions_of(write_current_json(run));
+        int64_t generation = generation_of(run);
+        bool answers_ready = false;
+        const cJSON *answered = with_answer ? run->answer.conditions : NULL, *item;
+        char now[32];
+        int r = list ? 0 : -ENOMEM;
+
+        format_now(now, sizeof(now));
+        cJSON_ArrayForEach(item, answered)
+        {
+                struct condition condition = condition_read(item);
+
+                if (r >= 0)
+                        r = condition_set(list, &condition, generation, now);
+                answers_ready = answers_ready || strcmp(condition.type, CONDITION_READY) == 0;
+        }
+        /* What the handler itself says of Ready is better. */
+        if (r >= 0 && ready && !answers_ready)
+                r = condition_set(list, ready, generation, now);
+        if (r >= 0)
+                return list;
+        cJSON_Delete(list);
+        return NULL;
+}
+
+/* The handler's text as it is, and the list behind it: a tree would change large numbers on the way. */
+static int make_text(struct run *run, struct span handlers, const cJSON *conditions)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        _cleanup_free_ char *list = conditions ? cJSON_PrintUnformatted(conditions) : NULL;
+
+        if (conditions && !list)
+                return -ENOMEM;
+        if (!handlers.start)
+                text_append_string(&text, "{");
+        else
+                text_append(&text, handlers.start, handlers.size - (list ? 1 : 0));
+        if (list)
+                text_printf(&text, "%s\"conditions\":%s}",
+                            handlers.start && run->answer.status->child ? "," : "", list);
+        if (text.failed)
+                return -ENOMEM;
+        free(run->status_text);
+        run->status_text = text_take(&text);
+        return run->status_text ? 0 : -ENOMEM;
+}
+
+/* Takes the list. with_answer: what the handler says beside it. */
+static int make_status(struct run *run, cJSON *conditions, bool with_answer)
+{
+        const cJSON *handlers = with_answer ? run->answer.status : NULL;
+        cJSON *status = handlers ? cJSON_Duplicate(handlers, true) : cJSON_CreateObject();
+        int r = make_text(run, handlers ? run->answer.status_text : (struct span){0}, conditions);
+
+        if (!status || (conditions && !cJSON_AddItemToObject(status, "conditions", conditions))) {
+                cJSON_Delete(status);
+                cJSON_Delete(conditions);
+                return -ENOMEM;
+        }
+        cJSON_Delete(run->status);
+        run->status = status;
+        return r;
+}
+
+static bool changes_something(const struct run *run)
+{
+        return merge_effect_on(write_current_json(run), "status", run->status) != MERGE_SAME;
+}
+
+/* Why the answer's conditions cannot be merged; NULL: they can. */
+static const char *obstacle(const struct run *run)
+{
+        if (run->answer.status && cJSON_GetObjectItemCaseSensitive(run->answer.status, "conditions"))
+                return "status.conditions: use the answer's own key `conditions`, where others' are kept";
+        if (fingerprint_is_partial(run->object.json, run->object.json_size))
+                return "conditions: the watch has metadataOnly, so those that are there are not known";
+        return NULL;
+}
+
+int status_prepare(struct run *run)
+{
+        static const struct condition ready = {CONDITION_READY, "True", "Reconciled", NULL};
+        bool tells_ready = wants_ready(run) && run->action == ACTION_RECONCILE;
+        struct condition told = ready;
+        cJSON *list = NULL;
+
+        if (!run->answer.status && !run->answer.conditions && !tells_ready)
+                return 0;
+        if (run->answer.conditions || tells_ready) {
+                if (obstacle(run)) {
+                        run_finish(run, RESULT_PERMANENT, "the handler's answer: %s", obstacle(run));
+                        return -EINVAL;
+                }
+                told.message = run->answer.message;
+                list = merge_conditions(run, tells_ready ? &told : NULL, true);
+                if (!list) {
+                        run_finish(run, RESULT_RETRY, "no memory for the object's conditions");
+                        return -ENOMEM;
+                }
+        }
+        if (make_status(run, list, true) < 0) {
+                run_finish(run, RESULT_RETRY, "no memory for the object's status");
+                return -ENOMEM;
+        }
+        return changes_something(run);
+}
+
+/* ---- writing it */
+
+static bool is_locked(const struct run *run)
+{
+        return run->watch->config->trigger == TRIGGER_ANY ||
+               cJSON_GetObjectItemCaseSensitive(run->status, "conditions");
+}
+
+static int send(struct run *run,
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+{
+        struct span patch = {run->status_text, strlen(run->status_text)};
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = merge_body("status", patch, is_locked(run) ? write_current_version(run) : NULL, &body);
+
+        return r < 0 ? r
+                     : write_patch(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
+                                   on_done);
+}
+
+/* A status that is sent to the resource itself is dropped there once it has a subresource for it. And
+ * fields that the CRD's schema lacks are dropped anywhere: that puzzles people, so it is said, once. */
+static void check_kept(struct run *run)
+{
+        struct worker_watch *watch = run->watch;
+
+        if (merge_effect_on(run->current, "status", run->status) != MERGE_CHANGES) {
+                write_step_done(run);
+                return;
+        }
+        if (!watch->resource.status_subresource && !run->discovered) {
+                write_discover(run);
+                return;
+        }
+        if (!watch->told_status_dropped)
+                log_warning(
+                        "watch %s, %s: the API server did not keep the status as the handler gave it; are "
+                        "all its fields in the CRD's schema? (said once)",
+                        run->order->watch, run->order->key);
+        watch->told_status_dropped = true;
+        write_step_done(run);
+}
+
+static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE)
+                write_failed(run, "status", response);
+        else if (write_take_result(run, response, is_locked(run)) < 0)
+                run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
+        else
+                check_kept(run);
+}
+
+int status_send(struct run *run)
+{
+        return send(run, on_written);
+}
+
+/* ---- a failure */
+
+static const char *reason_of(const struct run *run, enum run_result result)
+{
+        if (run->action == ACTION_FINALIZE)
+                return "CleanupFailed";
+        switch (result) {
+        case RESULT_PERMANENT:
+                return "PermanentFailure";
+        case RESULT_UNRECOVERABLE:
+                return "WriteRefused";
+        default:
+                return "ReconcileFailed";
+        }
+}
+
+static bool is_failure(enum run_result result)
+{
+        return result == RESULT_RETRY || result == RESULT_PERMANENT || result == RESULT_UNRECOVERABLE ||
+               result == RESULT_STOP;
+}
+
+/* The first cause stays in front through all retries. */
+static void describe(const struct run *run, const char *text, char *message, size_t size)
+{
+        const char *first = run->order->first_error;
+
+        if (first[0] && strcmp(first, text) != 0)
+                snprintf(message, size, "%s; last: %s", first, text);
+        else
+                snprintf(message, size, "%s", text);
+        utf8_clean(message);
+}
+
+static void on_told(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                    void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                write_note_failure(run, response);
+                if (response->error.http_status != 404 && response->error.http_status != 409)
+                        log_debug("watch %s, %s: its condition Ready cannot be written: %s",
+                                  run->order->watch, run->order->key, response->error.message);
+        } else {
+                (void)write_take_result(run, response, true); /* what cannot be read claims nothing */
+        }
+        run_finish(run, run->told_result, "%s", run->told);
+}
+
+void status_send_failure(struct run *run)
+{
+        if (send(run, on_told) < 0)
+                run_finish(run, run->told_result, "%s", run->told);
+}
+
+bool status_tell_failure(struct run *run, enum run_result result, const char *text)
+{
+        struct condition ready = {CONDITION_READY, "False", reason_of(run, result), NULL};
+        char message[MESSAGE_MAX];
+        cJSON *list;
+
+        if (!is_failure(result) || !wants_ready(run) || !run->json || run->cancelled || run->transfer ||
+            run->discovery || fingerprint_is_partial(run->object.json, run->object.json_size))
+                return false;
+        describe(run, text, message, sizeof(message));
+        ready.message = message;
+        list = merge_conditions(run, &ready, false);
+        if (!list || make_status(run, list, false) < 0 || !changes_something(run))
+                return false;
+        run->told = strdup(text);
+        run->told_result = result;
+        if (!run->told)
+                return false;
+        if (run->watch->discovered)
+                status_send_failure(run);
+        else
+                write_discover(run);
+        return true;
+}
