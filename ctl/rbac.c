@@ -12,6 +12,12 @@
 #include "ctl/ctl.h"
 #include "supervisor/config.h"
 
+#define EVENTS_RULE                                                                                         \
+        "# Events about the objects\n"                                                                      \
+        "- apiGroups: [events.k8s.io]\n"                                                                    \
+        "  resources: [events]\n"                                                                           \
+        "  verbs: [create, patch]\n"
+
 #define IDENTITY_RULE                                                                                       \
         "- apiGroups: ['']\n"                                                                               \
         "  resources: [namespaces]\n"                                                                       \
@@ -115,12 +121,18 @@ static void write_binding(const struct rbac_options *options, const char *kind, 
 static void write_cluster_role(const struct rbac_options *options, const struct config *config,
                                struct text *out)
 {
+        bool wide = false;
+
         write_head("ClusterRole", config->operator_name, NULL, out);
         text_append_string(out, "rules:\n# which cluster this is, so that another one is never taken for "
                                 "deletions\n" IDENTITY_RULE);
         for (size_t i = 0; i < config->watch_count; i++)
-                if (is_cluster_wide(&config->watch[i]))
+                if (is_cluster_wide(&config->watch[i])) {
                         write_rules(options, &config->watch[i], out);
+                        wide = true;
+                }
+        if (wide)
+                text_append_string(out, EVENTS_RULE);
         write_binding(options, "ClusterRole", config->operator_name, NULL, out);
 }
 
@@ -132,6 +144,7 @@ static void write_role(const struct rbac_options *options, const struct config *
         for (size_t i = 0; i < config->watch_count; i++)
                 if (selects(&config->watch[i], namespace))
                         write_rules(options, &config->watch[i], out);
+        text_append_string(out, EVENTS_RULE);
         write_binding(options, "Role", config->operator_name, namespace, out);
 }
 

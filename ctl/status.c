@@ -67,7 +67,7 @@ static void print_worker(const cJSON *worker)
 
 void ctl_print_status(const cJSON *status)
 {
-        const cJSON *item;
+        const cJSON *item, *events;
         char buffer[64];
 
         printf("operator  %s (reconciled %s, pid %" PRIu64 "), %s, up %s, %" PRIu64 " restarts\n",
@@ -79,6 +79,10 @@ void ctl_print_status(const cJSON *status)
                text(status, "identity")[0] ? text(status, "identity") : "(not known yet)");
         if (number(status, "logLinesDropped") > 0)
                 printf("logs      %" PRIu64 " lines were dropped\n", number(status, "logLinesDropped"));
+        events = cJSON_GetObjectItemCaseSensitive(status, "events");
+        if (number(events, "dropped") > 0)
+                printf("events    %" PRIu64 " were left out (the spam guard, or no right to write them)\n",
+                       number(events, "dropped"));
         printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s\n", "WATCH", "STATE", "SINCE", "RESOURCEVERSION",
                "OBJECTS", "QUEUED", "RUNNING", "WAITING");
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) print_watch(item);

@@ -75,6 +75,7 @@
         LIST(string, handler_exec)                                                                          \
         BOOL(finalizer)                                                                                     \
         BOOL(ready_condition)                                                                               \
+        BOOL(events)                                                                                        \
         BOOL(children_force)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \

@@ -15,6 +15,7 @@ void watch_defaults(struct config_watch *watch)
 {
         *watch = (struct config_watch){
                 .required = true,
+                .events = true,
                 .trigger = TRIGGER_ESSENCE,
                 .handler = {.timeout_usec = 2 * USEC_PER_MINUTE, .grace_usec = 5 * USEC_PER_SEC},
                 .resync_usec = 10 * USEC_PER_HOUR,

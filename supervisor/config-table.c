@@ -69,6 +69,7 @@ static const struct key watch_key[] = {
         {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
+        {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
         LATER("owns"),
         LATER("related"),

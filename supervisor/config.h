@@ -44,6 +44,7 @@ struct config_watch {
         enum on_deadline on_deadline;
         bool finalizer;       /* objects are held until `finalize` has succeeded */
         bool ready_condition; /* a condition Ready in the object's status; default false */
+        bool events;          /* Events about failures; default true */
         bool children_force;  /* fields of children are taken over from others; default false */
         enum trigger trigger;
         unsigned concurrency; /* at most this many runs at once; default: workers */

@@ -101,6 +101,7 @@ static void worker_watch(const struct watch *watch, struct record_watch *ret, st
                 .handler_kind = (uint64_t)config->handler.kind,
                 .finalizer = config->finalizer,
                 .ready_condition = config->ready_condition,
+                .events = config->events,
                 .children_force = config->children_force,
                 .recycle_runs = config->handler.recycle_runs,
                 .recycle_memory = config->handler.recycle_memory,

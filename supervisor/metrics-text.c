@@ -320,6 +320,26 @@ static void write_requests(const struct supervisor *supervisor, struct text *tex
         }
 }
 
+uint64_t workers_sum(const struct supervisor *supervisor, const char *counter)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                sum += counters_get(&supervisor->worker[i].child->counters, counter);
+        return sum;
+}
+
+static void write_events(const struct supervisor *supervisor, struct text *text)
+{
+        head(text, "reconciled_events_written", COUNTER, "Events that were written, series included.");
+        text_printf(text, "reconciled_events_written_total %" PRIu64 "\n",
+                    workers_sum(supervisor, "events_written"));
+        head(text, "reconciled_events_dropped", COUNTER,
+             "Events that were left out: the spam guard, a full queue, no right to write them.");
+        text_printf(text, "reconciled_events_dropped_total %" PRIu64 "\n",
+                    workers_sum(supervisor, "events_dropped"));
+}
+
 static void child_labels(const struct child_slot *child, struct text *text)
 {
         const char *role = role_name(child_role(child->kind));
@@ -389,6 +409,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_results(supervisor, text);
         write_histograms(supervisor, text);
         write_watcher_counters(supervisor, text);
+        write_events(supervisor, text);
         write_requests(supervisor, text);
         write_processes(supervisor, text);
         text_append_string(text, "# EOF\n");

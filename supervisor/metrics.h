@@ -50,6 +50,8 @@ struct health {
 void histogram_add(struct histogram *histogram, uint64_t usec);
 void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec);
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat);
+/* Of all workers together. */
+uint64_t workers_sum(const struct supervisor *supervisor, const char *counter);
 uint64_t counters_get(const struct child_counters *counters, const char *name);
 
 /* live: every process is heard in time. ready: and every watch has been in sync since the start. */

@@ -103,6 +103,10 @@ int status_write(const struct supervisor *supervisor, struct text *json)
         member(json, "server", supervisor->credential ? supervisor->credential->credential.server : "");
         member(json, "identity", supervisor->credential ? supervisor->credential->credential.identity : "");
         number(json, "logLinesDropped", dropped);
+        text_append_string(json, "\"events\":{");
+        number(json, "written", workers_sum(supervisor, "events_written"));
+        number(json, "dropped", workers_sum(supervisor, "events_dropped"));
+        close_with(json, "},");
         text_append_string(json, "\"watches\":[");
         for (size_t i = 0; i < supervisor->watch_count; i++)
                 write_watch(supervisor, i, json);

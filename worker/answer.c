@@ -7,12 +7,10 @@
 #include "base/duration.h"
 #include "worker/child.h"
 #include "worker/condition.h"
+#include "worker/event.h"
 
-static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",     "permanent",
-                                    "done",   "id",    "children",     "fatal",   "conditions"};
-
-/* What later versions bring is refused by name: nobody shall believe that it was done. */
-static const char *const later[] = {"events"};
+static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",  "permanent",
+                                    "done",   "id",    "children",     "fatal",   "events", "conditions"};
 
 /* Members of the object that a patch may not touch, and why. */
 static const struct {
@@ -103,13 +101,11 @@ static bool is_known(const char *key)
 
 static int unknown_key(const char *key, struct error *error)
 {
-        for (size_t i = 0; i < ELEMENTS(later); i++)
-                if (strcmp(later[i], key) == 0)
-                        return wrong(error, key, "is not supported by this version");
-        return wrong(error, key,
-                     "is unknown; known are status, conditions, patch, requeueAfter, message, error, "
-                     "permanent, fatal, "
-                     "done and children");
+        return wrong(
+                error, key,
+                "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, "
+                "permanent, fatal, "
+                "done and children");
 }
 
 static int take_member(struct answer *answer, const cJSON *value, struct error *error)
@@ -130,6 +126,10 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         if (strcmp(key, "conditions") == 0) {
                 answer->conditions = value;
                 return conditions_check(value, error);
+        }
+        if (strcmp(key, "events") == 0) {
+                answer->events = value;
+                return events_check(value, error);
         }
         if (strcmp(key, "requeueAfter") == 0)
                 return take_requeue(answer, value, error);

@@ -15,6 +15,7 @@ struct answer {
         cJSON *root;             /* owns the trees; NULL: no answer */
         const cJSON *status;     /* object or NULL */
         const cJSON *patch;      /* object or NULL */
+        const cJSON *events;     /* list or NULL */
         const cJSON *conditions; /* list or NULL */
         const cJSON *children;   /* list or NULL: they stay as they are */
         struct span status_text, patch_text,

@@ -16,6 +16,7 @@
 #include "store/fingerprint.h"
 #include "worker/children.h"
 #include "worker/coprocess.h"
+#include "worker/event.h"
 #include "worker/status.h"
 
 #define MESSAGE_MAX   2048
@@ -67,6 +68,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         };
         int r;
 
+        recorder_run_ended(worker->recorder, run, result, text);
         r = child_send(worker->child, MESSAGE_DONE, &done);
         worker->run = NULL;
         run_free(run);

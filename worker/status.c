@@ -14,8 +14,6 @@
 #include "worker/condition.h"
 #include "worker/merge.h"
 
-#define MESSAGE_MAX 4096 /* of the condition Ready */
-
 /* ---- making it */
 
 static bool wants_ready(const struct run *run)
@@ -214,7 +212,7 @@ int status_send(struct run *run)
 
 /* ---- a failure */
 
-static const char *reason_of(const struct run *run, enum run_result result)
+const char *status_failure_reason(const struct run *run, enum run_result result)
 {
         if (run->action == ACTION_FINALIZE)
                 return "CleanupFailed";
@@ -228,14 +226,13 @@ static const char *reason_of(const struct run *run, enum run_result result)
         }
 }
 
-static bool is_failure(enum run_result result)
+bool status_is_failure(enum run_result result)
 {
         return result == RESULT_RETRY || result == RESULT_PERMANENT || result == RESULT_UNRECOVERABLE ||
                result == RESULT_STOP;
 }
 
-/* The first cause stays in front through all retries. */
-static void describe(const struct run *run, const char *text, char *message, size_t size)
+void status_describe_failure(const struct run *run, const char *text, char *message, size_t size)
 {
         const char *first = run->order->first_error;
 
@@ -271,14 +268,15 @@ void status_send_failure(struct run *run)
 
 bool status_tell_failure(struct run *run, enum run_result result, const char *text)
 {
-        struct condition ready = {CONDITION_READY, "False", reason_of(run, result), NULL};
-        char message[MESSAGE_MAX];
+        struct condition ready = {CONDITION_READY, "False", status_failure_reason(run, result), NULL};
+        char message[STATUS_MESSAGE_MAX];
         cJSON *list;
 
-        if (!is_failure(result) || !wants_ready(run) || !run->json || run->cancelled || run->transfer ||
-            run->discovery || fingerprint_is_partial(run->object.json, run->object.json_size))
+        if (!status_is_failure(result) || !wants_ready(run) || !run->json || run->cancelled ||
+            run->transfer || run->discovery ||
+            fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
-        describe(run, text, message, sizeof(message));
+        status_describe_failure(run, text, message, sizeof(message));
         ready.message = message;
         list = merge_conditions(run, &ready, false);
         if (!list || make_status(run, list, false) < 0 || !changes_something(run))

@@ -7,6 +7,14 @@
  */
 #include "worker/worker.h"
 
+#define STATUS_MESSAGE_MAX 4096 /* of the condition Ready */
+
+bool status_is_failure(enum run_result result);
+/* One word for machines: "ReconcileFailed". */
+const char *status_failure_reason(const struct run *run, enum run_result result);
+/* For people: the first cause stays in front through all retries; the last one follows when it differs. */
+void status_describe_failure(const struct run *run, const char *text, char *message, size_t size);
+
 /* Makes the merge patch of the status. 1: it would change something; 0: not so, or the run was ended. */
 int status_prepare(struct run *run);
 int status_send(struct run *run); /* a step of write.c */

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "worker/event.h"
 #include "worker/kind.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
@@ -69,6 +70,8 @@ static int on_config(struct child *child, struct message **config)
                 kube_client_on_warning(worker->client, on_warning, worker);
         if (r >= 0)
                 r = add_watches(worker);
+        if (r >= 0)
+                r = recorder_new(worker, &worker->recorder);
         if (r < 0)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, NULL, NULL, "cannot start: %s", strerror(-r));
         return 1;
@@ -156,11 +159,14 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
 {
         struct worker *worker = child->userdata;
 
-        if (max < 2)
+        size_t n = 2;
+
+        if (max < n)
                 return 0;
         counter[0] = (struct record_counter){"runs", worker->runs};
         counter[1] = (struct record_counter){"log_dropped", log_dropped()};
-        return 2 + kube_client_count(worker->client, counter + 2, max - 2);
+        n += recorder_count(worker->recorder, counter + n, max - n);
+        return n + kube_client_count(worker->client, counter + n, max - n);
 }
 
 const struct child_operations worker_operations = {
@@ -176,6 +182,7 @@ const struct child_operations worker_operations = {
 void worker_done(struct worker *worker)
 {
         run_free(worker->run);
+        recorder_free(worker->recorder);
         for (size_t i = 0; i < worker->watch_count; i++) {
                 coprocess_free(worker->watch[i].coprocess);
                 store_free(worker->watch[i].reader);

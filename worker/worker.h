@@ -16,6 +16,7 @@ struct run;
 struct coprocess;
 struct children;
 struct kind;
+struct recorder;
 
 struct worker_watch {
         const struct record_watch *config;
@@ -36,7 +37,8 @@ struct worker {
         struct run *run; /* NULL: idle */
         uint64_t refresh_serial;
         uint64_t runs;
-        struct kind *kind; /* of children, looked up */
+        struct recorder *recorder; /* of Events */
+        struct kind *kind;         /* of children, looked up */
         size_t kind_count;
         bool stopping;
 };
@@ -116,6 +118,8 @@ int write_patch(struct run *run, const char *subresource, const struct text *bod
                 void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
 /* locked: it carried the resourceVersion, so its result is exactly what was read plus our change. */
 int write_take_result(struct run *run, const struct kube_response *response, bool locked);
+/* A credential that was refused is to be replaced: asked for once. */
+void worker_ask_refresh(struct worker *worker, const struct kube_response *response);
 void write_discover(struct run *run); /* anew, once a run; goes on where it was */
 void write_note_failure(struct run *run, const struct kube_response *response); /* 401, Retry-After */
 void write_failed(struct run *run, const char *what, const struct kube_response *response);

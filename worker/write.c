@@ -24,10 +24,8 @@ static void write_done(struct run *run);
 
 /* ---- errors */
 
-static void ask_refresh(struct run *run, const struct kube_response *response)
+void worker_ask_refresh(struct worker *worker, const struct kube_response *response)
 {
-        struct worker *worker = run->worker;
-
         if (response->http_status != 401 || worker->refresh_serial == response->credential_serial)
                 return;
         worker->refresh_serial = response->credential_serial;
@@ -94,7 +92,7 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
 
 void write_note_failure(struct run *run, const struct kube_response *response)
 {
-        ask_refresh(run, response);
+        worker_ask_refresh(run->worker, response);
         pass_throttle(run, &response->error);
 }
 

@@ -59,11 +59,13 @@ def test_rbac(devserver, operator, handler):
     assert found["ClusterRole", None]["rules"] == [
         {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["kube-system"], "verbs": ["get"]},
         {"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": ["example.com"], "resources": ["widgets/status"], "verbs": ["patch"]}]
-    assert [rule["resources"][0] for rule in found["Role", "one"]["rules"]] == ["policies", "policies/status"]
+        {"apiGroups": ["example.com"], "resources": ["widgets/status"], "verbs": ["patch"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}]
+    assert [rule["resources"][0] for rule in found["Role", "one"]["rules"]] == ["policies", "policies/status", "events"]
     assert [(rule["apiGroups"][0], rule["resources"][0]) for rule in found["Role", "two"]["rules"]] == [
         ("example.com", "policies"), ("example.com", "policies/status"), ("", "pods"), ("", "pods/status"),
-        ("example.com", "statuses"), ("example.com", "statuses/status")]
+        ("example.com", "statuses"), ("example.com", "statuses/status"),
+        ("events.k8s.io", "events")]
     binding = found["RoleBinding", "two"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "us", "namespace": "ours"}]
     assert binding["roleRef"]["name"] == "widgets.example.com"

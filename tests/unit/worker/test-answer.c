@@ -107,10 +107,15 @@ static void test_wrong_answers(void **state)
                  "conditions[1].type: stands there twice"},
                 {"{\"children\":{}}", "children: must be a list"},
                 {"{\"children\":[{\"apiVersion\":\"v1\"}]}", "children[0].kind: "},
-                {"{\"events\":[]}", "events: is not supported by this version"},
+                {"{\"events\":{}}", "events: must be a list"},
+                {"{\"events\":[{}]}", "events[0].reason: is missing"},
+                {"{\"events\":[{\"reason\":\"two words\"}]}", "events[0].reason: must be one word"},
+                {"{\"events\":[{\"reason\":\"A\",\"type\":\"Error\"}]}",
+                 "events[0].type: must be \"Normal\""},
+                {"{\"events\":[{\"reason\":\"A\",\"message\":\"x\"}]}", "events[0].message: is unknown"},
                 {"{\"done\":1}", "done: must be true or false"},
                 {"{\"requeue\":\"1s\"}",
-                 "requeue: is unknown; known are status, conditions, patch, requeueAfter, "
+                 "requeue: is unknown; known are status, conditions, events, patch, requeueAfter, "
                  "message, error, permanent, fatal, done and children"},
                 {"{\"patch\":{\"status\":{}}}", "patch.status: use the answer's own key"},
                 {"{\"patch\":{\"kind\":\"X\"}}", "patch.kind: "},

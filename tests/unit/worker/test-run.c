@@ -165,7 +165,7 @@ static void test_ends(void **state)
                 {"kill -SEGV $$", RESULT_RETRY, "the handler was killed by signal 11 (SEGV)"},
                 {"kill -40 $$", RESULT_RETRY, "the handler was killed by signal 40 (real-time)"},
                 {"echo '{\"requeueAfter\":\"30s\",\"message\":\"fine\"}'", RESULT_SUCCESS, "fine"},
-                {"echo '{\"events\":[]}'", RESULT_PERMANENT, "events: is not supported by this version"},
+                {"echo '{\"events\":[{}]}'", RESULT_PERMANENT, "events[0].reason: is missing"},
                 {"echo '{\"status\":'", RESULT_PERMANENT, "no valid JSON"},
                 {"echo '{\"status\":'; exit 75", RESULT_RETRY, "exited with 75"},
                 {"echo 'just words'", RESULT_SUCCESS, ""},

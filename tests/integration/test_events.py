@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events about objects: written beside everything else, as series, bounded, and never in the way."""
+import pytest
+
+from harness import wait_until, watch
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(workers=1, **more):
+        operator.configure(devserver, [watch("widgets", handler, **more)], workers=workers)
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+def events(api, **fields):
+    found = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
+    return [item for item in found if all(item.get(key) == value for key, value in fields.items())]
+
+
+def wait_event(api, where=lambda event: True, **fields):
+    return wait_until(lambda: next(filter(where, events(api, **fields)), None), f"an Event {fields}")
+
+
+def test_what_a_handler_answers(start, api, handler, widgets):
+    handler.answer({"events": [{"reason": "Heated", "note": "by the sun"},
+                               {"reason": "Late", "type": "Warning", "action": "Heat", "note": "ü" * 1000}]})
+    start()
+    uid = widgets.create("a")["metadata"]["uid"]
+    event = wait_event(api, reason="Heated")
+    assert event["type"] == "Normal" and event["action"] == "Reconcile" and event["note"] == "by the sun"
+    assert event["reportingController"] == "widgets.example.com" and event["reportingInstance"]
+    assert event["regarding"]["uid"] == uid and event["regarding"]["name"] == "a"
+    assert event["regarding"]["kind"] == "Widget" and event["regarding"]["apiVersion"] == "example.com/v1"
+    assert event["eventTime"].endswith("Z") and not event.get("series")
+    late = wait_event(api, reason="Late", type="Warning", action="Heat")
+    assert 1000 <= len(late["note"].encode()) <= 1024 and late["note"].strip("ü\ufffd?") == ""
+
+
+def test_a_failure_is_one_event_however_often_it_repeats(start, operator, api, handler, widgets):
+    handler.behave('[ "$RECONCILED_ATTEMPT" -gt 1 ] && { echo a lock is held >&2; exit 1; }\n'
+                   'echo the database is missing >&2; exit 1')
+    start(retry={"first": "1ms", "max": "5ms"})
+    widgets.create("a")
+    wait_event(api, lambda event: (event.get("series") or {}).get("count", 0) >= 16, reason="ReconcileFailed")
+    operator.stop()
+    found = events(api)
+    assert len(found) == 1, "one Event, as a series"
+    assert found[0]["type"] == "Warning" and "the database is missing" in found[0]["note"], "the first cause"
+
+
+def test_the_spam_guard_counts_what_it_drops(start, api, operator, handler, widgets):
+    handler.answer({"events": [{"reason": f"Reason{number}"} for number in range(40)]})
+    start()
+    widgets.create("a")
+    wait_until(lambda: len(events(api)) >= 25, "the burst")
+    wait_until(lambda: operator.ctl.status()["events"]["dropped"] == 15, "the rest")
+    assert len(events(api)) == 25
+
+
+def test_a_failed_cleanup(start, api, handler, widgets):
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || { echo the disk is still mounted >&2; exit 1; }')
+    start(finalizer=True)
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    widgets.delete("a")
+    event = wait_event(api, reason="CleanupFailed")
+    assert event["action"] == "Finalize" and "the disk is still mounted" in event["note"]
+
+
+def test_without_the_right_nothing_else_suffers(start, operator, handler, widgets, devserver):
+    devserver.fault(match={"resource": "events"}, times=0, status=403, reason="Forbidden", message="events is forbidden")
+    handler.answer({"events": [{"reason": "Heated"}], "status": {"warm": True}})
+    start()
+    for name in ("a", "b", "c"):
+        widgets.create(name)
+    for name in ("a", "b", "c"):
+        wait_until(lambda: widgets.get(name).get("status") == {"warm": True}, "the status")
+    operator.wait_for_log("Events cannot be written")
+    operator.stop()
+    assert len(operator.logs(where=lambda record: "Events cannot be written" in record["message"])) == 1
+    assert len(devserver.requests(lambda request: request["method"] == "POST")) < 3 + 3, "asked once"
+
+
+def test_a_server_that_is_busy_gets_it_later(start, api, handler, widgets, devserver):
+    devserver.fault(match={"resource": "events"}, times=1, status=500, message="not now")
+    handler.answer({"events": [{"reason": "Heated"}]})
+    start()
+    widgets.create("a")
+    wait_event(api, reason="Heated")
+
+
+def test_none_about_failures_where_they_are_not_wanted(start, operator, api, handler, widgets):
+    handler.behave("exit 1")
+    start(events=False, retry={"first": "1ms", "max": "1ms"})
+    widgets.create("a")
+    handler.wait_finished(name="a", count=3)
+    operator.stop()
+    assert not events(api)

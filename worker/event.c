@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See event.h. An operation waits in a list until it is its turn; the first is the one that is being sent.
+ */
+#include "worker/event.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "worker/series.h"
+#include "worker/status.h"
+
+#define WAITING_MAX  64
+#define NOTE_MAX     1024 /* bytes; the API's limit */
+#define TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define TRIES_MAX    5
+#define AGAIN_USEC   (2 * USEC_PER_SEC)
+#define REFUSED_USEC (10 * USEC_PER_MINUTE) /* without the right to it, how long nothing is tried */
+#define PATH         "/apis/events.k8s.io/v1/namespaces/"
+
+struct operation {
+        struct operation *next;
+        bool creates;
+        char namespace_name[64], name[SERIES_NAME_MAX];
+        struct text body;
+        unsigned tries;
+};
+
+struct recorder {
+        struct worker *worker;
+        struct series_table *series;
+        struct operation *first;
+        size_t waiting;
+        struct kube_transfer *transfer;
+        sd_event_source *again, *refresh;
+        uint64_t refused_until; /* CLOCK_BOOTTIME */
+        uint64_t serial, written, dropped;
+        char instance[128];
+};
+
+static void send_next(struct recorder *recorder);
+
+static void operation_free(struct operation *operation)
+{
+        if (!operation)
+                return;
+        text_done(&operation->body);
+        free(operation);
+}
+
+static void remove_first(struct recorder *recorder)
+{
+        struct operation *operation = recorder->first;
+
+        recorder->first = operation->next;
+        recorder->waiting--;
+        operation_free(operation);
+}
+
+/* ---- sending */
+
+static bool is_passing(const struct kube_error *error)
+{
+        return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
+               error->http_status >= 500;
+}
+
+static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct recorder *recorder = userdata;
+
+        recorder->again = sd_event_source_disable_unref(recorder->again);
+        send_next(recorder);
+        return 0;
+}
+
+static void give_up(struct recorder *recorder)
+{
+        series_forget(recorder->series, recorder->first->namespace_name, recorder->first->name);
+        recorder->dropped++;
+        remove_first(recorder);
+}
+
+/* Without the right to write Events nothing else suffers: said once, then tried again now and then. */
+static void refused(struct recorder *recorder, const struct kube_error *error)
+{
+        if (recorder->refused_until == 0)
+                log_warning("Events cannot be written, and are left out: %s; give the operator's user the "
+                            "rights create and patch on events in events.k8s.io (said once)",
+                            error->message);
+        recorder->refused_until = clock_boottime_usec() + REFUSED_USEC;
+        while (recorder->first)
+                give_up(recorder);
+}
+
+static void failed(struct recorder *recorder, const struct kube_response *response)
+{
+        struct operation *operation = recorder->first;
+        const struct kube_error *error = &response->error;
+
+        if (error->http_status == 401)
+                worker_ask_refresh(recorder->worker, response);
+        if (error->http_status == 403) {
+                refused(recorder, error);
+                return;
+        }
+        if (!is_passing(error) || ++operation->tries >= TRIES_MAX) {
+                log_debug("an Event is left out: %s", error->message);
+                give_up(recorder); /* its series has expired, its namespace goes ... */
+                send_next(recorder);
+                return;
+        }
+        if (sd_event_add_time_relative(recorder->worker->child->event, &recorder->again, CLOCK_MONOTONIC,
+                                       AGAIN_USEC << operation->tries, 0, on_again, recorder) < 0)
+                give_up(recorder);
+}
+
+static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct recorder *recorder = userdata;
+
+        recorder->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                failed(recorder, response);
+                return;
+        }
+        recorder->written++;
+        remove_first(recorder);
+        send_next(recorder);
+}
+
+static void send_next(struct recorder *recorder)
+{
+        struct operation *operation = recorder->first;
+        _cleanup_text_ struct text path = TEXT_EMPTY;
+        struct kube_request request = {
+                .timeout_usec = TIMEOUT_USEC, .on_done = on_written, .userdata = recorder};
+
+        if (!operation || recorder->transfer || recorder->again)
+                return;
+        text_printf(&path, PATH "%s/events%s%s", operation->namespace_name, operation->creates ? "" : "/",
+                    operation->creates ? "" : operation->name);
+        kube_path_add(&path, "fieldManager", recorder->worker->config->operator_name);
+        request.method = operation->creates ? "POST" : "PATCH";
+        request.content_type = operation->creates ? NULL : "application/merge-patch+json";
+        request.path = path.data;
+        request.body = operation->body.data;
+        request.body_size = operation->body.size;
+        if (path.failed || kube_client_start(recorder->worker->client, &request, &recorder->transfer) < 0)
+                give_up(recorder);
+}
+
+/* ---- what is sent */
+
+static void append_time(struct text *out, uint64_t realtime)
+{
+        time_t seconds = (time_t)(realtime / USEC_PER_SEC);
+        char text[32];
+        struct tm tm;
+
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+        text_printf(out, "\"%s.%06" PRIu64 "Z\"", text, realtime % USEC_PER_SEC);
+}
+
+static void append_series(struct text *out, const struct series *series)
+{
+        text_printf(out, "\"series\":{\"count\":%" PRIu64 ",\"lastObservedTime\":", series->count);
+        append_time(out, series->last);
+        text_append_string(out, "}");
+}
+
+static void append_member(struct text *out, const char *key, const char *value)
+{
+        text_printf(out, ",\"%s\":", key);
+        text_json_string(out, value);
+}
+
+struct event {
+        const struct run *run;
+        const char *type, *reason, *action, *note;
+};
+
+static void append_note(struct text *out, const char *text)
+{
+        char note[NOTE_MAX + 1];
+
+        snprintf(note, sizeof(note), "%s", text);
+        utf8_clean(note); /* a character that was cut through goes as a whole */
+        append_member(out, "note", note);
+}
+
+static void write_event(const struct recorder *recorder, const struct event *event,
+                        const struct series *series, const char *object_namespace, const char *object_name,
+                        struct text *out)
+{
+        const struct record_watch *watch = event->run->watch->config;
+
+        text_append_string(
+                out, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
+        text_json_string(out, series->name);
+        append_member(out, "namespace", series->namespace_name);
+        text_append_string(out, "},\"eventTime\":");
+        append_time(out, series->last);
+        append_member(out, "reportingController", recorder->worker->config->operator_name);
+        append_member(out, "reportingInstance", recorder->instance);
+        append_member(out, "type", event->type);
+        append_member(out, "reason", event->reason);
+        append_member(out, "action", event->action);
+        append_note(out, event->note);
+        text_append_string(out, ",\"regarding\":{\"apiVersion\":");
+        text_json_string(out, watch->api_version);
+        append_member(out, "kind", watch->kind);
+        if (object_namespace[0])
+                append_member(out, "namespace", object_namespace);
+        append_member(out, "name", object_name);
+        append_member(out, "uid", event->run->order->uid);
+        if (event->run->object.resource_version && event->run->object.resource_version[0])
+                append_member(out, "resourceVersion", event->run->object.resource_version);
+        text_append_string(out, "}}");
+}
+
+/* ---- recording */
+
+/* Takes the body. What is waiting for the same series is replaced: the newer count holds both. */
+static void enqueue(struct recorder *recorder, const struct series *series, bool creates, struct text *body)
+{
+        struct operation **place = &recorder->first, *operation;
+
+        for (; *place; place = &(*place)->next)
+                if (!creates && !(*place)->creates && strcmp((*place)->name, series->name) == 0 &&
+                    !(place == &recorder->first && recorder->transfer)) {
+                        text_done(&(*place)->body);
+                        (*place)->body = *body;
+                        *body = (struct text)TEXT_EMPTY;
+                        return;
+                }
+        operation = recorder->waiting < WAITING_MAX && !body->failed ? calloc(1, sizeof(*operation)) : NULL;
+        if (!operation) {
+                recorder->dropped++;
+                if (creates)
+                        series_forget(recorder->series, series->namespace_name, series->name);
+                return;
+        }
+        operation->creates = creates;
+        snprintf(operation->namespace_name, sizeof(operation->namespace_name), "%s", series->namespace_name);
+        snprintf(operation->name, sizeof(operation->name), "%s", series->name);
+        operation->body = *body;
+        *body = (struct text)TEXT_EMPTY;
+        *place = operation;
+        recorder->waiting++;
+        send_next(recorder);
+}
+
+static void write_count(struct recorder *recorder, struct series *series, uint64_t now)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+
+        text_append_string(&body, "{");
+        append_series(&body, series);
+        text_append_string(&body, "}");
+        series_written(series, now);
+        enqueue(recorder, series, false, &body);
+}
+
+static int on_refresh(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct recorder *recorder = userdata;
+        uint64_t now = clock_realtime_usec();
+        struct series *series;
+
+        while ((series = series_due(recorder->series, now)))
+                write_count(recorder, series, now);
+        if (sd_event_source_set_time_relative(source, SERIES_REFRESH_USEC) < 0)
+                return 0;
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* Counts that nothing adds to any more are written as well. */
+static void arm_refresh(struct recorder *recorder)
+{
+        if (!recorder->refresh) /* without it a last count stays unwritten: no reason to fail */
+                (void)sd_event_add_time_relative(recorder->worker->child->event, &recorder->refresh,
+                                                 CLOCK_MONOTONIC, SERIES_REFRESH_USEC, USEC_PER_SEC,
+                                                 on_refresh, recorder);
+}
+
+static void create(struct recorder *recorder, const struct event *event, struct series *series, uint64_t now)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+
+        if (kube_key_split(event->run->order->key, &namespace_name, &name) < 0) {
+                recorder->dropped++;
+                series->count = 0;
+                return;
+        }
+        snprintf(series->namespace_name, sizeof(series->namespace_name), "%s",
+                 namespace_name[0] ? namespace_name : "default");
+        snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name, now,
+                 ++recorder->serial & 0xffff);
+        write_event(recorder, event, series, namespace_name, name, &body);
+        series_written(series, now);
+        enqueue(recorder, series, true, &body);
+}
+
+static void record(struct recorder *recorder, const struct event *event)
+{
+        uint64_t now = clock_realtime_usec();
+        struct series *series;
+
+        if (recorder->refused_until > clock_boottime_usec()) {
+                recorder->dropped++;
+                return;
+        }
+        switch (series_note(recorder->series, event->run->order->uid, event->type, event->reason,
+                            event->action, now, &series)) {
+        case SERIES_CREATE:
+                create(recorder, event, series, now);
+                break;
+        case SERIES_WRITE:
+                write_count(recorder, series, now);
+                break;
+        case SERIES_COUNTED:
+                arm_refresh(recorder);
+                break;
+        case SERIES_DROPPED:
+                recorder->dropped++;
+                break;
+        }
+}
+
+static const char *text_or(const cJSON *item, const char *key, const char *otherwise)
+{
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, key));
+
+        return text ? text : otherwise;
+}
+
+static const char *action_of(const struct run *run)
+{
+        return run->action == ACTION_FINALIZE ? "Finalize" : "Reconcile";
+}
+
+void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
+                        const char *text)
+{
+        struct event event = {.run = run, .type = "Warning", .action = action_of(run)};
+        char note[STATUS_MESSAGE_MAX];
+        const cJSON *item;
+
+        if (!recorder || run->order->action == ACTION_DELETED)
+                return;
+        if (result == RESULT_SUCCESS)
+                cJSON_ArrayForEach(item, run->answer.events)
+                {
+                        event.type = text_or(item, "type", "Normal");
+                        event.reason = text_or(item, "reason", "");
+                        event.action = text_or(item, "action", action_of(run));
+                        event.note = text_or(item, "note", "");
+                        record(recorder, &event);
+                }
+        if (!run->watch->config->events || run->cancelled || !status_is_failure(result))
+                return;
+        status_describe_failure(run, text, note, sizeof(note));
+        event.reason = status_failure_reason(run, result);
+        event.note = note;
+        record(recorder, &event);
+}
+
+/* ---- its life */
+
+int recorder_new(struct worker *worker, struct recorder **ret)
+{
+        struct recorder *recorder = calloc(1, sizeof(*recorder));
+        char host[65] = "";
+
+        if (!recorder || series_table_new(&recorder->series) < 0) {
+                free(recorder);
+                return -ENOMEM;
+        }
+        recorder->worker = worker;
+        if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
+                snprintf(host, sizeof(host), "localhost");
+        snprintf(recorder->instance, sizeof(recorder->instance), "reconciled-%s", host);
+        *ret = recorder;
+        return 0;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+        if (!recorder)
+                return;
+        kube_transfer_cancel(recorder->transfer);
+        sd_event_source_disable_unref(recorder->again);
+        sd_event_source_disable_unref(recorder->refresh);
+        while (recorder->first)
+                remove_first(recorder);
+        series_table_free(recorder->series);
+        free(recorder);
+}
+
+size_t recorder_count(const struct recorder *recorder, struct record_counter *counter, size_t max)
+{
+        if (max < 2)
+                return 0;
+        counter[0] = (struct record_counter){"events_written", recorder ? recorder->written : 0};
+        counter[1] = (struct record_counter){"events_dropped", recorder ? recorder->dropped : 0};
+        return 2;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Events (events.k8s.io/v1) about the objects that are handled. They never hold up a run: a bounded queue,
+ * one request at a time beside everything else; what does not fit is dropped and counted.
+ */
+#include "worker/worker.h"
+
+struct recorder;
+
+int recorder_new(struct worker *worker, struct recorder **ret);
+void recorder_free(struct recorder *recorder);
+/* What the run's answer says, after a success; that it failed, after a failure. */
+void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
+                        const char *text);
+size_t recorder_count(const struct recorder *recorder, struct record_counter *counter, size_t max);
+
+/* The answer's `events`: 0, or -EINVAL with the place of what is wrong. */
+int events_check(const cJSON *list, struct error *error);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See series.h. A few hundred entries, looked through one by one: an Event is rare and costs a request. */
+#include "worker/series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* The spam guard's bucket of one object. */
+struct bucket {
+        uint64_t object, tokens, refilled, last;
+};
+
+struct series_table {
+        struct series series[SERIES_MAX];
+        struct bucket bucket[SERIES_MAX];
+};
+
+int series_table_new(struct series_table **ret)
+{
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
+}
+
+void series_table_free(struct series_table *table)
+{
+        free(table);
+}
+
+/* 0 stands for an entry that is free. */
+static uint64_t identity_of(const char *const *part, size_t count)
+{
+        XXH64_hash_t hash = 0;
+
+        for (size_t i = 0; i < count; i++)
+                hash = XXH3_64bits_withSeed(part[i], strlen(part[i]) + 1, hash);
+        return hash ? hash : 1;
+}
+
+/* Its own, or the one that was not used for longest. */
+static struct bucket *find_bucket(struct series_table *table, uint64_t object, uint64_t now)
+{
+        struct bucket *oldest = &table->bucket[0];
+
+        for (size_t i = 0; i < SERIES_MAX; i++) {
+                if (table->bucket[i].object == object)
+                        return &table->bucket[i];
+                if (table->bucket[i].last < oldest->last)
+                        oldest = &table->bucket[i];
+        }
+        *oldest = (struct bucket){.object = object, .tokens = SERIES_BURST, .refilled = now};
+        return oldest;
+}
+
+static bool take_token(struct series_table *table, uint64_t object, uint64_t now)
+{
+        struct bucket *bucket = find_bucket(table, object, now);
+        uint64_t earned = now > bucket->refilled ? (now - bucket->refilled) / SERIES_REFILL_USEC : 0;
+
+        bucket->last = now;
+        bucket->refilled = now < bucket->refilled ? now : bucket->refilled + earned * SERIES_REFILL_USEC;
+        bucket->tokens = bucket->tokens + earned < SERIES_BURST ? bucket->tokens + earned : SERIES_BURST;
+        if (bucket->tokens == 0)
+                return false;
+        bucket->tokens--;
+        return true;
+}
+
+static struct series *find_series(struct series_table *table, uint64_t identity)
+{
+        struct series *oldest = &table->series[0];
+
+        for (size_t i = 0; i < SERIES_MAX; i++) {
+                if (table->series[i].identity == identity)
+                        return &table->series[i];
+                if (table->series[i].last < oldest->last)
+                        oldest = &table->series[i];
+        }
+        *oldest = (struct series){.identity = identity};
+        return oldest;
+}
+
+static bool is_due(const struct series *series, uint64_t now)
+{
+        return series->count > series->written && now > series->last_written + SERIES_REFRESH_USEC;
+}
+
+enum series_verdict series_note(struct series_table *table, const char *uid, const char *type,
+                                const char *reason, const char *action, uint64_t now, struct series **ret)
+{
+        const char *const part[] = {uid, type, reason, action};
+        struct series *series;
+
+        *ret = NULL;
+        if (!take_token(table, identity_of(part, 1), now))
+                return SERIES_DROPPED;
+        series = find_series(table, identity_of(part, 4));
+        if (series->count > 0 && now > series->last + SERIES_FINISH_USEC)
+                *series = (struct series){.identity = series->identity};
+        series->last = now;
+        series->count++;
+        *ret = series;
+        if (series->count == 1)
+                return SERIES_CREATE;
+        return series->count >= 2 * series->written || is_due(series, now) ? SERIES_WRITE : SERIES_COUNTED;
+}
+
+struct series *series_due(struct series_table *table, uint64_t now)
+{
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (table->series[i].identity != 0 && is_due(&table->series[i], now))
+                        return &table->series[i];
+        return NULL;
+}
+
+void series_written(struct series *series, uint64_t now)
+{
+        series->written = series->count;
+        series->last_written = now;
+}
+
+void series_forget(struct series_table *table, const char *namespace_name, const char *name)
+{
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (strcmp(table->series[i].name, name) == 0 &&
+                    strcmp(table->series[i].namespace_name, namespace_name) == 0)
+                        table->series[i] = (struct series){0};
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is done with one more Event, decided without asking anybody: the first of its kind is created, the
+ * first repeat turns it into a series, later ones are counted here and written when the count has doubled
+ * or some minutes have passed. And no object gets more than a burst of them, then one in five minutes. Both
+ * as client-go does it. Bounded: what was not seen for longest is forgotten.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+#define SERIES_MAX          256
+#define SERIES_BURST        25
+#define SERIES_REFILL_USEC  (300 * UINT64_C(1000000)) /* one more Event of the same object */
+#define SERIES_FINISH_USEC  (360 * UINT64_C(1000000)) /* silent for so long: the next one begins anew */
+#define SERIES_REFRESH_USEC (300 * UINT64_C(1000000)) /* a count is never older than this */
+#define SERIES_NAME_MAX     254
+
+struct series_table;
+
+struct series {
+        uint64_t identity, count, written; /* how often; how many of them the API server knows */
+        uint64_t last, last_written;       /* CLOCK_REALTIME */
+        char namespace_name[64], name[SERIES_NAME_MAX];
+};
+
+enum series_verdict {
+        SERIES_CREATE, /* the caller fills namespace_name and name, and creates the Event */
+        SERIES_WRITE,  /* its count is to be written now */
+        SERIES_COUNTED,
+        SERIES_DROPPED, /* the spam guard */
+};
+
+int series_table_new(struct series_table **ret);
+void series_table_free(struct series_table *table);
+/* uid: of the object. *ret: borrowed, until the next call; NULL when dropped. */
+enum series_verdict series_note(struct series_table *table, const char *uid, const char *type,
+                                const char *reason, const char *action, uint64_t now_realtime,
+                                struct series **ret);
+/* The next one whose count is due to be written, or NULL. */
+struct series *series_due(struct series_table *table, uint64_t now_realtime);
+void series_written(struct series *series, uint64_t now_realtime);
+/* Its Event is gone, or was never made: the next one begins anew. */
+void series_forget(struct series_table *table, const char *namespace_name, const char *name);
+DEFINE_CLEANUP(struct series_table *, series_table_free);
