@@ -70,6 +70,7 @@
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
         U64(trigger)                                                                                        \
+        STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
@@ -212,10 +213,11 @@
 /* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being
  * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
  * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
- * was written): that change triggers no run. requeue_after_usec: 0 = none. message: of the handler, or the
- * error. wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the
- * worker must know to go on, opaque to others, kept in the ledger until another result comes;
- * settle_after_usec: when. */
+ * was written): that change triggers no run. known_version: up to this version every change since what was
+ * read is our own; 0 = none. requeue_after_usec: 0 = none. message: of the handler, or the error.
+ * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
+ * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
+ */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
         U64(action)                                                                                         \
@@ -227,6 +229,7 @@
         STR(resource_version)                                                                               \
         U64(own_fingerprint)                                                                                \
         STR(own_resource_version)                                                                           \
+        U64(known_version)                                                                                  \
         U64(requeue_after_usec)                                                                             \
         STR(message)                                                                                        \
         STR(settling)                                                                                       \
@@ -259,6 +262,8 @@
         BOOL(required)                                                                                      \
         BOOL(isolate)                                                                                       \
         U64(trigger)                                                                                        \
+        STR(trigger_jq)                                                                                     \
+        STR(filter)                                                                                         \
         STR(store_folder)                                                                                   \
         STR(finalizer)                                                                                      \
         STR(known_scope)                                                                                    \

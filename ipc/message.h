@@ -33,7 +33,7 @@ enum change_kind {
         CHANGE_KIND_COUNT
 };
 
-enum trigger { TRIGGER_ESSENCE, TRIGGER_ANY, TRIGGER_COUNT };
+enum trigger { TRIGGER_ESSENCE, TRIGGER_ANY, TRIGGER_JQ, TRIGGER_COUNT };
 
 /* How a watch is. */
 enum watch_health {
@@ -67,7 +67,7 @@ const char *change_kind_name(enum change_kind kind);
 const char *run_action_name(enum run_action action);     /* "reconcile", "finalize", "deleted" */
 const char *run_result_name(enum run_result result);     /* "success", "retry" ... */
 const char *watch_health_name(enum watch_health health); /* "healthy", "degraded" ... */
-const char *trigger_name(enum trigger trigger);          /* "essence", "any" */
+const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */
 
 /* ---- the structs */
 #define FIELD_U64(name)  uint64_t name;

@@ -91,4 +91,4 @@ NAME_OF(run_action_name, run_action, ACTION_COUNT, "reconcile", "finalize", "del
 NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanent", "stale", "conflict",
         "cancelled", "settling", "unrecoverable", "behind", "stop")
 NAME_OF(watch_health_name, watch_health, WATCH_HEALTH_COUNT, "healthy", "degraded", "absent", "failed")
-NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any")
+NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq")

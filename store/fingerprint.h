@@ -10,6 +10,7 @@
  * ""). Members are hashed with their keys in a form that does not depend on the order of keys or on white
  * space, so that another API server version's order of fields runs nothing.
  * TRIGGER_ANY: the UID and the resourceVersion.
+ * TRIGGER_JQ is jq/program.h's.
  */
 #include "ipc/message.h"
 #include "store/scan.h"

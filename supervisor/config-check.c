@@ -48,6 +48,8 @@ void watch_done(struct config_watch *watch)
         free(watch->kind);
         free(watch->label_selector);
         free(watch->field_selector);
+        free(watch->trigger_jq);
+        free(watch->filter);
         free(watch->file);
 }
 
@@ -325,6 +327,10 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_handler_choice(reader, node, path, &watch->handler);
         choose_handler(reader, &watch->handler);
         check_handler(reader, node, path, watch);
+        sub(key, sizeof(key), path, "trigger.jq");
+        check_program(reader, mapping_find(reader, node, "trigger"), key, watch->trigger_jq);
+        sub(key, sizeof(key), path, "filter");
+        check_program(reader, mapping_find(reader, node, "filter"), key, watch->filter);
         if (watch->ready_condition && watch->metadata_only) {
                 sub(key, sizeof(key), path, "readyCondition");
                 problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
@@ -334,6 +340,8 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);
         default_text(reader, &watch->label_selector, "");
         default_text(reader, &watch->field_selector, "");
+        default_text(reader, &watch->trigger_jq, "");
+        default_text(reader, &watch->filter, "");
 }
 
 static void check_gateway(struct reader *reader)

@@ -67,6 +67,8 @@ yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const cha
 /* config-check.c: what no single key can tell. */
 void check_config(struct reader *reader);
 void places_done(struct reader *reader);
+/* config-program.c */
+void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
 void watch_defaults(struct config_watch *watch);
 void watch_done(struct config_watch *watch);

@@ -204,12 +204,13 @@ static void read_trigger(struct reader *reader, const yaml_node_t *node, const c
 {
         const char *text = scalar_text(node);
 
-        for (int i = 0; i < TRIGGER_COUNT; i++)
+        for (int i = 0; i < TRIGGER_JQ; i++)
                 if (text && strcmp(text, trigger_name((enum trigger)i)) == 0) {
                         *place = (enum trigger)i;
                         return;
                 }
-        problem_add(reader, node, false, path, "\"%s\" is neither essence nor any", text ? text : "");
+        problem_add(reader, node, false, path, "\"%s\" is neither essence nor any nor a mapping with jq",
+                    text ? text : "");
 }
 
 static void read_bool(struct reader *reader, const yaml_node_t *node, const char *path, bool *place)
@@ -292,7 +293,12 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 read_texts(reader, node, path, place);
                 return;
         case KEY_TRIGGER:
-                read_trigger(reader, node, path, place);
+                if (node->type == YAML_MAPPING_NODE) {
+                        *(enum trigger *)place = TRIGGER_JQ;
+                        read_mapping(reader, node, path, key->keys, target);
+                } else {
+                        read_trigger(reader, node, path, place);
+                }
                 return;
         case KEY_SIZE:
                 read_size(reader, node, path, key, place);

@@ -40,6 +40,8 @@ TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PE
       DURATION("watchTimeout", IN_WATCH(watch_timeout_usec), USEC_PER_SEC, USEC_PER_HOUR),
       DURATION("initialEvents", IN_WATCH(initial_events_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR));
 
+TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NULL});
+
 TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL});
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
@@ -53,7 +55,8 @@ static const struct key watch_key[] = {
         {"namespaces", KEY_TEXTS, IN_WATCH(namespace), 0, 0, NULL, false, NULL},
         {"labelSelector", KEY_TEXT, IN_WATCH(label_selector), 0, 0, NULL, false, NULL},
         {"fieldSelector", KEY_TEXT, IN_WATCH(field_selector), 0, 0, NULL, false, NULL},
-        {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, NULL, false, NULL},
+        {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, &trigger_table, false, NULL},
+        {"filter", KEY_TEXT, IN_WATCH(filter), 0, 0, NULL, false, NULL},
         {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false, NULL},
         {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true, NULL},
         {"finalizer", KEY_BOOL, IN_WATCH(finalizer), 0, 0, NULL, false, NULL},
@@ -74,7 +77,6 @@ static const struct key watch_key[] = {
         LATER("owns"),
         LATER("related"),
         LATER("onFailure"),
-        LATER("filter"),
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 

@@ -47,6 +47,8 @@ struct config_watch {
         bool events;          /* Events about failures; default true */
         bool children_force;  /* fields of children are taken over from others; default false */
         enum trigger trigger;
+        char *trigger_jq;     /* of TRIGGER_JQ: a run is due when its value changes; "" */
+        char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;
         uint64_t resync_usec;                      /* default 10h; 0 = never */

@@ -19,7 +19,7 @@
 #define ROW_COLUMNS                                                                                         \
         "watch, key, uid, fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "          \
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
-        "crashed_realtime, quarantined_until, settling, written_realtime, written_version"
+        "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -28,7 +28,7 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
-                          "?17, ?18, ?19, ?20)",
+                          "?17, ?18, ?19, ?20, ?21)",
         [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -214,6 +214,7 @@ static struct ledger_row borrow_row(sqlite3_stmt *statement)
                 .settling = (char *)column_text(statement, 17),
                 .written_realtime = (uint64_t)sqlite3_column_int64(statement, 18),
                 .written_version = (char *)column_text(statement, 19),
+                .known_version = (uint64_t)sqlite3_column_int64(statement, 20),
         };
 }
 
@@ -301,6 +302,7 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         sqlite3_bind_text(statement, 18, row->settling ? row->settling : "", -1, SQLITE_STATIC);
         sqlite3_bind_int64(statement, 19, (sqlite3_int64)row->written_realtime);
         bind_text_capped(statement, 20, row->written_version);
+        sqlite3_bind_int64(statement, 21, (sqlite3_int64)row->known_version);
         return run_once(ledger, STATEMENT_PUT);
 }
 

@@ -36,7 +36,8 @@ struct ledger_row {
         uint64_t quarantined_until; /* CLOCK_REALTIME; 0: it is not in quarantine */
         uint64_t written_realtime;  /* when we last wrote to it, and its resourceVersion after that; 0, "" */
         char *written_version;
-        char *settling; /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
+        uint64_t known_version; /* what it was up to this version is what was read and our own changes; 0 */
+        char *settling;         /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
 };
 
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);

@@ -284,6 +284,8 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
                  "Objects of which the server is asked whether they still exist.", GAUGE},
                 {"reconciled_watch_reconnects", "reconnects", "Watches that were begun anew.", COUNTER},
                 {"reconciled_watch_bookmarks", "bookmarks", "Bookmarks of the watch.", COUNTER},
+                {"reconciled_watch_jq_failures", "program_failures", "Objects on which a jq program failed.",
+                 COUNTER},
                 {"reconciled_watch_undecodable", "undecodable", "Events that could not be read.", COUNTER},
                 {"reconciled_watch_unannounced", "dirty",
                  "Changed keys that wait in the store for a place in the queue.", GAUGE},

@@ -284,6 +284,7 @@ static int note_write(struct ending *ending)
         if (!ending->done->own_resource_version[0])
                 return 0;
         ending->row.written_realtime = clock_realtime_usec();
+        ending->row.known_version = ending->done->known_version;
         return set_text(&ending->row.written_version, ending->done->own_resource_version);
 }
 
@@ -382,7 +383,9 @@ int outcome_done(struct worker *worker, const struct message_done *done)
         struct supervisor *supervisor = worker->child->supervisor;
         struct ending ending = {
                 .done = done,
-                .outcome = {.fingerprint = done->fingerprint, .own_fingerprint = done->own_fingerprint},
+                .outcome = {.fingerprint = done->fingerprint,
+                            .own_fingerprint = done->own_fingerprint,
+                            .known_version = done->known_version},
         };
         int r;
 

@@ -11,6 +11,7 @@ struct work {
         char *uid;
         enum change_kind kind;
         enum queue_priority priority;
+        uint64_t version;
         uint64_t fingerprint, sequence, not_before;
         const char *reason; /* static */
 };

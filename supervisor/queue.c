@@ -39,6 +39,7 @@ static struct work *work_new(const struct queue_item *item)
                 .kind = item->kind,
                 .priority = item->priority,
                 .fingerprint = item->fingerprint,
+                .version = item->version,
                 .sequence = item->sequence,
                 .not_before = item->not_before,
                 .reason = item->reason ? item->reason : "",
@@ -359,7 +360,8 @@ static bool was_read(const struct work *pending, const struct work *current,
 {
         return pending && strcmp(pending->uid, current->uid) == 0 && pending->fingerprint != 0 &&
                (pending->fingerprint == outcome->fingerprint ||
-                pending->fingerprint == outcome->own_fingerprint);
+                pending->fingerprint == outcome->own_fingerprint ||
+                (pending->version != 0 && pending->version <= outcome->known_version));
 }
 
 /* The work comes back: a deletion to the front of its line; an update, unless something newer is pending. */

@@ -33,6 +33,7 @@ struct queue_item {
         enum change_kind kind; /* UPDATED or DELETED */
         enum queue_priority priority;
         uint64_t fingerprint; /* of an update */
+        uint64_t version;     /* its resourceVersion; 0: unknown */
         uint64_t sequence;    /* of the announcement: for HANDLED */
         uint64_t not_before;  /* delay until; 0 = at once */
         const char *
@@ -75,6 +76,7 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
 struct queue_outcome {
         bool handled;         /* success, permanent or stale: this work is done */
         uint64_t fingerprint; /* of what was actually read; pending updates with the same one are done too */
+        uint64_t known_version; /* pending updates up to this resourceVersion are our own writes; 0 = none */
         uint64_t own_fingerprint; /* of our own write; likewise; 0 = none */
         uint64_t delay_usec; /* not handled: again after this; handled: with `again` set, as a new run */
         bool again;          /* handled, but requeueAfter is set: delay_usec from now */

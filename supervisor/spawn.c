@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/program-path.h"
 #include "base/syscall.h"
 #include "ipc/child.h"
 #include "supervisor/supervisor.h"
@@ -30,30 +31,6 @@ const char *child_binary(enum child_kind kind)
 enum role child_role(enum child_kind kind)
 {
         return kind_table[kind].role;
-}
-
-/* $RECONCILED_LIBEXECDIR (tests), else the build folder when we run from there, else where it was installed.
- */
-static char *find_binary(enum child_kind kind)
-{
-        const char *folder = getenv("RECONCILED_LIBEXECDIR");
-        char self[4096], *path = NULL, *slash;
-        ssize_t length;
-
-        if (folder)
-                return asprintf(&path, "%s/%s", folder, kind_table[kind].binary) < 0 ? NULL : path;
-        length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        if (length > 0) {
-                self[length] = '\0';
-                slash = strrchr(self, '/');
-                if (asprintf(&path, "%.*s/../%s/%s", (int)(slash - self), self, kind_table[kind].folder,
-                             kind_table[kind].binary) < 0)
-                        return NULL;
-                if (access(path, X_OK) == 0)
-                        return path;
-                free(path);
-        }
-        return asprintf(&path, RECONCILED_LIBEXECDIR "/%s", kind_table[kind].binary) < 0 ? NULL : path;
 }
 
 _noreturn_ static void exec_child(const char *path, const char *log_target, int channel)
@@ -79,7 +56,8 @@ _noreturn_ static void exec_child(const char *path, const char *log_target, int 
 
 int spawn_child(struct child_slot *child, int *ret_fd)
 {
-        _cleanup_free_ char *path = find_binary(child->kind);
+        _cleanup_free_ char *path =
+                program_path(kind_table[child->kind].folder, kind_table[child->kind].binary);
         const char *target = log_target_name(LOG_TARGET_AUTO);
         int pair[2], r;
         pid_t pid;

@@ -213,6 +213,48 @@ int apply_skipped(struct stream *stream)
         return skip_object(stream, true, "of more than 16 MiB");
 }
 
+/* An object that a program cannot deal with harms only itself. Said once; counted always. */
+static void note_program_failure(struct watcher *watcher, const char *key, const char *program,
+                                 const char *instead, const struct error *error)
+{
+        if (watcher->count.program_failures++ == 0)
+                log_write(
+                        LOG_WARNING, NULL,
+                        LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}, {"RECONCILED_KEY", key}),
+                        "watch %s, %s: the jq program of `%s` fails on it: %s; %s (the first such object is "
+                        "named, the others are counted)",
+                        watcher->config->watch, key, program, error_message(error), instead);
+}
+
+/* What the filter cannot judge is chosen: then nothing is missed. */
+static bool passes_filter(struct watcher *watcher, const char *key, const char *json, size_t size)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool passes = true;
+
+        if (watcher->filter_program && jq_program_test(watcher->filter_program, json, size,
+                                                       watcher->config->metadata_only, &passes, &error) < 0)
+                note_program_failure(watcher, key, "filter", "it counts as selected", &error);
+        return passes;
+}
+
+/* It exists, but the watch has nothing to do with it (any more). */
+static int apply_filtered(struct stream *stream, const struct identity *identity)
+{
+        struct watcher *watcher = stream->watcher;
+        struct store_object stored;
+        int r = store_peek(watcher->store, identity->key, &stored);
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        if (strcmp(stored.uid, identity->uid) != 0)
+                r = apply_gone(watcher, stored.key, stored.uid);
+        else
+                r = apply_unselected(watcher, stored.key, stored.uid);
+        store_object_done(&stored);
+        return r;
+}
+
 static int apply_read(struct stream *stream, const struct identity *identity, const char *json, size_t size,
                       bool listed)
 {
@@ -225,9 +267,18 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
         };
-        int r = (config->metadata_only ? fingerprint_metadata : fingerprint_object)(
-                (enum trigger)config->trigger, config->finalizer, json, size, &object.fingerprint);
+        struct trigger_basis basis = {
+                .trigger = (enum trigger)config->trigger,
+                .finalizer = config->finalizer,
+                .program = stream->watcher->trigger_program,
+                .partial = config->metadata_only,
+        };
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = trigger_fingerprint(&basis, json, size, &object.fingerprint, &error);
 
+        if (r > 0)
+                note_program_failure(stream->watcher, identity->key, "trigger",
+                                     "what it is, without status, stands in", &error);
         return r < 0 ? r : store_object_now(stream, &object, listed);
 }
 
@@ -240,7 +291,9 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
         if (r >= 0 && is_chosen(watcher, identity.key))
-                r = apply_read(stream, &identity, json, size, listed);
+                r = passes_filter(watcher, identity.key, json, size)
+                            ? apply_read(stream, &identity, json, size, listed)
+                            : apply_filtered(stream, &identity);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_object(stream, listed, UNREADABLE);
         if (r >= 0 && !listed)

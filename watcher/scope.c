@@ -44,6 +44,10 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
         append(&text, config->field_selector);
         for (size_t i = 0; i < config->namespace_count; i++)
                 append(&text, config->namespace[i].value);
+        if (config->filter[0]) {
+                append(&text, "/filter");
+                append(&text, config->filter);
+        }
         if (config->metadata_only)
                 append(&text, "/metadata"); /* no namespace is called so */
         if (text.failed)
@@ -58,8 +62,9 @@ char *basis_new(const struct message_config_watcher *config, const char *scope)
 {
         char *basis;
 
-        return asprintf(&basis, "%s %s %s " FINGERPRINT_VERSION, scope,
-                        trigger_name((enum trigger)config->trigger), config->finalizer) < 0
+        return asprintf(&basis, "%s %s %s " FINGERPRINT_VERSION "%s%s", scope,
+                        trigger_name((enum trigger)config->trigger), config->finalizer,
+                        config->trigger_jq[0] ? " " : "", config->trigger_jq) < 0
                        ? NULL
                        : basis;
 }

@@ -78,6 +78,16 @@ static void on_warning(const char *text, void *userdata)
         log_warning("watch %s: the API server warns: %s", watcher->config->watch, text);
 }
 
+static int compile(struct child *child, const char *key, const char *text, struct jq_program **ret)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = text[0] ? jq_program_new(text, ret, &error) : 0;
+
+        return r < 0 ? child_fatal(child, EXIT_CODE_CONFIGURATION, NULL, NULL,
+                                   "the jq program of `%s` does not compile: %s", key, error_message(&error))
+                     : 0;
+}
+
 static int on_config(struct child *child, struct message **config)
 {
         struct watcher *watcher = child->userdata;
@@ -92,6 +102,11 @@ static int on_config(struct child *child, struct message **config)
         watcher->basis = watcher->scope ? basis_new(watcher->config, watcher->scope) : NULL;
         watcher->patterns =
                 namespaces_are_patterns(watcher->config->namespace, watcher->config->namespace_count);
+        r = compile(child, "trigger", watcher->config->trigger_jq, &watcher->trigger_program);
+        if (r >= 0)
+                r = compile(child, "filter", watcher->config->filter, &watcher->filter_program);
+        if (r < 0)
+                return r;
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (watcher; %.60s)",
                  watcher->config->operator_name);
         r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
@@ -188,6 +203,7 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
                 {"reconnects", watcher->count.reconnects},
                 {"bookmarks", watcher->count.bookmarks},
                 {"undecodable", watcher->count.undecodable},
+                {"program_failures", watcher->count.program_failures},
                 {"replays", watcher->count.replays},
                 {"lag", silence_sec(watcher)},
                 {"objects", store_count(watcher->store)},
@@ -217,6 +233,8 @@ const struct child_operations watcher_operations = {
 
 void watcher_done(struct watcher *watcher)
 {
+        jq_program_free(watcher->trigger_program);
+        jq_program_free(watcher->filter_program);
         kube_discovery_cancel(watcher->discovery);
         kube_transfer_cancel(watcher->identity);
         kube_transfer_cancel(watcher->version);

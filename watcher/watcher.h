@@ -9,6 +9,7 @@
  * streams: each goes on where the store says (WATCH), or begins with a list (WatchList or LIST, then WATCH).
  */
 #include "ipc/child.h"
+#include "jq/program.h"
 #include "kube/resource.h"
 #include "store/fingerprint.h"
 #include "store/store.h"
@@ -105,11 +106,12 @@ struct watcher {
         uint64_t left_out_until, no_watch_list_until;
         char *sweep_after; /* stored objects up to this key are announced; NULL: no sweep */
         bool patterns;
+        struct jq_program *trigger_program, *filter_program; /* NULL: none */
         bool discovered, versioned, identified, first_synced, deletions_suspended, owed_complete, checked;
         bool refreshed;
         struct {
                 uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,
-                        replays;
+                        program_failures, replays;
                 uint64_t word_boottime; /* when the server last said something about objects */
         } count;
 };

@@ -61,6 +61,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .resource_version = run->object.resource_version,
                 .own_fingerprint = run->own_fingerprint,
                 .own_resource_version = run->own_version,
+                .known_version = run->known_version,
                 .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
                 .message = text,
                 .duration_usec = clock_boottime_usec() - run->started,

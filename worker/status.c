@@ -152,7 +152,7 @@ int status_prepare(struct run *run)
 
 static bool is_locked(const struct run *run)
 {
-        return run->watch->config->trigger == TRIGGER_ANY ||
+        return run->watch->config->trigger != TRIGGER_ESSENCE ||
                cJSON_GetObjectItemCaseSensitive(run->status, "conditions");
 }
 

@@ -40,6 +40,8 @@ static int add_watches(struct worker *worker)
                     watch->config->handler_kind >= HANDLER_KIND_COUNT)
                         return -EPROTO;
                 r = store_reader_new(watch->config->store_folder, &watch->reader);
+                if (r >= 0 && watch->config->trigger == TRIGGER_JQ)
+                        r = jq_program_new(watch->config->trigger_jq, &watch->trigger_program, NULL);
                 if (r < 0)
                         return r;
         }
@@ -186,6 +188,7 @@ void worker_done(struct worker *worker)
         for (size_t i = 0; i < worker->watch_count; i++) {
                 coprocess_free(worker->watch[i].coprocess);
                 store_free(worker->watch[i].reader);
+                jq_program_free(worker->watch[i].trigger_program);
                 kube_resource_done(&worker->watch[i].resource);
         }
         free(worker->watch);

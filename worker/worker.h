@@ -6,6 +6,7 @@
  * handler runs.
  */
 #include "ipc/child.h"
+#include "jq/program.h"
 #include "kube/resource.h"
 #include "process/process.h"
 #include "store/scan.h"
@@ -24,7 +25,8 @@ struct worker_watch {
         struct kube_resource resource;
         bool discovered;
         bool told_status_dropped;
-        struct coprocess *coprocess; /* of a serve handler or a plugin, once it has run */
+        struct jq_program *trigger_program; /* of trigger: {jq: ...} */
+        struct coprocess *coprocess;        /* of a serve handler or a plugin, once it has run */
 };
 
 struct worker {
@@ -82,6 +84,7 @@ struct run {
         char *current_version; /* its resourceVersion */
         uint64_t own_fingerprint;
         char *own_version;
+        uint64_t known_version; /* of our last write that carried the version it was based on */
         /* status.c */
         cJSON *status; /* the merge patch of it, with conditions; NULL: not made yet */
         char *status_text;

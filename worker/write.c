@@ -111,7 +111,12 @@ void write_failed(struct run *run, const char *what, const struct kube_response 
 int write_take_result(struct run *run, const struct kube_response *response, bool locked)
 {
         const struct worker *worker = run->worker;
-        enum trigger trigger = (enum trigger)run->watch->config->trigger;
+        struct trigger_basis basis = {
+                .trigger = (enum trigger)run->watch->config->trigger,
+                .finalizer = worker->config->finalizer,
+                .program = run->watch->trigger_program,
+                .partial = fingerprint_is_partial(run->object.json, run->object.json_size),
+        };
         struct scan_object object;
         char *version = NULL, *copy;
         int r = scan_object(response->body, response->body_size, &object);
@@ -119,16 +124,17 @@ int write_take_result(struct run *run, const struct kube_response *response, boo
         if (r >= 0)
                 r = scan_string(object.resource_version, &version);
         if (r >= 0 && locked) /* as the watcher will: of what it will see of our write */
-                r = (fingerprint_is_partial(run->object.json, run->object.json_size)
-                             ? fingerprint_metadata
-                             : fingerprint_object)(trigger, worker->config->finalizer, response->body,
-                                                   response->body_size, &run->own_fingerprint);
+                r = trigger_fingerprint(&basis, response->body, response->body_size, &run->own_fingerprint,
+                                        NULL);
         copy = strndup(response->body, response->body_size);
         if (r < 0 || !copy) {
                 free(version);
                 free(copy);
                 return r < 0 ? r : -ENOMEM;
         }
+        /* An unlocked write may hide a change of others between it and the one before. */
+        if (locked && strlen(version) < 19)
+                run->known_version = strtoull(version, NULL, 10);
         free(run->own_version);
         run->own_version = version;
         free(run->current);

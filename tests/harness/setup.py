@@ -17,6 +17,7 @@ PROGRAMS = {
     "reconciled-worker": "worker",
     "reconciled-plugin-host": "plugin",
     "reconciled-gateway": "gateway",
+    "reconciled-jq": "jq",
     "reconciledctl": "ctl",
     "reconciled-devserver": "devserver",
 }

@@ -18,6 +18,8 @@ static struct message_config_watcher widgets(void)
                 .kind = "Widget",
                 .label_selector = "",
                 .field_selector = "",
+                .trigger_jq = "",
+                .filter = "",
                 .known_scope = "",
         };
 }

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jq programs: what a run depends on, and which objects a watch has to do with."""
+import pytest
+
+from harness import wait_until, watch
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(**more):
+        operator.configure(devserver, [watch("widgets", handler, **more)])
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+def actions(handler, name):
+    return [request.body["action"] for request in handler.requests(name=name)]
+
+
+def sync(handler, widgets, name, **spec):
+    """A later object that was handled: what was there before it has been judged."""
+    widgets.create(name, spec=spec)
+    handler.wait_finished(name=name)
+
+
+def test_a_run_is_due_when_the_value_changes(start, operator, handler, widgets):
+    start(trigger={"jq": ".spec | {size}"})
+    widgets.create("a", spec={"size": 1, "color": "red"})
+    handler.wait_finished(name="a")
+    widgets.merge_patch("a", {"spec": {"color": "blue"}})
+    sync(handler, widgets, "b", size=1)
+    assert len(handler.requests(name="a")) == 1
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    seen = handler.wait_finished(name="a", count=2)
+    assert seen.object["spec"] == {"size": 2, "color": "blue"}
+    operator.stop()
+    operator.start_ready().wait_synced()
+    sync(handler, widgets, "c", size=1)
+    assert len(handler.requests(name="a")) == 2, "a restart is no change"
+    operator.stop()
+
+
+def test_own_writes_to_the_value_cause_no_run(start, operator, handler, widgets):
+    handler.answer({"patch": {"spec": {"size": 7}}, "status": {"phase": "Done"}})
+    start(trigger={"jq": "[.spec.size, .status.phase]"})
+    widgets.create("a", spec={"size": 1})
+    wait_until(lambda: widgets.get("a").get("status") == {"phase": "Done"}, "the status")
+    sync(handler, widgets, "b", size=1)
+    operator.stop()
+    assert len(handler.requests(name="a")) == 1
+
+
+def test_another_program_is_another_fingerprint(start, operator, devserver, handler, widgets):
+    start(trigger={"jq": ".spec.size"})
+    widgets.create("a", spec={"size": 1})
+    handler.wait_finished(name="a")
+    operator.stop()
+    start(trigger={"jq": ".spec.color"})
+    handler.wait_finished(name="a", count=2)
+    operator.stop()
+
+
+def test_a_filter_keeps_objects_out(start, operator, handler, widgets):
+    start(filter=".spec.enabled == true")
+    widgets.create("off", spec={"enabled": False})
+    sync(handler, widgets, "on", enabled=True)
+    widgets.merge_patch("off", {"spec": {"enabled": True}})
+    handler.wait_finished(name="off")
+    widgets.merge_patch("off", {"spec": {"enabled": False}})
+    operator.wait_for_log("is no longer selected", key="default/off")
+    widgets.delete("off")
+    widgets.delete("on")
+    handler.wait_finished(name="on", action="deleted")
+    operator.stop()
+    assert actions(handler, "off") == ["reconcile"], "what left the selection is never deleted"
+    assert actions(handler, "on") == ["reconcile", "deleted"]
+
+
+def test_a_deletion_while_down_is_found_and_a_filtered_object_is_none(start, operator, handler, widgets):
+    start(filter=".spec.enabled")
+    for name in ("goes", "stays"):
+        sync(handler, widgets, name, enabled=True)
+    operator.stop()
+    widgets.delete("goes")
+    widgets.merge_patch("stays", {"spec": {"enabled": False}})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="goes", action="deleted")
+    operator.wait_for_log("is no longer selected", key="default/stays")
+    operator.stop()
+    assert actions(handler, "stays") == ["reconcile"]
+
+
+def test_a_changed_filter_deletes_nothing(start, operator, handler, widgets):
+    start(filter=".spec.size > 0")
+    sync(handler, widgets, "a", size=1)
+    operator.stop()
+    start(filter=".spec.size > 5")
+    operator.wait_for_log("is no longer selected", key="default/a")
+    sync(handler, widgets, "b", size=9)
+    operator.stop()
+    assert actions(handler, "a") == ["reconcile"]
+
+
+def test_a_program_that_fails_on_one_object_harms_only_that(start, operator, handler, widgets):
+    start(trigger={"jq": ".spec.name | ascii_downcase"}, filter=".spec.name | startswith(\"x\") | not")
+    widgets.create("broken", spec={"name": 7, "size": 1})
+    handler.wait_finished(name="broken")
+    widgets.merge_patch("broken", {"spec": {"size": 2}})
+    handler.wait_finished(name="broken", count=2)
+    widgets.create("a", spec={"name": "A", "size": 1})
+    handler.wait_finished(name="a")
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    sync(handler, widgets, "b", size=1)
+    assert len(handler.requests(name="a")) == 1
+    said = operator.logs(where=lambda record: "the jq program of" in record["message"])
+    assert len(said) == 1 and said[0]["key"] == "default/broken" and "startswith" in said[0]["message"]
+    operator.stop()
+
+
+@pytest.mark.parametrize("more, key", [({"filter": ".spec |"}, "watches[0].filter"),
+                                       ({"trigger": {"jq": "nonsense(1)"}}, "watches[0].trigger.jq")])
+def test_what_does_not_compile_is_a_mistake_with_a_place(devserver, operator, handler, more, key):
+    operator.configure(devserver, [watch("widgets", handler, **more)])
+    checked = operator.ctl.check(operator.config_file)
+    assert checked.returncode == 78 and f"{key}: is no jq program: " in checked.stdout
+    operator.start()
+    operator.wait_exit(expect=78)
+    assert operator.logs(where=lambda record: f"{key}: is no jq program" in record["message"])
+
+
+def test_a_reload_with_a_wrong_program_changes_nothing(start, operator, devserver, handler, widgets):
+    import signal
+
+    start()
+    operator.configure(devserver, [watch("widgets", handler, filter=".spec |")])
+    operator.send_signal(signal.SIGHUP)
+    operator.wait_for_log("is no jq program")
+    sync(handler, widgets, "a")
+    operator.stop()
+
+
+def test_a_program_that_never_ends_is_found(devserver, operator, handler, widgets):
+    operator.configure(devserver, [watch("widgets", handler, filter="def f: f; if .spec.poison then f else true end")],
+                       heartbeat={"interval": "50ms", "deadline": "1s"})
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"poison": True})
+    operator.wait_exit(expect=70)
+    cause = operator.logs(level="critical")
+    assert len(cause) == 1 and "widgets" in cause[0]["message"], cause
+
+
+def test_metadata_alone(start, operator, handler, widgets):
+    start(metadataOnly=True, filter=".metadata.labels.tier == \"gold\"", trigger={"jq": ".metadata.labels"})
+    widgets.create("iron", labels={"tier": "iron"})
+    widgets.create("a", labels={"tier": "gold"})
+    handler.wait_finished(name="a")
+    widgets.merge_patch("a", {"metadata": {"annotations": {"x": "y"}}})
+    widgets.create("b", labels={"tier": "gold"})
+    handler.wait_finished(name="b")
+    operator.stop()
+    assert handler.count() == 2

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jq programs over objects: filters and triggers, and programs that fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "jq/program.h"
+
+#define OBJECT(spec)                                                                                        \
+        "{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\","                 \
+        "\"resourceVersion\":\"1\"},\"spec\":" spec "}"
+
+static struct jq_program *program(const char *text)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct jq_program *made = NULL;
+
+        if (jq_program_new(text, &made, &error) < 0)
+                fail_msg("%s: %s", text, error_message(&error));
+        return made;
+}
+
+static void test_what_does_not_compile(void **state)
+{
+        static const char *const wrong[] = {".spec |", "nonsense(1)", "{", "\"open"};
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(wrong); i++) {
+                _cleanup_error_ struct error error = ERROR_NONE;
+                struct jq_program *made = NULL;
+
+                assert_int_equal(jq_program_new(wrong[i], &made, &error), -EINVAL);
+                assert_true(strlen(error_message(&error)) > 0);
+                assert_null(strchr(error_message(&error), '\n'));
+                assert_null(made);
+        }
+}
+
+static void test_filters(void **state)
+{
+        static const struct {
+                const char *text, *object;
+                bool truth;
+                int result;
+        } row[] = {
+                {".spec.on", OBJECT("{\"on\":true}"), true, 0},
+                {".spec.on", OBJECT("{\"on\":false}"), false, 0},
+                {".spec.on", OBJECT("{}"), false, 0},
+                {".spec.on", OBJECT("{\"on\":0}"), true, 0},
+                {"empty", OBJECT("{}"), false, 0},
+                {"true, false", OBJECT("{}"), true, 0},
+                {"false, true", OBJECT("{}"), false, 0},
+                {"has(\"kind\") or has(\"apiVersion\")", OBJECT("{}"), false, 0},
+                {".spec | test(\"x\")", OBJECT("{}"), true, -EBADMSG},
+                {"error(\"no\")", OBJECT("{}"), true, -EBADMSG},
+                {"halt", OBJECT("{}"), true, -EBADMSG},
+                {".", "{\"metadata\":", true, -EBADMSG},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(row); i++) {
+                _cleanup_(jq_program_free_pointer) struct jq_program *filter = program(row[i].text);
+                _cleanup_error_ struct error error = ERROR_NONE;
+                bool truth = true;
+
+                if (jq_program_test(filter, row[i].object, strlen(row[i].object), false, &truth, &error) !=
+                            row[i].result ||
+                    truth != row[i].truth)
+                        fail_msg("%s: %d %s", row[i].text, truth, error_message(&error));
+                if (row[i].result < 0)
+                        assert_true(strlen(error_message(&error)) > 0);
+        }
+}
+
+static uint64_t fingerprint(struct jq_program *made, const char *object, bool partial, int expected)
+{
+        struct trigger_basis basis = {
+                .trigger = TRIGGER_JQ, .finalizer = "", .program = made, .partial = partial};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        uint64_t result = 0;
+
+        assert_int_equal(trigger_fingerprint(&basis, object, strlen(object), &result, &error), expected);
+        assert_true(result != 0);
+        return result;
+}
+
+static void test_only_the_value_counts(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec | {size, color}");
+        uint64_t first = fingerprint(made, OBJECT("{\"size\":1,\"color\":\"red\",\"other\":1}"), false, 0);
+
+        (void)state;
+        assert_true(first ==
+                    fingerprint(made, OBJECT("{\"other\":2,\"color\":\"red\",\"size\":1}"), false, 0));
+        assert_true(first != fingerprint(made, OBJECT("{\"size\":2,\"color\":\"red\"}"), false, 0));
+}
+
+static void test_many_values_and_none(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec[]?");
+
+        (void)state;
+        assert_true(fingerprint(made, OBJECT("[1,2]"), false, 0) !=
+                    fingerprint(made, OBJECT("[12]"), false, 0));
+        assert_true(fingerprint(made, OBJECT("[]"), false, 0) == fingerprint(made, OBJECT("7"), false, 0));
+}
+
+static void test_where_it_fails_the_essence_stands_in(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec | ltrimstr(1) | keys");
+        uint64_t first = fingerprint(made, OBJECT("1"), false, 1);
+
+        (void)state;
+        assert_true(first != fingerprint(made, OBJECT("2"), false, 1));
+        assert_true(first == fingerprint(made, OBJECT("1"), false, 1));
+}
+
+static void test_what_grows_without_end_fails(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *made =
+                program("range(1; 1e18) | tostring * 100");
+
+        (void)state;
+        (void)fingerprint(made, OBJECT("1"), false, 1);
+        (void)fingerprint(made, OBJECT("1"), false, 1); /* and it can be used again */
+}
+
+static void test_of_metadata_alone_nothing_else_is_seen(void **state)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program("[.metadata.name, .spec]");
+
+        (void)state;
+        assert_true(fingerprint(made, OBJECT("1"), true, 0) == fingerprint(made, OBJECT("2"), true, 0));
+        assert_true(fingerprint(made, OBJECT("1"), false, 0) != fingerprint(made, OBJECT("2"), false, 0));
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_what_does_not_compile),
+                cmocka_unit_test(test_filters),
+                cmocka_unit_test(test_only_the_value_counts),
+                cmocka_unit_test(test_many_values_and_none),
+                cmocka_unit_test(test_where_it_fails_the_essence_stands_in),
+                cmocka_unit_test(test_what_grows_without_end_fails),
+                cmocka_unit_test(test_of_metadata_alone_nothing_else_is_seen),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
