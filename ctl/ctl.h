@@ -9,6 +9,8 @@
 /* Asks `command` and returns the answer as a tree that the caller owns. -ENOENT: no operator runs there;
  * -EACCES: it refuses us; -EPROTO and others with a text. */
 int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error);
+/* With arguments, NULL-terminated; the answer is not looked at. */
+int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error);
 
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status);

@@ -28,14 +28,16 @@ struct options {
 
 static void help(void)
 {
-        puts("Usage: reconciledctl [OPTION...] status|health|check [FILE]|rbac [FILE]\n\n"
+        puts("Usage: reconciledctl [OPTION...] VERB\n\n"
              "  status              what the running operator does (--json: for programs)\n"
              "  check [FILE]        check a configuration; says every mistake with its line\n\n"
              "  health [--ready]    a probe: exit code 0 when all processes are heard (and all watches in "
              "sync)\n"
              "  rbac [FILE]         the roles that a configuration needs, as manifests for kubectl apply\n"
              "                      (--namespace NS, --service-account NAME: as whom it runs;\n"
-             "                      --plural KIND=PLURAL: where the guess is wrong)\n\n"
+             "                      --plural KIND=PLURAL: where the guess is wrong)\n"
+             "  retry WATCH KEY     run this object now, whatever it waits for\n"
+             "  release WATCH KEY   let an object out of quarantine\n\n"
              "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
              "  --json, --help, --version\n\n"
@@ -44,18 +46,39 @@ static void help(void)
              "configuration.");
 }
 
+static int usage(const char *text)
+{
+        fprintf(stderr, "reconciledctl: %s\nTry 'reconciledctl --help'.\n", text);
+        return EXIT_CODE_USAGE;
+}
+
+static int query_failed(int status, const struct error *error)
+{
+        fprintf(stderr, "reconciledctl: %s\n", error_message(error));
+        return status == -EACCES   ? EXIT_CODE_NO_PERMISSION
+               : status == -ENOENT ? EXIT_CODE_UNAVAILABLE
+                                   : EXIT_CODE_SOFTWARE;
+}
+
+static int by_hand(const struct options *options, int count, char **verb)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r;
+
+        if (count != 3)
+                return usage("retry and release take a watch and a key (namespace/name)");
+        r = ctl_command(options->runtime_directory, verb[0], verb + 1, &error);
+        return r < 0 ? query_failed(r, &error) : EXIT_CODE_OK;
+}
+
 static int status(const struct options *options)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         cJSON *answer = NULL;
         int r = ctl_query(options->runtime_directory, "status", &answer, &error);
 
-        if (r < 0) {
-                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-                return r == -EACCES   ? EXIT_CODE_NO_PERMISSION
-                       : r == -ENOENT ? EXIT_CODE_UNAVAILABLE
-                                      : EXIT_CODE_SOFTWARE;
-        }
+        if (r < 0)
+                return query_failed(r, &error);
         if (options->json) {
                 _cleanup_free_ char *json = cJSON_Print(answer);
 
@@ -67,16 +90,10 @@ static int status(const struct options *options)
         return EXIT_CODE_OK;
 }
 
-static int usage(const char *text)
-{
-        fprintf(stderr, "reconciledctl: %s\nTry 'reconciledctl --help'.\n", text);
-        return EXIT_CODE_USAGE;
-}
-
 static int run_verb(const struct options *options, int count, char **verb)
 {
         if (count == 0)
-                return usage("what shall be done? status, health, check or rbac");
+                return usage("what shall be done? status, health, check, rbac, retry or release");
         if (strcmp(verb[0], "status") == 0)
                 return count == 1 ? status(options) : usage("status takes no arguments");
         if (strcmp(verb[0], "check") == 0)
@@ -87,7 +104,9 @@ static int run_verb(const struct options *options, int count, char **verb)
         if (strcmp(verb[0], "rbac") == 0)
                 return count <= 2 ? ctl_rbac(count == 2 ? verb[1] : NULL, &options->rbac)
                                   : usage("rbac takes one file");
-        return usage("there are status, health, check and rbac");
+        if (strcmp(verb[0], "retry") == 0 || strcmp(verb[0], "release") == 0)
+                return by_hand(options, count, verb);
+        return usage("there are status, health, check, rbac, retry and release");
 }
 
 int main(int argc, char **argv)

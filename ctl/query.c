@@ -40,12 +40,19 @@ static int connect_to(const char *runtime_directory, struct error *error)
         return error_set(error, -errno, "%s: %s", address.sun_path, strerror(errno));
 }
 
-static int send_query(int fd, const char *command, struct error *error)
+#define ARGUMENTS_MAX 8
+
+static int send_query(int fd, const char *command, char **argument, struct error *error)
 {
         _cleanup_text_ struct text packet = TEXT_EMPTY;
-        struct message_query query = {.version = PROTOCOL_VERSION, .command = command};
-        int r = message_encode(MESSAGE_QUERY, &query, &packet);
+        struct record_string string[ARGUMENTS_MAX];
+        struct message_query query = {.version = PROTOCOL_VERSION, .command = command, .argument = string};
         ssize_t sent;
+        int r;
+
+        for (; argument && *argument && query.argument_count < ARGUMENTS_MAX; argument++)
+                string[query.argument_count++].value = *argument;
+        r = message_encode(MESSAGE_QUERY, &query, &packet);
 
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
@@ -76,12 +83,13 @@ static int receive_page(int fd, struct text *body, bool *ret_last, struct error 
         return text_append(body, message->reply.body, message->reply.body_size);
 }
 
-int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error)
+static int ask(const char *runtime_directory, const char *command, char **argument, cJSON **ret,
+               struct error *error)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
         _cleanup_close_ int fd = connect_to(runtime_directory, error);
         bool last = false;
-        int r = fd < 0 ? fd : send_query(fd, command, error);
+        int r = fd < 0 ? fd : send_query(fd, command, argument, error);
 
         while (r >= 0 && !last)
                 r = receive_page(fd, &body, &last, error);
@@ -89,4 +97,18 @@ int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, s
                 return r;
         *ret = cJSON_ParseWithLength(body.data, body.size);
         return *ret ? 0 : error_set(error, -EPROTO, "the operator's answer is no JSON");
+}
+
+int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error)
+{
+        return ask(runtime_directory, command, NULL, ret, error);
+}
+
+int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error)
+{
+        cJSON *answer = NULL;
+        int r = ask(runtime_directory, command, argument, &answer, error);
+
+        cJSON_Delete(answer);
+        return r;
 }

@@ -65,6 +65,18 @@ static void print_worker(const cJSON *worker)
                        age(number(worker, "runningFor"), buffer, sizeof(buffer)));
 }
 
+static void print_quarantine(const cJSON *list)
+{
+        char buffer[64];
+        const cJSON *item;
+
+        cJSON_ArrayForEach(item, list)
+                printf("%s%s of watch %s is in quarantine: %" PRIu64 " crashes, the last one %s ago: %s\n",
+                       item == list->child ? "\n" : "", text(item, "key"), text(item, "watch"),
+                       number(item, "crashes"), since(item, "lastCrash", buffer, sizeof(buffer)),
+                       text(item, "error"));
+}
+
 void ctl_print_status(const cJSON *status)
 {
         const cJSON *item, *events;
@@ -83,6 +95,7 @@ void ctl_print_status(const cJSON *status)
         if (number(events, "dropped") > 0)
                 printf("events    %" PRIu64 " were left out (the spam guard, or no right to write them)\n",
                        number(events, "dropped"));
+        print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
         printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s\n", "WATCH", "STATE", "SINCE", "RESOURCEVERSION",
                "OBJECTS", "QUEUED", "RUNNING", "WAITING");
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) print_watch(item);

@@ -40,6 +40,9 @@ TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PE
       DURATION("watchTimeout", IN_WATCH(watch_timeout_usec), USEC_PER_SEC, USEC_PER_HOUR),
       DURATION("initialEvents", IN_WATCH(initial_events_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR));
 
+TABLE(quarantine_table, {"after", KEY_UNSIGNED, IN_WATCH(quarantine_after), 1, 1000, NULL, false, NULL},
+      DURATION("duration", IN_WATCH(quarantine_usec), USEC_PER_MSEC, 3650 * 24 * USEC_PER_HOUR));
+
 TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NULL});
 
 TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL});
@@ -73,6 +76,7 @@ static const struct key watch_key[] = {
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
+        {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
         LATER("owns"),
         LATER("related"),

@@ -53,6 +53,8 @@ struct config_watch {
         struct config_handler handler;
         uint64_t resync_usec;                      /* default 10h; 0 = never */
         uint64_t retry_first_usec, retry_max_usec; /* default 1s, 10m */
+        unsigned quarantine_after;                 /* crashes without a success; default 3 */
+        uint64_t quarantine_usec;                  /* default 1h */
         unsigned retry_attempts;      /* failures in a row, then it waits for a change; 0 = no limit */
         uint64_t retry_throttle_usec; /* default 1s: what onUnrecoverable: throttle counts in */
         enum on_unrecoverable on_unrecoverable;

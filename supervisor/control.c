@@ -82,6 +82,29 @@ static int refuse_query(struct control_peer *peer, const char *error)
         return channel_send(peer->channel, MESSAGE_REPLY, &reply);
 }
 
+/* retry or release WATCH KEY */
+static int answer_by_hand(struct control_peer *peer, const struct message_query *query)
+{
+        bool release = strcmp(query->command, "release") == 0;
+        _cleanup_text_ struct text done = TEXT_EMPTY;
+        struct watch *watch =
+                query->argument_count == 2 ? watch_find(peer->supervisor, query->argument[0].value) : NULL;
+        int r;
+
+        if (!watch)
+                return refuse_query(peer, "there is no such watch");
+        r = blame_release(peer->supervisor, watch, query->argument[1].value, release);
+        if (r == -ENOENT)
+                return refuse_query(peer, release ? "no object of this key is in quarantine"
+                                                  : "no object of this key has ever run");
+        if (r < 0) {
+                ledger_failed(peer->supervisor, r);
+                return refuse_query(peer, "the ledger cannot be written");
+        }
+        text_append_string(&done, "{}");
+        return done.failed ? -ENOMEM : send_document(peer, &done);
+}
+
 static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct control_peer *peer = userdata;
@@ -95,6 +118,8 @@ static int on_message(struct channel *channel _unused_, struct message **message
                 return answer_status(peer);
         if (strcmp(query->command, "health") == 0)
                 return answer_health(peer);
+        if (strcmp(query->command, "retry") == 0 || strcmp(query->command, "release") == 0)
+                return answer_by_hand(peer, query);
         return refuse_query(peer, "this version of reconciled does not know the command");
 }
 

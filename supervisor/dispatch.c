@@ -46,7 +46,7 @@ static unsigned watch_number(const struct watch *watch)
 /* ---- changes */
 
 static int push(struct watch *watch, const struct record_change *change, enum change_kind kind,
-                const char *reason, uint64_t delay_usec)
+                const struct ledger_row *row, const char *reason, uint64_t delay_usec)
 {
         uint64_t now = clock_boottime_usec();
         struct queue_item item = {
@@ -57,6 +57,7 @@ static int push(struct watch *watch, const struct record_change *change, enum ch
                 .fingerprint = change->fingerprint,
                 .version = resource_version_number(change->resource_version),
                 .sequence = change->sequence,
+                .suspect = row && row->crashes > 0,
                 .not_before = delay_usec > 0 ? now + delay_usec : 0,
                 .reason = reason,
         };
@@ -73,7 +74,7 @@ static int push_backing_off(struct watch *watch, const struct record_change *cha
         uint64_t now = clock_realtime_usec();
         uint64_t delay = row->next_realtime > now ? row->next_realtime - now : 0;
 
-        return delay > DELAY_IN_QUEUE_USEC ? 0 : push(watch, change, kind, "retry", delay);
+        return delay > DELAY_IN_QUEUE_USEC ? 0 : push(watch, change, kind, row, "retry", delay);
 }
 
 /* One of several that a run has made, told after the run's end. For a moment only: versions of a database
@@ -101,7 +102,7 @@ static int change_updated(struct watch *watch, const struct record_change *chang
 
         if (!row || row->fingerprint == 0) {
                 if (!failed_before)
-                        return push(watch, change, CHANGE_UPDATED,
+                        return push(watch, change, CHANGE_UPDATED, row,
                                     row && row->attempts > 0 ? "changed" : "added", 0);
         }
         if (failed_before && row->permanent)
@@ -109,11 +110,12 @@ static int change_updated(struct watch *watch, const struct record_change *chang
         if (failed_before && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_UPDATED, row);
         if (row->fingerprint == change->fingerprint && row->attempts == 0 && !row->permanent)
-                return is_due_at_start(watch, change, row) ? push(watch, change, CHANGE_UPDATED, "start", 0)
-                                                           : 0;
+                return is_due_at_start(watch, change, row)
+                               ? push(watch, change, CHANGE_UPDATED, row, "start", 0)
+                               : 0;
         if (is_own_write(change, row))
                 return 0;
-        return push(watch, change, CHANGE_UPDATED, "changed", 0);
+        return push(watch, change, CHANGE_UPDATED, row, "changed", 0);
 }
 
 /* Our finalizer held it, and somebody else took it away: there is nothing left that `finalize` could be run
@@ -158,7 +160,7 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        return push(watch, change, CHANGE_DELETED, "deleted", 0);
+        return push(watch, change, CHANGE_DELETED, row, "deleted", 0);
 }
 
 static int change_unselected(struct watch *watch, const struct record_change *change,

@@ -38,6 +38,9 @@ static const char *const sql[STATEMENT_TOTAL] = {
                 " ORDER BY next_realtime LIMIT ?2",
         [STATEMENT_NEXT_DUE] = "SELECT min(next_realtime) FROM ledger WHERE next_realtime > 0",
         [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
+        [STATEMENT_QUARANTINED] = "SELECT " ROW_COLUMNS " FROM ledger WHERE quarantined_until > 0"
+                                  " ORDER BY watch, key LIMIT ?1",
+        [STATEMENT_COUNT_QUARANTINED] = "SELECT count(*) FROM ledger WHERE quarantined_until > 0",
         [STATEMENT_SCOPE_GET] = "SELECT scope, cluster FROM scope WHERE watch = ?1",
         [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster) VALUES (?1, ?2, ?3)",
 };
@@ -430,6 +433,22 @@ int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime)
         if (r >= 0)
                 *ret_realtime = (uint64_t)due;
         return r;
+}
+
+int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata)
+{
+        sqlite3_stmt *statement = ledger->statement[STATEMENT_QUARANTINED];
+
+        sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
+        return visit_page(ledger, statement, limit, visit, userdata);
+}
+
+int64_t ledger_count_quarantined(struct ledger *ledger)
+{
+        int64_t count = 0;
+        int r = query_number(ledger, STATEMENT_COUNT_QUARANTINED, &count);
+
+        return r < 0 ? r : count;
 }
 
 int64_t ledger_count(struct ledger *ledger, const char *watch)

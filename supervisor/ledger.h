@@ -70,6 +70,9 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
  * clear next_realtime. */
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit,
                      void *userdata);
+/* Those in quarantine, by watch and key; and how many. */
+int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
+int64_t ledger_count_quarantined(struct ledger *ledger);
 int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime); /* 0 = none */
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 

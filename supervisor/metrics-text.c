@@ -331,6 +331,15 @@ uint64_t workers_sum(const struct supervisor *supervisor, const char *counter)
         return sum;
 }
 
+static void write_quarantine(const struct supervisor *supervisor, struct text *text)
+{
+        int64_t count = ledger_count_quarantined(supervisor->ledger);
+
+        head(text, "reconciled_quarantined", GAUGE,
+             "Objects that wait because the operator has crashed over them again and again.");
+        text_printf(text, "reconciled_quarantined %" PRId64 "\n", count < 0 ? 0 : count);
+}
+
 static void write_events(const struct supervisor *supervisor, struct text *text)
 {
         head(text, "reconciled_events_written", COUNTER, "Events that were written, series included.");
@@ -412,6 +421,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_histograms(supervisor, text);
         write_watcher_counters(supervisor, text);
         write_events(supervisor, text);
+        write_quarantine(supervisor, text);
         write_requests(supervisor, text);
         write_processes(supervisor, text);
         text_append_string(text, "# EOF\n");

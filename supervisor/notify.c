@@ -48,6 +48,7 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         struct queue_counts counts = queue_count_all(supervisor->queue);
         const struct watch *trouble = worst(supervisor);
         size_t synced = 0, used;
+        int64_t quarantined = ledger_count_quarantined(supervisor->ledger);
 
         for (size_t i = 0; i < supervisor->watch_count; i++)
                 synced += watch_is_in_sync(&supervisor->watch[i]);
@@ -61,6 +62,9 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
                 used += (size_t)snprintf(buffer + used, size - used,
                                          ", %zu running, %zu queued, %zu waiting", counts.running,
                                          counts.queued, counts.delayed);
+        if (quarantined > 0 && used < size)
+                used += (size_t)snprintf(buffer + used, size - used, ", %" PRId64 " quarantined",
+                                         quarantined);
         if (trouble && used < size)
                 snprintf(buffer + used, size - used, "; watch %s %s: %s", trouble->config->name,
                          watch_health_name(trouble->health), trouble->degraded_reason);

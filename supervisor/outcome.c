@@ -108,7 +108,7 @@ static int succeeded(struct ending *ending)
         }
         row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;
-        row->attempts = row->throttled = row->crashes = 0;
+        row->attempts = row->throttled = row->crashes = row->quarantined_until = 0;
         row->permanent = false;
         row->handled_realtime = now;
         row->next_realtime = delay > 0 ? now + delay : 0;
@@ -209,10 +209,8 @@ static int ends_operator(struct ending *ending)
 
         if (note_failure(ending) < 0)
                 return -ENOMEM;
-        row->crashes++;
-        row->crashed_realtime = clock_realtime_usec();
         ending->fatal = true;
-        return schedule_retry(ending, retry_delay(ending->watch->config, row->attempts), "retry");
+        return schedule_retry(ending, blame_row(ending->watch->config, row), "retry");
 }
 
 #define THROTTLE_MAX 610 /* units, as kopf has it */
@@ -404,8 +402,8 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 r = write_row(supervisor, &ending);
         if (r >= 0 && ending.kind == CHANGE_DELETED && ending.remove_row)
                 r = handled_add(ending.watch, done->key, done->uid, worker->run.sequence);
-        ledger_row_done(&ending.row);
         if (r < 0 && r != -EPROTO && r != -ENOMEM) {
+                ledger_row_done(&ending.row);
                 ledger_failed(supervisor, r);
                 return 0;
         }
@@ -418,8 +416,11 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 if (r < 0)
                         ledger_failed(supervisor, r);
                 end_operator(supervisor, done);
+                blame_tell(ending.watch->config, &ending.row);
+                ledger_row_done(&ending.row);
                 return 0;
         }
+        ledger_row_done(&ending.row);
         due_arm(supervisor);
         turn_settle_soon(supervisor);
         return r;

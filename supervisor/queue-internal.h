@@ -11,12 +11,13 @@ struct work {
         char *uid;
         enum change_kind kind;
         enum queue_priority priority;
+        bool suspect;
         uint64_t version;
         uint64_t fingerprint, sequence, not_before;
         const char *reason; /* static */
 };
 
-enum entry_place { PLACE_NONE, PLACE_READY, PLACE_RUNNING, PLACE_DELAYED };
+enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED };
 
 struct entry {
         struct entry *chain;           /* in its bucket */
@@ -55,7 +56,8 @@ struct queue {
         size_t turn; /* the watch that is asked first, next time */
         struct entry **bucket;
         size_t bucket_count, entry_count;
-        struct entry_list running;
+        struct entry_list running, suspects;
+        uint64_t alone; /* the run beside which nothing else starts; 0 */
         struct entry_heap heap;
         uint64_t last_run;
 };

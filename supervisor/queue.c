@@ -42,6 +42,7 @@ static struct work *work_new(const struct queue_item *item)
                 .version = item->version,
                 .sequence = item->sequence,
                 .not_before = item->not_before,
+                .suspect = item->suspect,
                 .reason = item->reason ? item->reason : "",
                 .uid = strdup(item->uid),
         };
@@ -134,6 +135,10 @@ static void entry_unplace(struct queue *queue, struct entry *entry)
                 entry_list_remove(&watch->ready[entry->priority], entry);
                 watch->counts.queued--;
                 break;
+        case PLACE_SUSPECT:
+                entry_list_remove(&queue->suspects, entry);
+                watch->counts.queued--;
+                break;
         case PLACE_RUNNING:
                 entry_list_remove(&queue->running, entry);
                 watch->counts.running--;
@@ -160,6 +165,11 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 entry->due = head->not_before;
                 entry_heap_insert(&queue->heap, entry);
                 watch->counts.delayed++;
+        } else if (head->suspect) {
+                entry->place = PLACE_SUSPECT;
+                entry->ready_since = now;
+                entry_list_append(&queue->suspects, entry);
+                watch->counts.queued++;
         } else {
                 entry->place = PLACE_READY;
                 entry->priority = head->priority;
@@ -188,7 +198,10 @@ static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
 
         if (entry->place == PLACE_RUNNING)
                 return;
-        if (entry->place == PLACE_READY && head->not_before <= now && head->priority == entry->priority)
+        if (entry->place == PLACE_READY && head->not_before <= now && head->priority == entry->priority &&
+            !head->suspect)
+                return;
+        if (entry->place == PLACE_SUSPECT && head->not_before <= now)
                 return;
         if (entry->place == PLACE_DELAYED && head->not_before == entry->due)
                 return;
@@ -228,6 +241,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         if (!work)
                 return -ENOMEM;
         if (old) {
+                work->suspect = work->suspect || old->suspect;
                 if (old->priority < work->priority)
                         work->priority = old->priority;
                 if (old->not_before < work->not_before) {
@@ -287,7 +301,7 @@ static void release_due(struct queue *queue, uint64_t now)
 
 static bool watch_may_run(const struct queue_watch *watch)
 {
-        return watch->counts.queued > 0 &&
+        return (watch->ready[QUEUE_NORMAL].first || watch->ready[QUEUE_LOW].first) &&
                (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
 }
 
@@ -329,9 +343,8 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         };
 }
 
-bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
+static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *ret)
 {
-        release_due(queue, now);
         for (size_t i = 0; i < queue->watch_count; i++) {
                 size_t turn = (queue->turn + i) % queue->watch_count;
 
@@ -342,6 +355,26 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
                 return true;
         }
         return false;
+}
+
+/* Last, and alone: whatever it does harms nobody else's run. But not never. */
+bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
+{
+        struct entry *suspect;
+
+        if (queue->alone != 0)
+                return false;
+        release_due(queue, now);
+        suspect = queue->suspects.first;
+        if (!suspect || now < suspect->ready_since + QUEUE_PATIENCE_USEC) {
+                if (next_ordinary(queue, now, ret))
+                        return true;
+        }
+        if (!suspect || queue->running.first)
+                return false;
+        entry_start(queue, suspect, now, ret);
+        queue->alone = ret->id;
+        return true;
 }
 
 /* ---- done */
@@ -386,6 +419,8 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 
         if (!entry)
                 return -ENOENT;
+        if (queue->alone == run)
+                queue->alone = 0;
         entry_unplace(queue, entry);
         work = TAKE_PTR(entry->current);
 

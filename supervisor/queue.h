@@ -9,6 +9,8 @@
  *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
  *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
  *   DELAYED       waits for its time (backoff, requeueAfter)
+ *   SUSPECT       the operator has crashed over it: runs alone, when nothing else is to be done, or when it
+ *                 has waited for QUEUE_PATIENCE_USEC
  * Never: two runs of one key at once; an update before a deletion of the same key; an entry that is
  * forgotten without queue_done().
  *
@@ -21,7 +23,8 @@
 
 #include "ipc/message.h"
 
-#define QUEUE_AGEING 8
+#define QUEUE_AGEING        8
+#define QUEUE_PATIENCE_USEC (60 * UINT64_C(1000000))
 
 struct queue;
 
@@ -36,6 +39,7 @@ struct queue_item {
         uint64_t version;     /* its resourceVersion; 0: unknown */
         uint64_t sequence;    /* of the announcement: for HANDLED */
         uint64_t not_before;  /* delay until; 0 = at once */
+        bool suspect;         /* runs alone and last */
         const char *
                 reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
 };

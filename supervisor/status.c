@@ -87,6 +87,24 @@ static void write_worker(const struct supervisor *supervisor, size_t index, stru
         close_with(json, "},");
 }
 
+#define QUARANTINED_MAX 1000 /* are listed */
+
+static int write_quarantined(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        struct text *json = userdata;
+
+        text_append_string(json, "{");
+        member(json, "watch", watch);
+        member(json, "key", row->key);
+        member(json, "uid", row->uid);
+        number(json, "crashes", row->crashes);
+        number(json, "lastCrash", row->crashed_realtime);
+        number(json, "until", row->quarantined_until);
+        member(json, "error", row->first_error);
+        close_with(json, "},");
+        return 0;
+}
+
 int status_write(const struct supervisor *supervisor, struct text *json)
 {
         uint64_t dropped = log_dropped();
@@ -107,6 +125,10 @@ int status_write(const struct supervisor *supervisor, struct text *json)
         number(json, "written", workers_sum(supervisor, "events_written"));
         number(json, "dropped", workers_sum(supervisor, "events_dropped"));
         close_with(json, "},");
+        text_append_string(json, "\"quarantine\":[");
+        if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, json) < 0)
+                return -1;
+        close_with(json, "],");
         text_append_string(json, "\"watches\":[");
         for (size_t i = 0; i < supervisor->watch_count; i++)
                 write_watch(supervisor, i, json);

@@ -158,6 +158,16 @@ uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
 /* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))
 
+/* blame.c */
+/* One more crash over this object; returns how long it waits, in quarantine or for its backoff. */
+uint64_t blame_row(const struct config_watch *config, struct ledger_row *row);
+void blame_tell(const struct config_watch *config,
+                const struct ledger_row *row); /* that it is in quarantine */
+/* The worker died first: what it was busy with waits from now on. */
+void blame_worker(struct supervisor *supervisor, const struct worker *worker, const char *cause);
+/* By hand: out of quarantine (release), or merely now. -ENOENT: there is no such object. */
+int blame_release(struct supervisor *supervisor, struct watch *watch, const char *key, bool release);
+
 /* due.c: what the ledger says is due. */
 void due_arm(struct supervisor *supervisor);
 

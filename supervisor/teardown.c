@@ -93,6 +93,8 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                   "%s%s%s; the operator ends with exit code %d (%s)", supervisor->cause,
                   child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
                   exit_code_name(exit_code));
+        if (child && child->kind == KIND_WORKER && exit_code == EXIT_CODE_SOFTWARE)
+                blame_worker(supervisor, &supervisor->worker[child->index], supervisor->cause);
         supervisor->phase = PHASE_TEARDOWN;
         supervisor->exit_code = exit_code;
         notify_failed(exit_code, supervisor->cause);

@@ -174,6 +174,56 @@ static void test_low_priority_ages(void **state)
         queue_free(queue);
 }
 
+static void test_a_suspect_runs_last_and_alone(void **state)
+{
+        struct queue *queue = new_queue(2, 0);
+        struct queue_item bad = update("bad", 1), good = update("good", 1), late = update("late", 1);
+        struct queue_run first, run;
+
+        (void)state;
+        bad.suspect = true;
+        queue_push(queue, 0, &bad, 1);
+        queue_push(queue, 1, &good, 1);
+        assert_true(queue_next(queue, 1, &first));
+        assert_string_equal(first.key, "good");
+        assert_false(queue_next(queue, 1, &run)); /* not beside another */
+        done(queue, first.id, 1, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_string_equal(run.key, "bad");
+        queue_push(queue, 1, &late, 1);
+        assert_false(queue_next(queue, 1, &first)); /* and no other beside it */
+        assert_int_equal(queue_count_all(queue).queued, 1);
+        done(queue, run.id, 1, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_string_equal(run.key, "late");
+        done(queue, run.id, 1, 1);
+        assert_int_equal(queue_count_all(queue).queued, 0);
+        queue_free(queue);
+}
+
+static void test_a_suspect_does_not_wait_for_ever(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item bad = update("bad", 1), good = update("good", 1), more = update("more", 1);
+        uint64_t later = 1 + QUEUE_PATIENCE_USEC;
+        struct queue_run first, run;
+
+        (void)state;
+        bad.suspect = true;
+        queue_push(queue, 0, &good, 1);
+        assert_true(queue_next(queue, 1, &first));
+        queue_push(queue, 0, &bad, 1);
+        queue_push(queue, 0, &more, 1);
+        assert_false(queue_next(queue, later, &run)); /* what runs may end, nothing new begins */
+        done(queue, first.id, 1, later);
+        assert_true(queue_next(queue, later, &run));
+        assert_string_equal(run.key, "bad");
+        done(queue, run.id, 1, later);
+        assert_true(queue_next(queue, later, &run));
+        assert_string_equal(run.key, "more");
+        queue_free(queue);
+}
+
 static void test_a_run_that_is_none(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -324,6 +374,8 @@ int main(void)
                 cmocka_unit_test(test_far_future_adds_of_one_key_are_one_entry),
                 cmocka_unit_test(test_watches_take_turns_and_concurrency_holds),
                 cmocka_unit_test(test_low_priority_ages),
+                cmocka_unit_test(test_a_suspect_runs_last_and_alone),
+                cmocka_unit_test(test_a_suspect_does_not_wait_for_ever),
                 cmocka_unit_test(test_a_run_that_is_none),
                 cmocka_unit_test(test_random_sequences),
         };

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is to blame when the operator dies: the object that the process which died first was busy with, and
+ * nobody else. It waits with a growing backoff, runs alone and last, and after some crashes without a
+ * success it is in quarantine, across restarts, however slowly they come. When the supervisor itself is
+ * killed, nobody is blamed: what was under way is no suspect for that.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+uint64_t blame_row(const struct config_watch *config, struct ledger_row *row)
+{
+        uint64_t now = clock_realtime_usec(), delay;
+
+        row->crashes++;
+        row->crashed_realtime = now;
+        if (row->crashes >= config->quarantine_after) {
+                delay = config->quarantine_usec;
+                row->quarantined_until = now + delay;
+        } else {
+                delay = retry_delay(config, row->crashes);
+        }
+        return delay;
+}
+
+void blame_tell(const struct config_watch *config, const struct ledger_row *row)
+{
+        char crashes[24], duration[64];
+
+        if (row->quarantined_until == 0)
+                return;
+        snprintf(crashes, sizeof(crashes), "%" PRIu64, row->crashes);
+        log_write(LOG_ERR, MESSAGE_ID_QUARANTINED,
+                  LOG_FIELDS({"RECONCILED_WATCH", config->name}, {"RECONCILED_KEY", row->key},
+                             {"RECONCILED_UID", row->uid}, {"RECONCILED_CRASHES", crashes}),
+                  "%s of watch %s is in quarantine: the operator has crashed %s times over it without a "
+                  "success "
+                  "in between; it is tried again when it changes, after %s, or after `reconciledctl release "
+                  "%s "
+                  "%s`; all others are served",
+                  row->key, config->name, crashes,
+                  duration_format(config->quarantine_usec, duration, sizeof(duration)), config->name,
+                  row->key);
+}
+
+static int set(char **place, const char *text)
+{
+        char *copy = strdup(text);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*place);
+        *place = copy;
+        return 0;
+}
+
+static int blame(struct supervisor *supervisor, const struct config_watch *config,
+                 const struct queue_run *run, const char *cause)
+{
+        struct ledger_row row = {0};
+        int r = ledger_get(supervisor->ledger, config->name, run->key, run->uid, &row);
+
+        if (r < 0)
+                return r;
+        row.attempts++;
+        row.failed_fingerprint = run->fingerprint ? run->fingerprint : row.failed_fingerprint;
+        row.next_realtime = clock_realtime_usec() + blame_row(config, &row);
+        r = set(&row.next_reason, "retry");
+        if (r >= 0)
+                r = set(&row.last_error, cause);
+        if (r >= 0 && !row.first_error[0])
+                r = set(&row.first_error, cause);
+        if (r >= 0)
+                r = ledger_put(supervisor->ledger, config->name, &row);
+        if (r >= 0)
+                r = ledger_commit(supervisor->ledger);
+        if (r >= 0)
+                blame_tell(config, &row);
+        ledger_row_done(&row);
+        return r;
+}
+
+void blame_worker(struct supervisor *supervisor, const struct worker *worker, const char *cause)
+{
+        int r;
+
+        if (!worker->busy || worker->to_send)
+                return;
+        r = blame(supervisor, supervisor->watch[worker->run.watch].config, &worker->run, cause);
+        if (r < 0 && r != -ENOENT)
+                log_error("%s could not be blamed in the ledger: %s", worker->run.key, strerror(-r));
+}
+
+/* ---- by hand */
+
+struct search {
+        struct supervisor *supervisor;
+        struct watch *watch;
+        const char *key;
+        bool release;
+        size_t found;
+};
+
+static int run_now(const struct search *search, const struct ledger_row *row)
+{
+        struct queue_item item = {
+                .key = row->key,
+                .uid = row->uid,
+                .kind = row->deleting ? CHANGE_DELETED : CHANGE_UPDATED,
+                .suspect = row->crashes > 0,
+                .reason = "requested",
+        };
+        unsigned number = (unsigned)(search->watch - search->supervisor->watch);
+        int r = queue_push(search->supervisor->queue, number, &item, clock_boottime_usec());
+
+        return r < 0 ? r : 0;
+}
+
+static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+{
+        struct search *search = userdata;
+        struct ledger_row changed = *row;
+        int r;
+
+        if (strcmp(row->key, search->key) != 0 || (search->release && row->quarantined_until == 0))
+                return 0;
+        search->found++;
+        changed.next_realtime = clock_realtime_usec();
+        changed.permanent = false;
+        if (search->release)
+                changed.crashes = changed.quarantined_until = 0;
+        r = run_now(search, &changed);
+        return r < 0 ? r : ledger_put(search->supervisor->ledger, watch_name, &changed);
+}
+
+#define UIDS_MAX 100 /* of one key: its rows stand together */
+
+int blame_release(struct supervisor *supervisor, struct watch *watch, const char *key, bool release)
+{
+        struct search search = {supervisor, watch, key, release, 0};
+        int r = ledger_visit(supervisor->ledger, watch->config->name, key, "", UIDS_MAX, take_row, &search);
+
+        if (r < 0)
+                return r;
+        if (search.found > 0)
+                log_write(LOG_NOTICE, release ? MESSAGE_ID_RELEASED : NULL,
+                          LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key}),
+                          "%s of watch %s %s", key, watch->config->name,
+                          release ? "was released from quarantine by hand, and runs as soon as nothing else "
+                                    "does"
+                                  : "runs now, as it was asked for by hand");
+        turn_settle_soon(supervisor);
+        return search.found > 0 ? 0 : -ENOENT;
+}

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object that brings the operator down again and again harms only itself."""
+import os
+import signal
+
+import pytest
+
+from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
+
+# The worker is the parent of the handler: it dies while it is busy with the object whose spec says so.
+POISON = """case $RECONCILED_NAME in poison*) kill -KILL $PPID; sleep 60;; esac; echo '{"status":{"seen":true}}'"""
+
+
+@pytest.fixture
+def configured(devserver, operator, handler, sandbox):
+    def configured(workers=1, **more):
+        more.setdefault("retry", {"first": "1ms", "max": "10ms"})
+        operator.configure(devserver, [watch("widgets", handler, **more)], workers=workers)
+        return operator
+
+    handler.behave(POISON)
+    return configured
+
+
+def crash(operator):
+    operator.start_ready()
+    operator.wait_exit(expect=70)
+
+
+def quarantined(operator):
+    return operator.logs(message_id=MESSAGE_ID["QUARANTINED"])
+
+
+def test_after_three_crashes_it_waits_and_all_others_are_served(configured, handler, widgets):
+    operator = configured()
+    widgets.create("poison")
+    for name in ("a", "b", "c"):
+        widgets.create(name)
+    crash(operator)
+    assert not quarantined(operator)
+    for _ in range(2):
+        crash(operator)
+        for name in ("a", "b", "c"):
+            assert widgets.get(name).get("status") == {"seen": True}, "all others from the first restart on"
+    said = quarantined(operator)
+    assert len(said) == 1 and said[0]["key"] == "default/poison" and "3 times" in said[0]["message"]
+    operator.start_ready().wait_synced()
+    widgets.create("d")
+    handler.wait_finished(name="d")
+    entry = operator.ctl.status()["quarantine"]
+    assert [(item["key"], item["crashes"]) for item in entry] == [("default/poison", 3)]
+    assert "in quarantine: 3 crashes" in operator.ctl.run("status").stdout
+    wait_until(lambda: "1 quarantined" in operator.status_text, "systemd's status line")
+    assert len(handler.requests(name="poison")) == 3
+    operator.stop()
+    operator.start_ready().wait_synced()
+    widgets.create("e")
+    handler.wait_finished(name="e")
+    operator.stop()
+    assert len(handler.requests(name="poison")) == 3, "across restarts"
+
+
+def into_quarantine(operator, widgets):
+    widgets.create("poison", spec={"size": 1})
+    for _ in range(3):
+        crash(operator)
+    operator.start_ready().wait_synced()
+
+
+def test_it_is_tried_again_when_it_changes_and_a_success_ends_it(configured, handler, widgets):
+    operator = configured()
+    into_quarantine(operator, widgets)
+    handler.behave("echo '{\"status\":{\"seen\":true}}'")
+    widgets.merge_patch("poison", {"spec": {"size": 2}})
+    wait_until(lambda: widgets.get("poison").get("status"), "its success")
+    wait_until(lambda: not operator.ctl.status()["quarantine"], "the end of its quarantine")
+    operator.stop()
+
+
+def test_it_is_released_by_hand(configured, handler, widgets):
+    operator = configured()
+    into_quarantine(operator, widgets)
+    assert operator.ctl.run("release", "widgets", "default/other").returncode == 70
+    assert operator.ctl.run("release", "gadgets", "default/poison").returncode == 70
+    handler.behave("echo '{\"status\":{\"seen\":true}}'")
+    assert operator.ctl.run("release", "widgets", "default/poison").returncode == 0
+    wait_until(lambda: widgets.get("poison").get("status"), "its success")
+    assert operator.logs(message_id=MESSAGE_ID["RELEASED"], key="default/poison")
+    operator.stop()
+
+
+def test_it_is_tried_again_after_its_time(configured, handler, widgets):
+    operator = configured(quarantine={"after": 1, "duration": "2s"})
+    widgets.create("poison")
+    crash(operator)
+    assert quarantined(operator)
+    handler.behave("echo '{\"status\":{\"seen\":true}}'")
+    operator.start_ready()
+    wait_until(lambda: widgets.get("poison").get("status"), "its success", 60)
+    operator.stop()
+
+
+def test_a_suspect_runs_alone(configured, handler, widgets):
+    """While it runs, no other worker is busy; what comes meanwhile waits."""
+    operator = configured(workers=4, quarantine={"after": 10})
+    widgets.create("poison")
+    crash(operator)
+    handler.behave(f"[ $RECONCILED_NAME != poison ] || while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    operator.start_ready().wait_synced()
+    handler.wait_for(name="poison", count=2)
+    for name in ("a", "b", "c"):
+        widgets.create(name)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == 3, "the others to wait")
+    assert operator.ctl.status()["watches"][0]["running"] == 1
+    (handler.folder / "go").touch()
+    for name in ("a", "b", "c"):
+        handler.wait_finished(name=name)
+    operator.stop()
+
+
+def test_nobody_is_blamed_when_the_supervisor_is_killed(configured, handler, widgets):
+    operator = configured(quarantine={"after": 1})
+    handler.behave(f"[ -e {handler.folder}/go ] || sleep 60")
+    widgets.create("a")
+    operator.start_ready()
+    handler.wait_for(name="a")
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    (handler.folder / "go").touch()
+    operator.start_ready()
+    handler.wait_finished(name="a", count=2)
+    operator.stop()
+    assert not quarantined(operator)
+
+
+def test_what_was_not_busy_blames_nobody(configured, operator, handler, widgets):
+    configured(quarantine={"after": 1})
+    handler.behave("exit 0")
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    wait_until(lambda: operator.ctl.status()["workers"][0]["state"] == "idle", "the worker to be idle")
+    os.kill(operator.child("worker").pid, signal.SIGKILL)
+    operator.wait_exit(expect=70)
+    assert not quarantined(operator)
+
+
+def test_allow_fatal_and_refused_writes_count_as_crashes(configured, operator, handler, widgets):
+    configured(allowFatal=True, quarantine={"after": 2})
+    handler.behave("[ $RECONCILED_NAME != poison ] || exit 70")
+    widgets.create("poison")
+    for _ in range(2):
+        crash(operator)
+    assert quarantined(operator)[0]["key"] == "default/poison"
+
+
+def test_retry_by_hand(configured, operator, handler, widgets):
+    configured(retry={"first": "1h", "max": "1h"})
+    handler.behave("exit 1")
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    handler.behave("exit 0")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["failed"] == 1, "the failure")
+    assert operator.ctl.run("retry", "widgets", "default/a").returncode == 0
+    handler.wait_finished(name="a", count=2)
+    assert operator.ctl.run("retry", "widgets", "default/none").returncode == 70
+    operator.stop()
