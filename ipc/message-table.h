@@ -63,8 +63,9 @@
         STR(uid)
 
 /* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind;
- * handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many bytes (0:
- * never). */
+ * rollback: what a failed attempt did to children is
+ * undone, within settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many
+ * runs, above so many bytes (0: never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
@@ -77,6 +78,8 @@
         BOOL(finalizer)                                                                                     \
         BOOL(ready_condition)                                                                               \
         BOOL(events)                                                                                        \
+        BOOL(rollback)                                                                                      \
+        U64(settle_usec)                                                                                    \
         BOOL(children_force)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
@@ -110,7 +113,7 @@
         M(DEGRADED, degraded, ROLE_WATCHER, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)          \
         M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)        \
         /* worker to supervisor */                                                                          \
-        M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, 32768, CHILD_RUNNING | CHILD_STOPPING)                  \
+        M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
         /* supervisor to children */                                                                        \
         M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, 32768, CHILD_STARTING)    \
         M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING)  \
@@ -122,7 +125,7 @@
         M(CREDIT, credit, ROLE_SUPERVISOR, ROLE_WATCHER, 1024, CHILD_RUNNING)                               \
         M(OWED, owed, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                       \
         M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
-        M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, 32768, CHILD_RUNNING)                                     \
+        M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                          \
         M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)               \
         /* control socket */                                                                                \
         M(QUERY, query, ROLE_CONTROL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING)                                 \

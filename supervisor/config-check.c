@@ -22,6 +22,7 @@ void watch_defaults(struct config_watch *watch)
                 .retry_first_usec = USEC_PER_SEC,
                 .retry_max_usec = 10 * USEC_PER_MINUTE,
                 .retry_throttle_usec = USEC_PER_SEC,
+                .settle_usec = 30 * USEC_PER_SEC,
                 .quarantine_after = 3,
                 .quarantine_usec = USEC_PER_HOUR,
                 .deadline_usec = 5 * USEC_PER_MINUTE,

@@ -45,10 +45,12 @@ TABLE(quarantine_table, {"after", KEY_UNSIGNED, IN_WATCH(quarantine_after), 1, 1
 
 TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NULL});
 
-TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL});
+TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL},
+      DURATION("settle", IN_WATCH(settle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
 static const char *const on_unrecoverable_choice[] = {"crash", "throttle", NULL};
+static const char *const on_failure_choice[] = {"keep", "rollback", NULL};
 static const char *const on_start_choice[] = {"changed", "all", NULL};
 
 static const struct key watch_key[] = {
@@ -72,6 +74,7 @@ static const struct key watch_key[] = {
         {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
         {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
          on_unrecoverable_choice},
+        {"onFailure", KEY_CHOICE, IN_WATCH(on_failure), 0, 0, NULL, false, on_failure_choice},
         {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
@@ -80,7 +83,6 @@ static const struct key watch_key[] = {
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
         LATER("owns"),
         LATER("related"),
-        LATER("onFailure"),
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 

@@ -27,6 +27,9 @@ struct config_handler {
 /* What follows when the server refuses our own write for good (400, 403, 405, 413, 422 and the like). */
 enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
 
+/* What becomes of children that a failed attempt has made or changed. */
+enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
+
 /* Which objects run after each start. */
 enum on_start { ON_START_CHANGED, ON_START_ALL };
 
@@ -59,6 +62,8 @@ struct config_watch {
         uint64_t retry_throttle_usec; /* default 1s: what onUnrecoverable: throttle counts in */
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
+        enum on_failure on_failure;
+        uint64_t settle_usec;   /* how long undoing may take; default 30s */
         bool allow_fatal;       /* the handler may end the operator: exit status 70 */
         uint64_t deadline_usec; /* default 5m */
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */

@@ -38,6 +38,11 @@ static uint64_t watch_waiting(const struct supervisor *supervisor, size_t index)
         return queue_count(supervisor->queue, (unsigned)index).delayed;
 }
 
+static uint64_t watch_settling(const struct supervisor *supervisor, size_t index)
+{
+        return queue_count(supervisor->queue, (unsigned)index).settling;
+}
+
 static uint64_t watch_running(const struct supervisor *supervisor, size_t index)
 {
         return queue_count(supervisor->queue, (unsigned)index).running;
@@ -149,6 +154,8 @@ static const struct watch_family {
          watch_running},
         {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
          false, watch_waiting},
+        {"reconciled_queue_settling", "watch", "Keys whose run is not over: it waits for the API server.",
+         GAUGE, false, watch_settling},
         {"reconciled_watch_synced", "watch",
          "1 when everything that is selected has been known since the start.", GAUGE, false, watch_synced},
         {"reconciled_watch_degraded", "watch", "1 while the watch does not work and is retried.", GAUGE,

@@ -262,6 +262,8 @@ static int settles(struct ending *ending)
         struct ledger_row *row = &ending->row;
         uint64_t delay = ending->done->settle_after_usec;
 
+        /* Nothing is undone that is not on record. */
+        ending->watch->child->supervisor->commit_due = true;
         row->next_realtime = clock_realtime_usec() + delay;
         ending->outcome.delay_usec = delay;
         ending->outcome.reason = "settling";

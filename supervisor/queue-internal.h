@@ -31,6 +31,7 @@ struct entry {
         uint64_t run, due, ready_since;
         unsigned watch;
         enum entry_place place;
+        bool settling;                /* while it is delayed */
         enum queue_priority priority; /* of the ready list in which it stands */
 };
 

@@ -146,6 +146,7 @@ static void entry_unplace(struct queue *queue, struct entry *entry)
         case PLACE_DELAYED:
                 entry_heap_remove(&queue->heap, entry);
                 watch->counts.delayed--;
+                watch->counts.settling -= entry->settling;
                 break;
         }
         entry->place = PLACE_NONE;
@@ -165,6 +166,8 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 entry->due = head->not_before;
                 entry_heap_insert(&queue->heap, entry);
                 watch->counts.delayed++;
+                entry->settling = strcmp(head->reason, "settling") == 0;
+                watch->counts.settling += entry->settling;
         } else if (head->suspect) {
                 entry->place = PLACE_SUSPECT;
                 entry->ready_since = now;
@@ -494,6 +497,7 @@ struct queue_counts queue_count_all(const struct queue *queue)
                 sum.queued += queue->watch[i].counts.queued;
                 sum.running += queue->watch[i].counts.running;
                 sum.delayed += queue->watch[i].counts.delayed;
+                sum.settling += queue->watch[i].counts.settling;
         }
         return sum;
 }

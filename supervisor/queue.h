@@ -62,6 +62,7 @@ struct queue_run {
 
 struct queue_counts {
         size_t queued, running, delayed; /* keys */
+        size_t settling;                 /* of the delayed ones: unfinished runs */
 };
 
 int queue_new(struct queue **ret);

@@ -63,6 +63,7 @@ static void write_watch(const struct supervisor *supervisor, size_t index, struc
         number(json, "queued", counts.queued);
         number(json, "running", counts.running);
         number(json, "waiting", counts.delayed);
+        number(json, "settling", counts.settling);
         number(json, "succeeded", watch->successes);
         number(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)

@@ -174,6 +174,9 @@ static void child_done(struct child_object *child)
         free(child->kind);
         free(child->namespace_name);
         free(child->name);
+        free(child->uid);
+        free(child->previous);
+        free(child->version);
         kube_resource_done(&child->resource);
 }
 
@@ -185,8 +188,7 @@ void child_list_done(struct child_list *list)
         *list = (struct child_list){0};
 }
 
-/* The texts are taken over. */
-static int list_add(struct child_list *list, struct child_object *child)
+int child_list_add(struct child_list *list, struct child_object *child)
 {
         struct child_object *grown = NULL;
 
@@ -243,7 +245,7 @@ static int add_from_text(struct child_list *list, struct span text, size_t index
                 child_done(&child);
                 return r;
         }
-        return list_add(list, &child);
+        return child_list_add(list, &child);
 }
 
 int child_list_from_answer(struct span array, struct child_list *ret)
@@ -297,7 +299,7 @@ static int add_from_record(struct child_list *list, const char *entry, size_t si
         child.kind = strdup(part[2]);
         child.namespace_name = strdup(part[1]);
         child.name = strdup(part[0]);
-        return list_add(list, &child);
+        return child_list_add(list, &child);
 }
 
 int child_list_from_record(const char *record, struct child_list *ret)

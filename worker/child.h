@@ -23,6 +23,13 @@ struct child_object {
         struct kube_resource resource; /* plural NULL: not known yet */
         unsigned lookups;              /* of its kind, in this run */
         bool recorded, applied, failed;
+        /* for undoing: settle.h */
+        bool looked;    /* whether it was there before is known */
+        bool touched;   /* this attempt has made or changed it */
+        bool settled;   /* it is undone */
+        char *uid;      /* after that; "" and NULL: unknown */
+        char *version;  /* before that */
+        char *previous; /* what we had applied before; NULL: it was not there */
 };
 
 struct child_list {
@@ -45,6 +52,9 @@ int child_list_from_answer(struct span array, struct child_list *ret);
 /* From the annotation's value; what cannot be understood in it is left out. In the order of kinds. */
 int child_list_from_record(const char *record, struct child_list *ret);
 void child_list_done(struct child_list *list);
+
+/* Adds it; its texts are taken over, also on failure. */
+int child_list_add(struct child_list *list, struct child_object *child);
 
 bool child_is_same(const struct child_object *a, const struct child_object *b); /* whatever its version */
 bool child_list_has(const struct child_list *list, const struct child_object *child);

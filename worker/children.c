@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See children.h. One request at a time; each phase goes through its children, and starts over harmlessly.
  */
-#include "worker/children.h"
+#include "worker/children-internal.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/child.h"
 #include "worker/kind.h"
+#include "worker/settle.h"
 
 #define APPLY_PATCH     "application/apply-patch+yaml"
 #define TIMEOUT_USEC    (30 * USEC_PER_SEC)
@@ -21,28 +21,12 @@
 #define SET_KEY         "applyset.k8s.io/id"
 #define PART_OF_KEY     "applyset.k8s.io/part-of"
 
-enum phase { PHASE_RESOLVE, PHASE_REMEMBER, PHASE_APPLY, PHASE_PRUNE, PHASE_FORGET, PHASE_COUNT };
-
-struct children {
-        struct run *run;
-        struct child_owner owner;
-        struct child_list wanted, known; /* by the answer; by the annotation */
-        bool cleanup;                    /* the object goes: all of them go */
-        enum phase phase;
-        size_t position; /* in the list of the phase */
-        bool remembered; /* the annotation was written in this phase */
-        size_t left;     /* deleted, and still there */
-        unsigned failures;
-        struct text trouble;
-};
-
-static void advance(struct children *children);
-
 /* ---- failures */
 
-static struct child_object *current_child(struct children *children)
+struct child_object *children_current_child(struct children *children)
 {
-        struct child_list *list = children->phase == PHASE_PRUNE ? &children->known : &children->wanted;
+        bool of_known = children->phase == PHASE_PRUNE || children->phase == PHASE_RESTORE;
+        struct child_list *list = of_known ? &children->known : &children->wanted;
 
         if (children->position >= list->count)
                 return NULL;
@@ -67,13 +51,20 @@ static void fail(struct children *children, struct child_object *child, const ch
 static void finish_failed(struct children *children)
 {
         struct run *run = children->run;
-        _cleanup_free_ char *trouble = text_take(&children->trouble);
+        _cleanup_free_ char *trouble = text_take(&children->trouble), *cause = NULL;
 
         for (char *c = trouble; c && *c; c++)
                 if (*c == '\n')
                         *c = ' ';
-        run_finish(run, RESULT_RETRY, "%u of its children: %s", children->failures,
-                   trouble ? trouble : "no memory to tell");
+        if (children->undo) {
+                children_finish_undo(children, trouble);
+                return;
+        }
+        if (asprintf(&cause, "%u of its children: %s", children->failures,
+                     trouble ? trouble : "no memory to tell") < 0)
+                cause = NULL;
+        if (!run->watch->config->rollback || !children_begin_undo(children, cause))
+                run_finish(run, RESULT_RETRY, "%s", cause ? cause : "some of its children");
 }
 
 /* Where the server cannot be asked just now, the next child would fare no better. */
@@ -84,10 +75,10 @@ static bool is_about_server(const struct kube_error *error)
 }
 
 /* Counts the failure of the child; false: the run was ended. */
-static bool take_failure(struct children *children, const char *what, const struct kube_response *response)
+bool children_take_failure(struct children *children, const char *what, const struct kube_response *response)
 {
         write_note_failure(children->run, response);
-        fail(children, current_child(children), what, response->error.message);
+        fail(children, children_current_child(children), what, response->error.message);
         if (is_about_server(&response->error)) {
                 finish_failed(children);
                 return false;
@@ -127,14 +118,14 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
 {
         struct children *children = userdata;
         struct run *run = children->run;
-        struct child_object *child = current_child(children);
+        struct child_object *child = children_current_child(children);
 
         run->discovery = NULL;
         if (resource) {
                 if (kind_keep(run->worker, child->api_version, resource) < 0)
                         run_finish(run, RESULT_RETRY, "no memory for the kinds of its children");
                 else
-                        advance(children);
+                        children_advance(children);
                 return;
         }
         if (error->http_status == 404) {
@@ -142,7 +133,7 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
                 if (children->phase == PHASE_APPLY)
                         fail(children, child, "cannot be applied", error->message);
                 children->position++;
-                advance(children);
+                children_advance(children);
                 return;
         }
         write_note_failure(run, response);
@@ -151,7 +142,7 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
 }
 
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
-static int resolve(struct children *children, struct child_object *child)
+int children_resolve(struct children *children, struct child_object *child)
 {
         struct run *run = children->run;
         int r;
@@ -187,8 +178,8 @@ static int resolve_next(struct children *children)
 {
         struct child_object *child;
 
-        while ((child = current_child(children))) {
-                int r = resolve(children, child);
+        while ((child = children_current_child(children))) {
+                int r = children_resolve(children, child);
 
                 if (r != 0)
                         return r;
@@ -297,7 +288,7 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the list of its children cannot be understood");
         else
-                advance(run->children);
+                children_advance(run->children);
 }
 
 /* 1: sent. `all`: what is remembered stays as well. */
@@ -345,9 +336,9 @@ static int forget_next(struct children *children)
 
 /* ---- applying */
 
-static int start(struct children *children, const struct child_object *child, const char *method,
-                 const struct text *body,
-                 void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+int children_request(struct children *children, const struct child_object *child, const char *method,
+                     const struct text *body,
+                     void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
 {
         struct run *run = children->run;
         _cleanup_free_ char *base = kube_path(&child->resource, child->namespace_name, child->name, NULL);
@@ -367,7 +358,8 @@ static int start(struct children *children, const struct child_object *child, co
         text_append_string(&path, base);
         if (applies) {
                 kube_path_add(&path, "fieldManager", run->worker->config->operator_name);
-                kube_path_add(&path, "force", run->watch->config->children_force ? "true" : "false");
+                kube_path_add(&path, "force",
+                              run->watch->config->children_force || children->undo ? "true" : "false");
         }
         if (!base || path.failed)
                 return -ENOMEM;
@@ -381,21 +373,24 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
 {
         struct children *children = userdata;
         struct run *run = children->run;
-        struct child_object *child = current_child(children);
+        struct child_object *child = children_current_child(children);
 
         run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->applied = true;
+                children_note_touched(child, response);
                 children->position++;
         } else if (response->error.http_status == 404 && child->lookups < LOOKUPS_MAX) {
                 /* Its kind may have moved since it was looked up. */
                 kind_forget(run->worker, child->api_version, child->kind);
                 kube_resource_done(&child->resource);
                 child->lookups = LOOKUPS_MAX - 1;
-        } else if (!take_failure(children, "cannot be applied", response)) {
-                return;
+        } else {
+                child->touched = child->looked && response->error.http_status == 0; /* who knows */
+                if (!children_take_failure(children, "cannot be applied", response))
+                        return;
         }
-        advance(children);
+        children_advance(children);
 }
 
 static int apply_one(struct children *children, const struct child_object *child)
@@ -403,25 +398,27 @@ static int apply_one(struct children *children, const struct child_object *child
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = child_body(&children->owner, child, &body);
 
-        return r < 0 ? r : start(children, child, "PATCH", &body, on_applied);
+        return r < 0 ? r : children_request(children, child, "PATCH", &body, on_applied);
 }
 
 static int apply_next(struct children *children)
 {
         struct child_object *child;
 
-        while ((child = current_child(children))) {
+        while ((child = children_current_child(children))) {
                 int r;
 
                 if (child->applied || child->failed) {
                         children->position++;
                         continue;
                 }
-                r = resolve(children, child);
+                r = children_resolve(children, child);
                 if (r != 0)
                         return r;
                 if (child_list_has(&children->known, child))
-                        return apply_one(children, child);
+                        return children->run->watch->config->rollback && !child->looked
+                                       ? children_look(children, child)
+                                       : apply_one(children, child);
                 /* Its kind came with another child. */
                 r = child->recorded ? -EBADMSG : check_twins(children);
                 return r != 0 ? r : send_record(children, true);
@@ -445,10 +442,10 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
                      !scan_string_equals(object.kind, "Status")))
                         children->left++;
                 children->position++;
-        } else if (!take_failure(children, "cannot be deleted", response)) {
+        } else if (!children_take_failure(children, "cannot be deleted", response)) {
                 return;
         }
-        advance(children);
+        children_advance(children);
 }
 
 static int delete_one(struct children *children, const struct child_object *child, struct span uid)
@@ -459,7 +456,7 @@ static int delete_one(struct children *children, const struct child_object *chil
                                   "\"Background\",\"preconditions\":{\"uid\":");
         text_append(&body, uid.start, uid.size);
         text_append_string(&body, "}}");
-        return body.failed ? -ENOMEM : start(children, child, "DELETE", &body, on_deleted);
+        return body.failed ? -ENOMEM : children_request(children, child, "DELETE", &body, on_deleted);
 }
 
 /* 1: its deletion was started. */
@@ -473,6 +470,9 @@ static int judge_found(struct children *children, const struct child_object *chi
 
         if (r < 0 || !object.uid.start)
                 return r < 0 ? r : -EBADMSG;
+        /* Somebody has made another one of this name. */
+        if (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))
+                return 0;
         if (!set || strcmp(set, children->owner.set) != 0) {
                 log_warning("watch %s, %s: %s is not deleted: it does not carry the label " PART_OF_KEY
                             "=%s any more, and counts as somebody else's",
@@ -491,21 +491,23 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
 {
         struct children *children = userdata;
         struct run *run = children->run;
+        struct child_object *child = children_current_child(children);
+        size_t left = children->left;
         int r;
 
         run->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
-                if (take_failure(children, "cannot be looked at", response))
-                        advance(children);
+                if (children_take_failure(children, "cannot be looked at", response))
+                        children_advance(children);
                 return;
         }
-        r = response->error.http_status == 404 ? 0
-                                               : judge_found(children, current_child(children), response);
+        r = response->error.http_status == 404 ? 0 : judge_found(children, child, response);
         if (r < 0) {
                 run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
         } else if (r == 0) {
+                child->settled = children->left == left;
                 children->position++;
-                advance(children);
+                children_advance(children);
         }
 }
 
@@ -514,16 +516,16 @@ static int prune_next(struct children *children)
 {
         struct child_object *child;
 
-        if (!children->cleanup && children->failures > 0)
+        if (!children->cleanup && !children->undo && children->failures > 0)
                 return 0;
-        while ((child = current_child(children))) {
-                if (child_list_has(&children->wanted, child)) {
+        while ((child = children_current_child(children))) {
+                if (child_list_has(&children->wanted, child) || child->previous) {
                         children->position++;
                         continue;
                 }
-                int r = resolve(children, child);
+                int r = children_resolve(children, child);
 
-                return r != 0 ? r : start(children, child, "GET", NULL, on_found);
+                return r != 0 ? r : children_request(children, child, "GET", NULL, on_found);
         }
         return 0;
 }
@@ -533,18 +535,21 @@ static int prune_next(struct children *children)
 static const struct {
         int (*next)(
                 struct children *children); /* 1: under way, or the run was ended; 0: the phase is over */
-        bool of_cleanup;
+        bool of_cleanup, of_undo;
 } phase_table[PHASE_COUNT] = {
-        [PHASE_RESOLVE] = {resolve_next, false}, [PHASE_REMEMBER] = {remember_next, false},
-        [PHASE_APPLY] = {apply_next, false},     [PHASE_PRUNE] = {prune_next, true},
-        [PHASE_FORGET] = {forget_next, false},
+        [PHASE_RESOLVE] = {resolve_next, false, false},
+        [PHASE_REMEMBER] = {remember_next, false, false},
+        [PHASE_APPLY] = {apply_next, false, false},
+        [PHASE_RESTORE] = {children_restore_next, false, true},
+        [PHASE_PRUNE] = {prune_next, true, true},
+        [PHASE_FORGET] = {forget_next, false, false},
 };
 
 static void all_done(struct children *children)
 {
         struct run *run = children->run;
 
-        if (children->failures > 0) {
+        if (children->failures > 0 || children->undo) {
                 finish_failed(children);
                 return;
         }
@@ -556,7 +561,16 @@ static void all_done(struct children *children)
         write_step_done(run);
 }
 
-static void advance(struct children *children)
+static bool is_due(const struct children *children, enum phase phase)
+{
+        if (children->undo)
+                return phase_table[phase].of_undo;
+        if (children->cleanup)
+                return phase_table[phase].of_cleanup;
+        return phase != PHASE_RESTORE;
+}
+
+void children_advance(struct children *children)
 {
         struct run *run = children->run;
 
@@ -568,7 +582,7 @@ static void advance(struct children *children)
                                    "the operator stops before all children were made");
                         return;
                 }
-                if (!children->cleanup || phase_table[children->phase].of_cleanup)
+                if (is_due(children, children->phase))
                         r = phase_table[children->phase].next(children);
                 if (r < 0)
                         run_finish(run, RESULT_RETRY, "its children cannot be taken care of: %s",
@@ -639,7 +653,7 @@ int children_send(struct run *run)
                 if (r < 0)
                         return r;
         }
-        advance(run->children);
+        children_advance(run->children);
         return 0;
 }
 
@@ -651,5 +665,6 @@ void children_free(struct children *children)
         child_list_done(&children->wanted);
         child_list_done(&children->known);
         text_done(&children->trouble);
+        settle_plan_done(&children->plan);
         free(children);
 }

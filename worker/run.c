@@ -43,6 +43,7 @@ void run_free(struct run *run)
         cJSON_Delete(run->status);
         free(run->status_text);
         free(run->told);
+        free(run->settling);
         message_free(run->message);
         free(run);
 }
@@ -62,6 +63,8 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .own_fingerprint = run->own_fingerprint,
                 .own_resource_version = run->own_version,
                 .known_version = run->known_version,
+                .settling = run->settling,
+                .settle_after_usec = run->settle_after_usec,
                 .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
                 .message = text,
                 .duration_usec = clock_boottime_usec() - run->started,
@@ -356,6 +359,15 @@ static const char *start_advice(int error)
         }
 }
 
+/* An attempt that failed is undone first; that of an object which is going is over: its children go too. */
+static bool order_is_settling(const struct run *run)
+{
+        struct scan_object object;
+
+        return run->order->settling[0] && run->action == ACTION_RECONCILE &&
+               scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
+}
+
 static void begin(struct run *run)
 {
         int r = read_object(run);
@@ -373,7 +385,10 @@ static void begin(struct run *run)
                            r == -EBADMSG ? "its checksum is wrong" : strerror(-r));
                 return;
         }
-        write_prepare(run);
+        if (order_is_settling(run))
+                children_undo(run);
+        else
+                write_prepare(run);
 }
 
 void run_handler(struct run *run)

@@ -272,8 +272,8 @@ bool status_tell_failure(struct run *run, enum run_result result, const char *te
         char message[STATUS_MESSAGE_MAX];
         cJSON *list;
 
-        if (!status_is_failure(result) || !wants_ready(run) || !run->json || run->cancelled ||
-            run->transfer || run->discovery ||
+        if ((!status_is_failure(result) && result != RESULT_SETTLING) || !wants_ready(run) || !run->json ||
+            run->cancelled || run->transfer || run->discovery ||
             fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
         status_describe_failure(run, text, message, sizeof(message));

@@ -84,6 +84,8 @@ struct run {
         char *current_version; /* its resourceVersion */
         uint64_t own_fingerprint;
         char *own_version;
+        char *settling; /* of RESULT_SETTLING */
+        uint64_t settle_after_usec;
         uint64_t known_version; /* of our last write that carried the version it was based on */
         /* status.c */
         cJSON *status; /* the merge patch of it, with conditions; NULL: not made yet */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What children.c and children-undo.c share: the machine that goes through an object's children. */
+#include "worker/child.h"
+#include "worker/children.h"
+#include "worker/settle.h"
+
+enum phase {
+        PHASE_RESOLVE,
+        PHASE_REMEMBER,
+        PHASE_APPLY,
+        PHASE_RESTORE,
+        PHASE_PRUNE,
+        PHASE_FORGET,
+        PHASE_COUNT
+};
+
+struct children {
+        struct run *run;
+        struct child_owner owner;
+        struct child_list wanted, known; /* by the answer; by the annotation */
+        bool cleanup;                    /* the object goes: all of them go */
+        bool undo;                       /* `known` is what the plan says */
+        struct settle_plan plan;
+        enum phase phase;
+        size_t position; /* in the list of the phase */
+        bool remembered; /* the annotation was written in this phase */
+        size_t left;     /* deleted, and still there */
+        unsigned failures;
+        struct text trouble;
+};
+
+/* The one whose turn it is, in the list of the phase; NULL behind the last. */
+struct child_object *children_current_child(struct children *children);
+/* Counts the failure of the child; false: the run was ended. */
+bool children_take_failure(struct children *children, const char *what,
+                           const struct kube_response *response);
+/* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
+int children_resolve(struct children *children, struct child_object *child);
+/* 1: sent. */
+int children_request(struct children *children, const struct child_object *child, const char *method,
+                     const struct text *body,
+                     void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+void children_advance(struct children *children);
+
+/* children-undo.c */
+/* 1: sent. Before it is applied: what is there. Then: whether that was changed. */
+int children_look(struct children *children, const struct child_object *child);
+void children_note_touched(struct child_object *child, const struct kube_response *response);
+/* false: there is nothing to undo; otherwise the run was ended. */
+bool children_begin_undo(struct children *children, char *cause);
+void children_finish_undo(struct children *children, const char *trouble);
+int children_restore_next(struct children *children); /* of the phase table */

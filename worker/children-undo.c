@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `onFailure: rollback`: an attempt that has failed in its children is undone before it counts as over. The
+ * run ends with a plan (settle.h), which the ledger keeps; the key waits without a worker, and each time
+ * that it comes again the machine of children.c goes through what the plan says.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/children-internal.h"
+
+#define UNDO_AGAIN_USEC (500 * USEC_PER_MSEC)
+
+/* Ends the run: it goes on without a worker, until all is undone or the time for it is over. */
+static void settle(struct run *run, const struct settle_plan *plan, uint64_t after_usec, const char *text)
+{
+        _cleanup_text_ struct text written = TEXT_EMPTY;
+        int r = settle_plan_write(plan, &written);
+
+        if (r == -E2BIG)
+                log_warning("watch %s, %s: what its children were before is too much to keep; they are not "
+                            "restored",
+                            run->order->watch, run->order->key);
+        if ((r < 0 && r != -E2BIG) || written.size > SETTLE_PLAN_MAX) {
+                run_finish(run, RESULT_RETRY, "%s; what was done cannot be undone: %s", plan->cause,
+                           strerror(-r));
+                return;
+        }
+        run->settling = text_take(&written);
+        run->settle_after_usec = after_usec;
+        run_finish(run, RESULT_SETTLING, "%s", text);
+}
+
+/* false: there is nothing to undo. The list is borrowed for the moment of writing. */
+bool children_begin_undo(struct children *children, char *cause)
+{
+        struct run *run = children->run;
+        struct settle_plan plan = {
+                .cause = cause,
+                .deadline = clock_realtime_usec() + run->watch->config->settle_usec,
+                .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
+        };
+        _cleanup_free_ struct child_object *touched = calloc(children->wanted.count + 1, sizeof(*touched));
+
+        if (!touched || !cause)
+                return false;
+        plan.undo.child = touched;
+        for (size_t i = 0; i < children->wanted.count; i++)
+                if (children->wanted.child[i].touched)
+                        touched[plan.undo.count++] = children->wanted.child[i];
+        if (plan.undo.count == 0)
+                return false;
+        settle(run, &plan, 0, cause);
+        return true;
+}
+
+void children_finish_undo(struct children *children, const char *trouble)
+{
+        _cleanup_free_ struct child_object *left = calloc(children->known.count + 1, sizeof(*left));
+        struct settle_plan plan = children->plan;
+        struct run *run = children->run;
+        char name[600], text[2048];
+
+        plan.undo = (struct child_list){.child = left};
+        for (size_t i = 0; left && i < children->known.count; i++)
+                if (!children->known.child[i].settled)
+                        left[plan.undo.count++] = children->known.child[i];
+        if (plan.undo.count == 0) {
+                run_finish(run, RESULT_RETRY, "%s", plan.cause);
+                return;
+        }
+        snprintf(text, sizeof(text), "%.1200s; cleanup of %s %s%s%.400s", plan.cause,
+                 child_describe(&left[0], name, sizeof(name)),
+                 clock_realtime_usec() < plan.deadline ? "still running" : "has not ended within its time",
+                 trouble && trouble[0] ? ": " : "", trouble ? trouble : "");
+        if (clock_realtime_usec() < plan.deadline)
+                settle(run, &plan, UNDO_AGAIN_USEC, text);
+        else
+                run_finish(run, RESULT_RETRY, "%s", text);
+}
+
+static void on_restored(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                        void *userdata)
+{
+        struct children *children = userdata;
+        struct child_object *child = children_current_child(children);
+
+        children->run->transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                child->settled = true;
+                children->position++;
+        } else if (!children_take_failure(children, "cannot be restored", response)) {
+                return;
+        }
+        children_advance(children);
+}
+
+/* By force: what others have set meanwhile gives way to what was there before us. */
+int children_restore_next(struct children *children)
+{
+        struct child_object *child;
+
+        while ((child = children_current_child(children))) {
+                struct text body = {.data = child->previous};
+                int r;
+
+                if (!child->previous) {
+                        children->position++;
+                        continue;
+                }
+                body.size = strlen(child->previous);
+                r = children_resolve(children, child);
+                return r != 0 ? r : children_request(children, child, "PATCH", &body, on_restored);
+        }
+        return 0;
+}
+
+void children_undo(struct run *run)
+{
+        struct children *children = calloc(1, sizeof(*children));
+        int r = -ENOMEM;
+
+        if (children) {
+                run->children = children;
+                children->run = run;
+                children->undo = true;
+                r = child_owner_init(&children->owner, run->watch->config->api_version,
+                                     run->watch->config->kind, run->order->uid, run->order->key);
+        }
+        if (r >= 0)
+                r = settle_plan_read(run->order->settling, &children->plan);
+        if (r < 0) {
+                run_finish(run, RESULT_RETRY, "what is to be undone cannot be read: %s", strerror(-r));
+                return;
+        }
+        /* The attempt was about what the object was then. */
+        run->fingerprint = children->plan.fingerprint;
+        children->known = children->plan.undo;
+        children->plan.undo = (struct child_list){0};
+        children_advance(children);
+}
+
+/* ---- what was there before */
+
+/* NULL: it cannot be read. Owned by the caller. */
+static char *version_of(const struct kube_response *response)
+{
+        struct scan_object object;
+        char *version = NULL;
+
+        if (scan_object(response->body, response->body_size, &object) >= 0)
+                (void)scan_string(object.resource_version, &version);
+        return version;
+}
+
+/* What it was before is kept for the case that it has to be again. */
+static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                      void *userdata)
+{
+        struct children *children = userdata;
+        struct run *run = children->run;
+        struct child_object *child = children_current_child(children);
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
+                if (children_take_failure(children, "cannot be looked at", response))
+                        children_advance(children);
+                return;
+        }
+        child->looked = true;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                child->previous = settle_applied_body(response->body, run->worker->config->operator_name);
+                child->version = version_of(response);
+                if (!child->previous || !child->version) {
+                        run_finish(run, RESULT_RETRY, "a child of it cannot be read");
+                        return;
+                }
+        }
+        children_advance(children);
+}
+
+void children_note_touched(struct child_object *child, const struct kube_response *response)
+{
+        _cleanup_free_ char *version = version_of(response);
+        struct scan_object object;
+
+        if (!child->looked || scan_object(response->body, response->body_size, &object) < 0)
+                return;
+        child->touched = !child->version || !version || strcmp(child->version, version) != 0;
+        if (scan_string(object.uid, &child->uid) < 0)
+                child->uid = NULL;
+}
+
+int children_look(struct children *children, const struct child_object *child)
+{
+        return children_request(children, child, "GET", NULL, on_looked);
+}
