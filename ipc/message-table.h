@@ -40,7 +40,8 @@
         STR(name)                                                                                           \
         U64(value)
 
-/* A key that may need a run. kind: enum change_kind. first: part of a first sync or a relist, not an event.
+/* A key that may need a run. kind: enum change_kind. first: part of a first sync or a relist, not an event;
+ * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it.
  */
 #define RECORD_change_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
         U64(sequence)                                                                                       \
@@ -63,7 +64,8 @@
         STR(uid)
 
 /* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind;
- * rollback: what a failed attempt did to children is
+ * unselected: the handler is told of objects that are not selected
+ * any more; rollback: what a failed attempt did to children is
  * undone, within settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many
  * runs, above so many bytes (0: never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
@@ -78,6 +80,8 @@
         BOOL(finalizer)                                                                                     \
         BOOL(ready_condition)                                                                               \
         BOOL(events)                                                                                        \
+        BOOL(metadata_only)                                                                                 \
+        BOOL(unselected)                                                                                    \
         BOOL(rollback)                                                                                      \
         U64(settle_usec)                                                                                    \
         BOOL(children_force)                                                                                \

@@ -111,7 +111,7 @@ static int run_now(const struct search *search, const struct ledger_row *row)
         struct queue_item item = {
                 .key = row->key,
                 .uid = row->uid,
-                .kind = row->deleting ? CHANGE_DELETED : CHANGE_UPDATED,
+                .kind = ledger_row_kind(row),
                 .suspect = row->crashes > 0,
                 .reason = "requested",
         };

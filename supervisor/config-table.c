@@ -76,6 +76,7 @@ static const struct key watch_key[] = {
          on_unrecoverable_choice},
         {"onFailure", KEY_CHOICE, IN_WATCH(on_failure), 0, 0, NULL, false, on_failure_choice},
         {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
+        {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},

@@ -63,9 +63,10 @@ struct config_watch {
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
-        uint64_t settle_usec;   /* how long undoing may take; default 30s */
-        bool allow_fatal;       /* the handler may end the operator: exit status 70 */
-        uint64_t deadline_usec; /* default 5m */
+        uint64_t settle_usec; /* how long undoing may take; default 30s */
+        bool unselected;  /* the handler is told of objects that are not selected any more; default false */
+        bool allow_fatal; /* the handler may end the operator: exit status 70 */
+        uint64_t deadline_usec;                            /* default 5m */
         uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
         uint64_t stall_usec, watch_timeout_usec;           /* default 70s, 5m */
         uint64_t initial_events_usec;                      /* default 30s */

@@ -95,10 +95,29 @@ static bool is_due_at_start(const struct watch *watch, const struct record_chang
                row->handled_realtime < watch->child->supervisor->started_realtime;
 }
 
-static int change_updated(struct watch *watch, const struct record_change *change,
-                          const struct ledger_row *row)
+/* Whether its handler was told meanwhile is not known: it runs again. */
+static int change_selected_again(struct watch *watch, const struct record_change *change,
+                                 struct ledger_row *row)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r;
+
+        row->unselected = false;
+        row->fingerprint = row->failed_fingerprint = row->attempts = row->next_realtime = 0;
+        r = ledger_put(supervisor->ledger, watch->config->name, row);
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        return push(watch, change, CHANGE_UPDATED, row, "selected", 0);
+}
+
+static int change_updated(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
         bool failed_before = row && row->failed_fingerprint == change->fingerprint;
+
+        if (row && row->unselected)
+                return change_selected_again(watch, change, row);
 
         if (!row || row->fingerprint == 0) {
                 if (!failed_before)
@@ -163,20 +182,44 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
         return push(watch, change, CHANGE_DELETED, row, "deleted", 0);
 }
 
-static int change_unselected(struct watch *watch, const struct record_change *change,
-                             const struct ledger_row *row)
+/* The row stays until it is handled, whatever happens to us. */
+static int tell_unselected(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
         struct supervisor *supervisor = watch->child->supervisor;
+        int r;
+
+        if (row->unselected && row->attempts > 0)
+                return push_backing_off(watch, change, CHANGE_UNSELECTED, row);
+        row->unselected = true;
+        row->permanent = false;
+        row->attempts = 0;
+        row->next_realtime = 0;
+        r = ledger_put(supervisor->ledger, watch->config->name, row);
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        return push(watch, change, CHANGE_UNSELECTED, row, "unselected", 0);
+}
+
+static int change_unselected(struct watch *watch, const struct record_change *change, struct ledger_row *row)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        bool told;
         int r;
 
         queue_forget(supervisor->queue, watch_number(watch), change->key, change->uid);
         if (!row)
                 return 0;
+        /* Our finalizer must not stay on what we have nothing to do with. */
+        told = !change->first && (watch->config->unselected || watch->config->finalizer);
         log_write(LOG_INFO, NULL,
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
                              {"RECONCILED_UID", change->uid}),
-                  "%s is no longer selected by watch %s; it exists and is forgotten, nothing runs for it",
-                  change->key, watch->config->name);
+                  "%s is no longer selected by watch %s; it exists and is forgotten, %s", change->key,
+                  watch->config->name, told ? "and that is told" : "nothing runs for it");
+        if (told)
+                return tell_unselected(watch, change, row);
         r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
         if (r < 0)
                 ledger_failed(supervisor, r);
@@ -376,6 +419,13 @@ static int assign_runs(struct supervisor *supervisor)
         return 0;
 }
 
+static enum run_action action_of(enum change_kind kind)
+{
+        return kind == CHANGE_DELETED      ? ACTION_DELETED
+               : kind == CHANGE_UNSELECTED ? ACTION_UNSELECTED
+                                           : ACTION_RECONCILE;
+}
+
 static void send_run(struct worker *worker)
 {
         struct supervisor *supervisor = worker->child->supervisor;
@@ -386,7 +436,7 @@ static void send_run(struct worker *worker)
                 .watch = watch->config->name,
                 .key = worker->run.key,
                 .uid = worker->run.uid,
-                .action = worker->run.kind == CHANGE_DELETED ? ACTION_DELETED : ACTION_RECONCILE,
+                .action = (uint64_t)action_of(worker->run.kind),
                 .reason = worker->run.reason,
                 .generation = watch->generation,
                 .last_error = "",

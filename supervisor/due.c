@@ -35,7 +35,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 .key = row->key,
                 .uid = row->uid,
                 .suspect = row->crashes > 0,
-                .kind = row->deleting ? CHANGE_DELETED : CHANGE_UPDATED,
+                .kind = ledger_row_kind(row),
                 .priority = strcmp(row->next_reason, "resync") == 0 ? QUEUE_LOW : QUEUE_NORMAL,
                 .reason = static_reason(row->next_reason),
         };

@@ -105,6 +105,8 @@ static void worker_watch(const struct watch *watch, struct record_watch *ret, st
                 .finalizer = config->finalizer,
                 .ready_condition = config->ready_condition,
                 .events = config->events,
+                .metadata_only = config->metadata_only,
+                .unselected = config->unselected,
                 .rollback = config->on_failure == ON_FAILURE_ROLLBACK,
                 .settle_usec = config->settle_usec,
                 .children_force = config->children_force,

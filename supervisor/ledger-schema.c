@@ -33,6 +33,7 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE ledger ADD COLUMN written_realtime INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE ledger ADD COLUMN written_version TEXT NOT NULL DEFAULT '';"
         "ALTER TABLE ledger ADD COLUMN known_version INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN unselected INTEGER NOT NULL DEFAULT 0;"
         "CREATE INDEX ledger_quarantine ON ledger (watch, key) WHERE quarantined_until > 0;"
         "PRAGMA user_version = 2;",
 };

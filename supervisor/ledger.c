@@ -19,7 +19,8 @@
 #define ROW_COLUMNS                                                                                         \
         "watch, key, uid, fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "          \
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
-        "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version"
+        "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
+        "unselected"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -28,7 +29,7 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
-                          "?17, ?18, ?19, ?20, ?21)",
+                          "?17, ?18, ?19, ?20, ?21, ?22)",
         [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -218,6 +219,7 @@ static struct ledger_row borrow_row(sqlite3_stmt *statement)
                 .written_realtime = (uint64_t)sqlite3_column_int64(statement, 18),
                 .written_version = (char *)column_text(statement, 19),
                 .known_version = (uint64_t)sqlite3_column_int64(statement, 20),
+                .unselected = sqlite3_column_int(statement, 21) != 0,
         };
 }
 
@@ -239,6 +241,11 @@ static int copy_row(const struct ledger_row *from, struct ledger_row *ret)
         }
         *ret = row;
         return 0;
+}
+
+enum change_kind ledger_row_kind(const struct ledger_row *row)
+{
+        return row->deleting ? CHANGE_DELETED : row->unselected ? CHANGE_UNSELECTED : CHANGE_UPDATED;
 }
 
 void ledger_row_done(struct ledger_row *row)
@@ -306,6 +313,7 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         sqlite3_bind_int64(statement, 19, (sqlite3_int64)row->written_realtime);
         bind_text_capped(statement, 20, row->written_version);
         sqlite3_bind_int64(statement, 21, (sqlite3_int64)row->known_version);
+        sqlite3_bind_int(statement, 22, row->unselected);
         return run_once(ledger, STATEMENT_PUT);
 }
 

@@ -30,6 +30,7 @@ struct ledger_row {
         uint64_t handled_realtime;  /* last success; 0 */
         bool permanent;             /* failed for good with this fingerprint: waits for a change */
         bool deleting;              /* its deletion is announced and not handled yet */
+        bool unselected;            /* it exists, but the watch has nothing to do with it; not handled yet */
         uint64_t throttled;         /* unrecoverable answers in a row to our own writes */
         uint64_t crashes;           /* of the operator that are blamed on it, since the last success */
         uint64_t crashed_realtime;  /* the last one; 0 */
@@ -53,6 +54,8 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
 /* Makes sure that a row exists, before the first RUN: an existing one is left as it is. 1: it is new. */
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
+/* Of the run that it is owed. */
+enum change_kind ledger_row_kind(const struct ledger_row *row);
 void ledger_row_done(struct ledger_row *row);
 
 /* Ends the transaction that the calls above began; without one it does nothing. */

@@ -98,7 +98,7 @@ static int succeeded(struct ending *ending)
 
         ending->watch->successes++;
         ending->outcome.handled = true;
-        if (ending->kind == CHANGE_DELETED || (done->action == ACTION_FINALIZE && delay == 0)) {
+        if (ending->kind != CHANGE_UPDATED || (done->action == ACTION_FINALIZE && delay == 0)) {
                 ending->remove_row = true;
                 return 0;
         }
@@ -158,7 +158,7 @@ static int note_failure(struct ending *ending)
 /* It is never given up: there will be no change to wait for. */
 static bool is_cleanup(const struct ending *ending)
 {
-        return ending->kind == CHANGE_DELETED || ending->done->action == ACTION_FINALIZE;
+        return ending->kind != CHANGE_UPDATED || ending->done->action == ACTION_FINALIZE;
 }
 
 static int give_up(struct ending *ending, const char *next)

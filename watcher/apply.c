@@ -250,7 +250,7 @@ static int apply_filtered(struct stream *stream, const struct identity *identity
         if (strcmp(stored.uid, identity->uid) != 0)
                 r = apply_gone(watcher, stored.key, stored.uid);
         else
-                r = apply_unselected(watcher, stored.key, stored.uid);
+                r = apply_unselected(watcher, stored.key, stored.uid, false);
         store_object_done(&stored);
         return r;
 }
@@ -373,7 +373,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         return r < 0 ? r : announce_due(watcher);
 }
 
-int apply_unselected(struct watcher *watcher, const char *key, const char *uid)
+int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind)
 {
         struct store_object object = {
                 .key = (char *)(uintptr_t)key,
@@ -387,7 +387,7 @@ int apply_unselected(struct watcher *watcher, const char *key, const char *uid)
                 store_object_done(&stored);
         }
         if (r >= 0 || r == -ENOENT)
-                r = mark_dirty(watcher, CHANGE_UNSELECTED, &object, false);
+                r = mark_dirty(watcher, CHANGE_UNSELECTED, &object, other_kind);
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 

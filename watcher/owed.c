@@ -34,7 +34,7 @@ static int check_one(struct watcher *watcher, const struct record_owed *owed)
                 return store_failed(watcher, r);
         /* A row of another kind of object: the watch was given another task, and nobody deleted anything. */
         if (scope_is_other_resource(watcher->config->known_scope, watcher->scope))
-                return apply_unselected(watcher, owed->key, owed->uid);
+                return apply_unselected(watcher, owed->key, owed->uid, true);
         /* What the filter keeps out of the store may be there all the same. */
         if (absence_is_deletion(watcher) && !watcher->filter_program)
                 return apply_gone(watcher, owed->key, owed->uid);

@@ -140,7 +140,7 @@ static int judge(struct watcher *watcher, const struct store_question *question,
 
         if (r > 0)
                 r = verdict == VERDICT_GONE ? apply_gone(watcher, question->key, question->uid)
-                                            : apply_unselected(watcher, question->key, question->uid);
+                                            : apply_unselected(watcher, question->key, question->uid, false);
         else if (r < 0)
                 r = store_failed(watcher, r);
         if (r < 0)

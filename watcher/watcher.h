@@ -194,7 +194,8 @@ int apply_skipped(struct stream *stream); /* a listed object that is too large *
 int apply_deleted(struct stream *stream, const char *json, size_t size);
 int apply_absent(struct stream *stream); /* a complete list did not have these */
 int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* certain: deleted */
-int apply_unselected(struct watcher *watcher, const char *key, const char *uid);
+/* It exists. other_kind: it is a row of what the watch was about before. */
+int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind);
 int apply_out_of_scope(struct watcher *watcher);
 int store_failed(struct watcher *watcher, int status);
 

@@ -341,7 +341,9 @@ static const char *text_or(const cJSON *item, const char *key, const char *other
 
 static const char *action_of(const struct run *run)
 {
-        return run->action == ACTION_FINALIZE ? "Finalize" : "Reconcile";
+        return run->action == ACTION_FINALIZE     ? "Finalize"
+               : run->action == ACTION_UNSELECTED ? "Unselected"
+                                                  : "Reconcile";
 }
 
 void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,

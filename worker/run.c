@@ -370,7 +370,13 @@ static bool order_is_settling(const struct run *run)
 
 static void begin(struct run *run)
 {
-        int r = read_object(run);
+        int r;
+
+        if (run->action == ACTION_UNSELECTED) {
+                unselected_fetch(run);
+                return;
+        }
+        r = read_object(run);
 
         if (r == -ENOENT) {
                 run_finish(run, RESULT_STALE, "the object is gone or was made anew");

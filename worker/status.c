@@ -18,7 +18,8 @@
 
 static bool wants_ready(const struct run *run)
 {
-        return run->watch->config->ready_condition && run->action != ACTION_DELETED;
+        return run->watch->config->ready_condition && run->action != ACTION_DELETED &&
+               run->action != ACTION_UNSELECTED;
 }
 
 static int64_t generation_of(const struct run *run)

@@ -74,6 +74,7 @@ struct run {
         struct answer answer;
         uint64_t started;
         bool handler_done, cancelled;
+        bool fetching; /* unselected.c */
         sd_event_source *cancel_timer;
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
         /* carrying out: write.c */
@@ -101,6 +102,9 @@ char **arguments_build(const struct record_watch *config);
 void run_log_line(const char *line, void *userdata); /* userdata: the run */
 /* Says DONE and frees the run. */
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
+
+/* unselected.c: fetches what the store has forgotten, and goes on in write_prepare(). */
+void unselected_fetch(struct run *run);
 
 /* request.c: the JSON for the handler's stdin; and the object made whole. */
 int request_complete_object(const struct run *run, char **ret_json);

@@ -272,6 +272,8 @@ static int finalizer_is_missing(struct run *run)
 
 static int finalizer_must_go(struct run *run)
 {
+        if (run->action == ACTION_UNSELECTED)
+                return finalizer_is_there(run);
         return run->action == ACTION_FINALIZE && !run->answer.not_done;
 }
 
@@ -329,7 +331,7 @@ static int has_object(struct run *run)
 
 static int has_children(struct run *run)
 {
-        return children_are_due(run);
+        return run->action != ACTION_UNSELECTED && children_are_due(run);
 }
 
 static const struct {
@@ -415,7 +417,9 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
         kube_resource_done(&run->watch->resource);
         run->watch->resource = *resource;
         run->watch->discovered = true;
-        if (run->told)
+        if (run->fetching)
+                unselected_fetch(run);
+        else if (run->told)
                 status_send_failure(run);
         else
                 write_next(run);
@@ -434,9 +438,24 @@ void write_discover(struct run *run)
                 run_finish(run, RESULT_RETRY, "the answer cannot be written: %s", strerror(-r));
 }
 
+/* What our finalizer holds while it is being deleted is cleaned up, selected or not. */
+static void prepare_unselected(struct run *run)
+{
+        if (run->watch->config->finalizer && finalizer_is_deleting(run) && finalizer_is_there(run))
+                run->action = ACTION_FINALIZE;
+        if (run->action == ACTION_FINALIZE || run->watch->config->unselected)
+                run_handler(run);
+        else
+                write_start(run); /* only our finalizer is taken off */
+}
+
 /* What is being deleted is finalized while our finalizer holds it; behind that it is no concern of ours. */
 void write_prepare(struct run *run)
 {
+        if (run->action == ACTION_UNSELECTED) {
+                prepare_unselected(run);
+                return;
+        }
         if (!run->watch->config->finalizer || run->action != ACTION_RECONCILE) {
                 run_handler(run);
                 return;
@@ -461,10 +480,11 @@ void write_start(struct run *run)
                 log_warning(
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));
-        if (run->order->action == ACTION_DELETED && (run->answer.patch || run->answer.status)) {
-                log_warning("watch %s, %s: patch and status in the answer to `deleted` are ignored: the "
+        if ((run->order->action == ACTION_DELETED || !run->object.json) &&
+            (run->answer.patch || run->answer.status)) {
+                log_warning("watch %s, %s: patch and status in the answer to `%s` are ignored: the "
                             "object is gone",
-                            run->order->watch, run->order->key);
+                            run->order->watch, run->order->key, run_action_name(run->action));
                 run->answer.patch = run->answer.status = run->answer.conditions = NULL;
         }
         write_next(run);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An object that is not selected any more: the store has forgotten it, but it exists. It is fetched from the
+ * server, so that the handler sees it as it is and our finalizer can be taken off it. One that is gone
+ * meanwhile is shown by its identity: that it was deleted is not known here, and never said.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/worker.h"
+
+#define FETCH_TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define PARTIAL            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+static int take_object(struct run *run, const struct kube_response *response)
+{
+        struct scan_object object;
+        int r = scan_object(response->body, response->body_size, &object);
+
+        if (r < 0 || !scan_string_equals(object.uid, run->order->uid))
+                return r; /* another one of this name: ours is gone */
+        free(run->object.resource_version);
+        run->object.resource_version = NULL;
+        r = scan_string(object.resource_version, &run->object.resource_version);
+        if (r >= 0 && !(run->object.json = strndup(response->body, response->body_size)))
+                r = -ENOMEM;
+        run->object.json_size = response->body_size;
+        return r;
+}
+
+static void on_fetched(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct run *run = userdata;
+        int r = 0;
+
+        run->transfer = NULL;
+        run->fetching = false;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                r = take_object(run, response);
+        } else if (response->error.http_status != 404) {
+                write_note_failure(run, response);
+                run_finish(run, RESULT_RETRY, "it is not selected any more, and cannot be looked at: %s",
+                           response->error.message);
+                return;
+        }
+        if (r >= 0)
+                r = request_complete_object(run, &run->json);
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood: %s",
+                           strerror(-r));
+        else
+                write_prepare(run);
+}
+
+void unselected_fetch(struct run *run)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
+        struct kube_request request = {
+                .method = "GET",
+                .accept = run->watch->config->metadata_only ? PARTIAL : NULL,
+                .timeout_usec = FETCH_TIMEOUT_USEC,
+                .on_done = on_fetched,
+                .userdata = run,
+        };
+        int r = kube_key_split(run->order->key, &namespace_name, &name);
+
+        run->fetching = true;
+        if (!run->watch->discovered) {
+                write_discover(run); /* and comes back */
+                return;
+        }
+        if (r >= 0) {
+                path = kube_path(&run->watch->resource, namespace_name, name, NULL);
+                r = path ? 0 : -ENOMEM;
+        }
+        if (r >= 0) {
+                request.path = path;
+                r = kube_client_start(run->worker->client, &request, &run->transfer);
+        }
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "it cannot be looked at: %s", strerror(-r));
+}
