@@ -63,15 +63,16 @@
         STR(key)                                                                                            \
         STR(uid)
 
-/* A watch as a worker needs to know it. trigger: enum trigger; handler_kind: enum handler_kind;
- * unselected: the handler is told of objects that are not selected
- * any more; rollback: what a failed attempt did to children is
- * undone, within settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many
- * runs, above so many bytes (0: never). */
+/* A watch as a worker needs to know it. owner: of a watch of owned objects the watch of their owners, else
+ * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
+ * that are not selected any more; rollback: what a failed attempt did to children is undone, within
+ * settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
+ * bytes (0: never). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
+        STR(owner)                                                                                          \
         U64(trigger)                                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
@@ -256,7 +257,9 @@
  * required: the resource must be served; otherwise its absence is a state (ABSENT) without a deadline.
  * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
  * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
- * initial_events: how long a streamed list may be silent before its end. */
+ * initial_events: how long a streamed list may be silent before its end.
+ * owner_kind: of a watch of owned objects: their changes are announced as changes of owners of this kind; ""
+ * otherwise. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
@@ -271,6 +274,8 @@
         U64(trigger)                                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(filter)                                                                                         \
+        STR(owner_api_version)                                                                              \
+        STR(owner_kind)                                                                                     \
         STR(store_folder)                                                                                   \
         STR(finalizer)                                                                                      \
         STR(known_scope)                                                                                    \

@@ -11,13 +11,10 @@
 #define READERS_MAX 256
 
 static const char *const table_name[TABLE_COUNT] = {
-        [TABLE_OBJECTS] = "objects",
-        [TABLE_MARKS] = "marks",
-        [TABLE_TOMBSTONES] = "tombstones",
-        [TABLE_DIRTY] = "dirty",
-        [TABLE_DIRTY_INDEX] = "dirty_index",
-        [TABLE_QUESTIONS] = "questions",
-        [TABLE_META] = "meta",
+        [TABLE_OBJECTS] = "objects",         [TABLE_MARKS] = "marks",
+        [TABLE_TOMBSTONES] = "tombstones",   [TABLE_DIRTY] = "dirty",
+        [TABLE_DIRTY_INDEX] = "dirty_index", [TABLE_QUESTIONS] = "questions",
+        [TABLE_OWNERS] = "owners",           [TABLE_META] = "meta",
 };
 
 int store_errno(int code)

@@ -12,6 +12,7 @@ enum store_table {
         TABLE_DIRTY,
         TABLE_DIRTY_INDEX,
         TABLE_QUESTIONS,
+        TABLE_OWNERS,
         TABLE_META,
         TABLE_COUNT
 };
@@ -40,6 +41,9 @@ void environment_close(struct store *store);
 
 /* The writer's transaction; begins one. */
 int store_begin(struct store *store);
+
+/* For readers: opens the generation; 0: the current one. */
+int store_reader_follow(struct store *store, uint64_t generation);
 
 /* Records: one value, checksummed together with its key. */
 int record_encode(const MDB_val *key, const struct store_object *object, struct text *out);

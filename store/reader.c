@@ -21,7 +21,7 @@ int store_reader_new(const char *folder, struct store **ret)
         return 0;
 }
 
-static int reader_follow(struct store *store, uint64_t generation)
+int store_reader_follow(struct store *store, uint64_t generation)
 {
         /* Before the first SYNCED the asker does not know it; CURRENT does. */
         if (generation == 0) {
@@ -63,7 +63,7 @@ int store_read(struct store *store, uint64_t generation, const char *key, struct
         if (mdb_key.mv_size == 0 || mdb_key.mv_size > KEY_MAX)
                 return -ENAMETOOLONG;
         memcpy(buffer, key, mdb_key.mv_size + 1);
-        r = reader_follow(store, generation);
+        r = store_reader_follow(store, generation);
         return r < 0 ? r : read_record(store, TABLE_OBJECTS, &mdb_key, ret);
 }
 
@@ -75,6 +75,6 @@ int store_read_tombstone(struct store *store, uint64_t generation, const char *k
         int r = tombstone_key(key, uid, buffer, &mdb_key);
 
         if (r >= 0)
-                r = reader_follow(store, generation);
+                r = store_reader_follow(store, generation);
         return r < 0 ? r : read_record(store, TABLE_TOMBSTONES, &mdb_key, ret);
 }

@@ -19,7 +19,7 @@
 
 struct store;
 
-#define STORE_SCHEMA UINT64_C(2)
+#define STORE_SCHEMA UINT64_C(3)
 
 /* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it
  * (store_object_done). */
@@ -89,6 +89,14 @@ int store_position_get(struct store *store, const char *stream, struct store_pos
 int store_position_set(struct store *store, const char *stream, const struct store_position *position);
 void store_position_done(struct store_position *position);
 
+/* Which object (by its UID) owns which (by their keys). */
+int store_owner_add(struct store *store, const char *uid, const char *key);
+int store_owner_remove(struct store *store, const char *uid, const char *key);
+/* For readers: the owner's objects, in place, in the order of their keys; the visitor must be quick. */
+typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
+int store_visit_owned(struct store *store, const char *uid, store_visit_t visit, void *userdata);
+
+int store_get(struct store *store, const char *key, struct store_object *ret); /* -ENOENT; with the JSON */
 /* Looks up without copying the JSON (json NULL): what a diff needs. */
 int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
@@ -103,7 +111,6 @@ uint64_t store_count(struct store *store);
 
 /* Calls for every object whose mark is below `mark` (a finished LIST: these are gone), in pages that keep
  * memory bounded; the callback may bury or remove the object. */
-typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
 /* The objects behind the key `after` ("" = from the beginning), in order, at most `max`; the visitor sees

@@ -92,7 +92,7 @@ static uint64_t mark_of(struct store *store, MDB_val *key)
         return mark;
 }
 
-int store_peek(struct store *store, const char *key, struct store_object *ret)
+static int look_up(struct store *store, const char *key, bool with_json, struct store_object *ret)
 {
         struct store_object borrowed;
         MDB_val mdb_key, value;
@@ -105,7 +105,17 @@ int store_peek(struct store *store, const char *key, struct store_object *ret)
         if (r < 0)
                 return r;
         borrowed.mark = mark_of(store, &mdb_key);
-        return record_copy(&borrowed, false, ret);
+        return record_copy(&borrowed, with_json, ret);
+}
+
+int store_peek(struct store *store, const char *key, struct store_object *ret)
+{
+        return look_up(store, key, false, ret);
+}
+
+int store_get(struct store *store, const char *key, struct store_object *ret)
+{
+        return look_up(store, key, true, ret);
 }
 
 int store_touch(struct store *store, const char *key, uint64_t mark)

@@ -52,6 +52,13 @@ void watch_done(struct config_watch *watch)
         free(watch->label_selector);
         free(watch->field_selector);
         free(watch->trigger_jq);
+        for (size_t i = 0; i < watch->owns_count; i++) {
+                free(watch->owns[i].api_version);
+                free(watch->owns[i].kind);
+                free(watch->owns[i].label_selector);
+        }
+        free(watch->owns);
+        free(watch->owner);
         free(watch->filter);
         free(watch->file);
 }
@@ -366,6 +373,78 @@ static void check_gateway(struct reader *reader)
         if (config->gateway_token_file[0] && config->gateway_token_file[0] != '/')
                 problem_add(reader, NULL, false, "gateway.tokenFile", "\"%s\" is no absolute path",
                             config->gateway_token_file);
+}
+
+/* ---- owned kinds */
+
+static char *copy_or_empty(const char *text)
+{
+        return strdup(text ? text : "");
+}
+
+static int copy_namespaces(const struct config_watch *from, struct config_watch *to)
+{
+        to->namespace = calloc(from->namespace_count + 1, sizeof(char *));
+        if (!to->namespace)
+                return -ENOMEM;
+        for (; to->namespace_count < from->namespace_count; to->namespace_count++) {
+                to->namespace[to->namespace_count] = strdup(from->namespace[to->namespace_count]);
+                if (!to->namespace[to->namespace_count])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* As patient as the watch of the owners, and of the same namespaces. */
+static int make_owned(const struct config_watch *parent, size_t number, struct config_watch *ret)
+{
+        const struct config_owned *owned = &parent->owns[number];
+
+        watch_defaults(ret);
+        if (asprintf(&ret->name, "%s.owns.%s.%zu", parent->name, owned->kind, number) < 0)
+                ret->name = NULL;
+        ret->owner = strdup(parent->name);
+        ret->api_version = strdup(owned->api_version);
+        ret->kind = strdup(owned->kind);
+        ret->label_selector = copy_or_empty(owned->label_selector);
+        ret->field_selector = strdup("");
+        ret->trigger_jq = strdup("");
+        ret->filter = strdup("");
+        ret->file = copy_or_empty(parent->file);
+        ret->line = parent->line;
+        ret->trigger = TRIGGER_ANY;
+        ret->on_deadline = parent->on_deadline;
+        ret->deadline_usec = parent->deadline_usec;
+        ret->reconnect_first_usec = parent->reconnect_first_usec;
+        ret->reconnect_max_usec = parent->reconnect_max_usec;
+        ret->stall_usec = parent->stall_usec;
+        ret->watch_timeout_usec = parent->watch_timeout_usec;
+        ret->initial_events_usec = parent->initial_events_usec;
+        return ret->name && ret->owner && ret->api_version && ret->kind && ret->label_selector &&
+                               ret->field_selector && ret->trigger_jq && ret->filter && ret->file
+                       ? copy_namespaces(parent, ret)
+                       : -ENOMEM;
+}
+
+int expand_owned(struct config *config)
+{
+        size_t ordinary = config->watch_count, count = ordinary;
+        struct config_watch *grown;
+
+        for (size_t i = 0; i < ordinary; i++)
+                count += config->watch[i].owns_count;
+        grown = reallocarray(config->watch, count, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        config->watch = grown;
+        for (size_t i = 0; i < ordinary; i++)
+                for (size_t k = 0; k < grown[i].owns_count; k++) {
+                        int r = make_owned(&grown[i], k, &grown[config->watch_count++]);
+
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
 }
 
 void check_config(struct reader *reader)

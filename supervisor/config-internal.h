@@ -32,6 +32,7 @@ enum key_kind {
         KEY_SIZE,    /* bytes, with a unit */
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
+        KEY_OWNS,    /* list of mappings of owned_table */
         KEY_WATCHES,
         KEY_LATER, /* known, and refused: a later version brings it */
 };
@@ -53,7 +54,7 @@ struct key_table {
         size_t count;
 };
 
-extern const struct key_table config_table, watch_table;
+extern const struct key_table config_table, watch_table, owned_table;
 
 /* Adds a problem at a node (NULL: the file). */
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
@@ -71,4 +72,6 @@ void places_done(struct reader *reader);
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
 void watch_defaults(struct config_watch *watch);
+/* Each kind that a watch owns becomes a watch. */
+int expand_owned(struct config *config);
 void watch_done(struct config_watch *watch);

@@ -18,6 +18,15 @@
 #define IN_WATCH(field)  offsetof(struct config_watch, field)
 #define IN_CONFIG(field) offsetof(struct config, field)
 
+#define IN_OWNED(field) offsetof(struct config_owned, field)
+
+static const struct key owned_key[] = {
+        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+        {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
+};
+const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
+
 TABLE(recycle_table,
       {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},
       {"memory", KEY_SIZE, IN_WATCH(handler.recycle_memory), 1, UINT64_C(1) << 50, NULL, false, NULL});
@@ -79,10 +88,10 @@ static const struct key watch_key[] = {
         {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
+        {"owns", KEY_OWNS, IN_WATCH(owns), 0, 0, NULL, false, NULL},
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
         {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
-        LATER("owns"),
         LATER("related"),
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};

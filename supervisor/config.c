@@ -217,6 +217,8 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
                 return -ENOMEM;
         if (has_errors(problems))
                 return -EINVAL;
+        if (expand_owned(config) < 0)
+                return -ENOMEM;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].concurrency == 0)
                         config->watch[i].concurrency = config->workers;

@@ -36,8 +36,16 @@ enum on_start { ON_START_CHANGED, ON_START_ALL };
 /* What happens when a watch has not worked for its deadline. */
 enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
 
+/* A kind of objects that those of a watch own. */
+struct config_owned {
+        char *api_version, *kind, *label_selector;
+};
+
 struct config_watch {
-        char *name; /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
+        struct config_owned *owns; /* each becomes a watch of its own, with `owner` */
+        size_t owns_count;
+        char *owner; /* the name of the watch whose objects own these; NULL: an ordinary watch */
+        char *name;  /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
         char *api_version, *kind;
         char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
         size_t namespace_count;

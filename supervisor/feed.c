@@ -50,6 +50,7 @@ static int config_watcher(struct child_slot *child)
         struct supervisor *supervisor = child->supervisor;
         struct watch *watch = &supervisor->watch[child->index];
         const struct config_watch *config = watch->config;
+        const struct watch *owner = config->owner ? watch_find(supervisor, config->owner) : NULL;
         _cleanup_free_ char *scope = NULL, *cluster = NULL, *finalizer = finalizer_name(supervisor);
         _cleanup_free_ struct record_string *namespace =
                 to_strings(config->namespace, config->namespace_count);
@@ -68,6 +69,8 @@ static int config_watcher(struct child_slot *child)
                 .trigger = (uint64_t)config->trigger,
                 .trigger_jq = config->trigger_jq,
                 .filter = config->filter,
+                .owner_api_version = owner ? owner->config->api_version : "",
+                .owner_kind = owner ? owner->config->kind : "",
                 .store_folder = watch->store_folder,
                 .finalizer = finalizer,
                 .deadline_usec = config->deadline_usec,
@@ -98,6 +101,7 @@ static void worker_watch(const struct watch *watch, struct record_watch *ret, st
                 .name = config->name,
                 .api_version = config->api_version,
                 .kind = config->kind,
+                .owner = config->owner ? config->owner : "",
                 .trigger = (uint64_t)config->trigger,
                 .trigger_jq = config->trigger_jq,
                 .store_folder = watch->store_folder,

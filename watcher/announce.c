@@ -185,7 +185,8 @@ static int begin_life(struct watcher *watcher)
 
         if (r < 0)
                 return store_failed(watcher, r);
-        for (size_t i = 0; i < watcher->stream_count && !watcher->sweep_after; i++)
+        /* Owned objects are no reason to run by themselves. */
+        for (size_t i = 0; i < watcher->stream_count && !watcher->sweep_after && !is_owned(watcher); i++)
                 if (watcher->stream[i].resumed && !(watcher->sweep_after = strdup("")))
                         return store_failed(watcher, -ENOMEM);
         return apply_out_of_scope(watcher);

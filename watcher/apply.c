@@ -139,13 +139,15 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 struct store_object last = {
                         .key = stored.key, .uid = stored.uid, .resource_version = stored.resource_version};
 
-                r = store_bury(watcher->store, &last);
-                if (r >= 0)
+                r = is_owned(watcher) ? 0 : store_bury(watcher->store, &last);
+                if (r >= 0 && !is_owned(watcher))
                         r = mark_dirty(watcher, CHANGE_DELETED, &stored, false);
         } else if (!listed && resource_version_less(object->resource_version, stored.resource_version)) {
                 r = is_replay(stream);
         } else {
-                *ret_dirty = stored.fingerprint != object->fingerprint || (listed && !watcher->first_synced);
+                /* Of owned objects only what differs is told. */
+                *ret_dirty = stored.fingerprint != object->fingerprint ||
+                             (listed && !watcher->first_synced && !is_owned(watcher));
                 if (strcmp(stored.resource_version, object->resource_version) == 0 &&
                     stored.fingerprint == object->fingerprint && !stream->list_replaces) {
                         r = store_touch(watcher->store, object->key, object->mark);
@@ -165,7 +167,11 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
         int r = compare_stored(stream, object, listed, &dirty);
 
         if (r == 0) {
-                r = store_put(watcher->store, object);
+                r = is_owned(watcher) ? owned_before_put(watcher, object) : 0;
+                if (r >= 0)
+                        r = store_put(watcher->store, object);
+                if (r >= 0 && dirty && is_owned(watcher))
+                        return owned_changed(watcher, object);
                 if (r >= 0 && dirty)
                         r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
         }
@@ -359,6 +365,8 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 return store_failed(watcher, -ENOMEM);
         if (!is_chosen(watcher, identity.key))
                 return 0;
+        if (is_owned(watcher))
+                return owned_gone(watcher, identity.key);
         /* Under a selector this also comes when the object merely left the selection. */
         if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
                 return apply_left(watcher, &identity);
@@ -400,6 +408,8 @@ static int absent_object(const struct store_object *object, void *userdata)
 
         if (stream_of_key(watcher, object->key) != stream)
                 return 0;
+        if (is_owned(watcher))
+                return owned_gone(watcher, object->key);
         if (absence_is_deletion(watcher) && !stream->list_incomplete)
                 return apply_gone(watcher, object->key, object->uid);
         return verification_add(watcher, object->key, object->uid, false);
@@ -424,6 +434,8 @@ static int out_of_scope_object(const struct store_object *object, void *userdata
 
         if (stream_of_key(watcher, object->key))
                 return 0;
+        if (is_owned(watcher))
+                return owned_gone(watcher, object->key);
         return verification_add(watcher, object->key, object->uid, false);
 }
 

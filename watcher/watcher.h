@@ -197,6 +197,14 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* ce
 /* It exists. other_kind: it is a row of what the watch was about before. */
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind);
 int apply_out_of_scope(struct watcher *watcher);
+/* owned.c: of a watch of owned objects. */
+static inline bool is_owned(const struct watcher *watcher)
+{
+        return watcher->config->owner_kind[0] != '\0';
+}
+int owned_before_put(struct watcher *watcher, const struct store_object *object);
+int owned_changed(struct watcher *watcher, const struct store_object *object);
+int owned_gone(struct watcher *watcher, const char *key);
 int store_failed(struct watcher *watcher, int status);
 
 /* announce.c */

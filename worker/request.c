@@ -7,7 +7,8 @@
 #include "base/duration.h"
 #include "worker/worker.h"
 
-#define REQUEST_VERSION 1
+#define REQUEST_VERSION      1
+#define REQUEST_CHILDREN_MAX 1000
 
 /* Nothing else of ours reaches a handler: no credential, no socket of systemd's. */
 static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC_ALL",
@@ -38,19 +39,20 @@ static void write_identity_only(const struct run *run, const char *namespace_nam
 }
 
 /* Items of a LIST of built-in kinds lack apiVersion and kind. */
-static void write_with_kind(const struct run *run, const struct scan_object *object, struct text *out)
+static void write_with_kind(const struct record_watch *config, const struct scan_object *object,
+                            struct text *out)
 {
         const char *rest = object->whole.start + 1;
 
         text_append_string(out, "{");
         if (!object->api_version.start) {
                 text_append_string(out, "\"apiVersion\":");
-                text_json_string(out, run->watch->config->api_version);
+                text_json_string(out, config->api_version);
                 text_append_string(out, ",");
         }
         if (!object->kind.start) {
                 text_append_string(out, "\"kind\":");
-                text_json_string(out, run->watch->config->kind);
+                text_json_string(out, config->kind);
                 text_append_string(out, ",");
         }
         text_append(out, rest, object->whole.size - 1);
@@ -67,7 +69,7 @@ int request_complete_object(const struct run *run, char **ret_json)
                 r = scan_object(run->object.json, run->object.json_size, &object);
                 if (r < 0)
                         return r;
-                write_with_kind(run, &object, &out);
+                write_with_kind(run->watch->config, &object, &out);
         } else {
                 r = kube_key_split(run->order->key, &namespace_name, &name);
                 if (r < 0)
@@ -78,8 +80,54 @@ int request_complete_object(const struct run *run, char **ret_json)
         return *ret_json ? 0 : -ENOMEM;
 }
 
+struct children_list {
+        const struct record_watch *config; /* of the owned kind */
+        struct text *out;
+        size_t count;
+};
+
+static int add_child(const struct store_object *child, void *userdata)
+{
+        struct children_list *list = userdata;
+        struct scan_object object;
+        int r = scan_object(child->json, child->json_size, &object);
+
+        if (r < 0 || list->count == REQUEST_CHILDREN_MAX)
+                return r < 0 ? r : 0;
+        if (list->count++ > 0)
+                text_append_string(list->out, ",");
+        write_with_kind(list->config, &object, list->out);
+        return 0;
+}
+
+/* What the object owns, as the stores of the owned kinds show it. */
+static int add_children(const struct run *run, struct text *out)
+{
+        const struct worker *worker = run->worker;
+        struct children_list list = {.out = out};
+        bool any = false;
+
+        for (size_t i = 0; i < worker->watch_count; i++) {
+                struct worker_watch *watch = &worker->watch[i];
+                int r;
+
+                if (strcmp(watch->config->owner, run->watch->config->name) != 0)
+                        continue;
+                if (!any)
+                        text_append_string(out, ",\"children\":[");
+                any = true;
+                list.config = watch->config;
+                r = store_visit_owned(watch->reader, run->order->uid, add_child, &list);
+                if (r < 0 && r != -ENOENT)
+                        return r;
+        }
+        return any ? text_append_string(out, "]") : 0;
+}
+
 int request_build(const struct run *run, uint64_t id, struct text *out)
 {
+        int r;
+
         const struct message_run *order = run->order;
 
         text_append_string(out, "{");
@@ -95,7 +143,8 @@ int request_build(const struct run *run, uint64_t id, struct text *out)
         text_json_string(out, order->watch);
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
-        return text_append_string(out, "}\n");
+        r = add_children(run, out);
+        return r < 0 ? r : text_append_string(out, "}\n");
 }
 
 /* ---- the environment */

@@ -36,7 +36,7 @@ static int add_watches(struct worker *worker)
 
                 watch->config = &worker->config->watch[i];
                 worker->watch_count = i + 1;
-                if (watch->config->handler_exec_count == 0 ||
+                if ((watch->config->handler_exec_count == 0 && !watch->config->owner[0]) ||
                     watch->config->handler_kind >= HANDLER_KIND_COUNT)
                         return -EPROTO;
                 r = store_reader_new(watch->config->store_folder, &watch->reader);

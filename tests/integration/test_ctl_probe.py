@@ -71,6 +71,13 @@ def test_rbac(devserver, operator, handler):
     assert binding["roleRef"]["name"] == "widgets.example.com"
 
 
+def test_rbac_of_owned_kinds(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["one"],
+                                         owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])])
+    rules = {rule["resources"][0]: rule["verbs"] for rule in roles(operator)["Role", "one"]["rules"]}
+    assert rules["deployments"] == ["get", "list", "watch", "create", "patch", "delete"]
+
+
 def test_rbac_corrected(devserver, operator, handler):
     operator.configure(devserver, [watch("widgets", handler, kind="Mouse")])
     found = roles(operator, "--plural", "Mouse=mice")

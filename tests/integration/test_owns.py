@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`owns`: a change of an owned object runs its owner, with its children as they are; drift is repaired that way."""
+import json
+
+import pytest
+
+from harness import wait_until, watch
+
+CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def config_maps(api):
+    return api.resource("v1", "configmaps", "default")
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(owns=({"apiVersion": "v1", "kind": "ConfigMap"},), **more):
+        operator.configure(devserver, [watch("widgets", handler, owns=list(owns), **more)])
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+def at_rest(operator):
+    def rests():
+        status = operator.ctl.status()["watches"][0]
+        return status["queued"] == status["running"] == 0
+
+    wait_until(rests, "rest")
+
+
+def reasons(handler, name):
+    return [request.body["reason"] for request in handler.requests(name=name)]
+
+
+def seen(handler, where, name="w"):
+    return handler.wait_finished(name=name, where=lambda request: where(request.body.get("children")))
+
+
+def test_drift_is_repaired(start, operator, handler, widgets, config_maps):
+    handler.answer({"children": [CHILD]})
+    start(children={"force": True})
+    widgets.create("w")
+    wait_until(lambda: config_maps.exists("child"), "the child")
+    config_maps.merge_patch("child", {"data": {"a": "drifted"}})
+    wait_until(lambda: config_maps.get("child")["data"] == {"a": "1"}, "the repair", 60)
+    config_maps.delete("child")
+    wait_until(lambda: config_maps.exists("child"), "it to come back")
+    assert "child changed" in reasons(handler, "w")
+
+
+def test_children_come_with_the_request(start, operator, handler, widgets, config_maps):
+    start()
+    owner = widgets.create("w")
+    handler.wait_finished(name="w")
+    reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": owner["metadata"]["uid"]}
+    for name in ("b", "a"):
+        config_maps.create(name, ownerReferences=[reference])
+    config_maps.create("foreign")
+    both = seen(handler, lambda children: len(children) == 2)
+    assert [child["metadata"]["name"] for child in both.body["children"]] == ["a", "b"]
+    assert all(child["kind"] == "ConfigMap" and child["apiVersion"] == "v1" for child in both.body["children"])
+    config_maps.delete("a")
+    last = seen(handler, lambda children: [child["metadata"]["name"] for child in children] == ["b"])
+    assert last.body["reason"] == "child changed"
+    config_maps.merge_patch("b", {"metadata": {"ownerReferences": None}})
+    seen(handler, lambda children: children == [])
+
+
+def test_own_writes_cause_one_more_run_at_most(start, operator, handler, widgets, config_maps):
+    handler.answer({"children": [CHILD, {**CHILD, "metadata": {"name": "second"}}]})
+    start()
+    widgets.create("w")
+    wait_until(lambda: config_maps.exists("second"), "the children")
+    handler.wait_finished(name="w")
+    wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] >= 2, "the children to be seen")
+    handler.answer({})
+    widgets.create("other")
+    handler.wait_finished(name="other")
+    at_rest(operator)
+    operator.stop()
+    assert len(handler.requests(name="w")) <= 2, reasons(handler, "w")
+
+
+def test_two_owners_of_one_child_are_no_hot_loop(start, operator, handler, widgets, config_maps, devserver):
+    handler.answer({"children": [CHILD]})
+    start()
+    for name in ("w", "v"):
+        widgets.create(name)
+        handler.wait_finished(name=name)
+    begin = len(handler.requests(name="w"))
+    handler.wait_finished(name="w", count=begin + 3)
+    times = [request["time"] for request in devserver.requests(
+        lambda request: request.get("verb") == "patch" and request.get("name") == "child")]
+    assert len(times) <= 2 * (times[-1] - times[0]) + 4, "a run a second for each"
+
+
+def test_a_status_of_a_child_counts(start, handler, widgets, api):
+    deployments = api.resource("apps/v1", "deployments", "default")
+    handler.answer({"children": [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "child"},
+                                  "spec": {"replicas": 1}}]})
+    start(owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+    widgets.create("w")
+    wait_until(lambda: deployments.exists("child"), "the child")
+    deployments.merge_patch("child", {"status": {"availableReplicas": 1}}, subresource="status")
+    seen(handler, lambda children: any(child.get("status", {}).get("availableReplicas") == 1 for child in children))
+
+
+def test_a_restart_runs_nobody_and_a_change_meanwhile_does(start, operator, handler, widgets, config_maps):
+    handler.answer({"children": [CHILD]})
+    start()
+    for name in ("w", "v"):
+        handler.answer({"children": [{**CHILD, "metadata": {"name": f"of-{name}"}}]})
+        widgets.create(name)
+        handler.wait_finished(name=name)
+        wait_until(lambda: config_maps.exists(f"of-{name}"), "the child")
+    at_rest(operator)
+    handler.answer({})
+    widgets.create("last")
+    handler.wait_finished(name="last")
+    at_rest(operator)
+    operator.stop()
+    before = {name: len(handler.requests(name=name)) for name in ("w", "v")}
+    config_maps.merge_patch("of-w", {"data": {"a": "drifted"}})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="w", count=before["w"] + 1)
+    widgets.create("new")
+    handler.wait_finished(name="new")
+    at_rest(operator)
+    operator.stop()
+    assert len(handler.requests(name="v")) == before["v"]
+
+
+def test_in_a_backoff_a_child_is_no_reason(start, operator, handler, widgets, config_maps):
+    handler.behave("exit 1")
+    start(retry={"first": "1h", "max": "1h"})
+    owner = widgets.create("w")
+    handler.wait_finished(name="w")
+    reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": owner["metadata"]["uid"]}
+    config_maps.create("a", ownerReferences=[reference])
+    handler.behave("exit 0")
+    widgets.create("other")
+    handler.wait_finished(name="other")
+    at_rest(operator)
+    operator.stop()
+    assert len(handler.requests(name="w")) == 1
+
+
+def test_an_owner_of_the_cluster(devserver, operator, handler, api):
+    operator.configure(devserver, [watch("namespaces", handler, api_version="v1", kind="Namespace",
+                                         owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])])
+    handler.behave("""[ $RECONCILED_NAME != team ] || echo '{"children":[%s]}'""" % json.dumps(
+        {**CHILD, "metadata": {"name": "child", "namespace": "team"}}))
+    operator.start_ready().wait_synced()
+    api.resource("v1", "namespaces").create("team")
+    config_maps = api.resource("v1", "configmaps", "team")
+    wait_until(lambda: config_maps.exists("child"), "the child")
+    config_maps.delete("child")
+    wait_until(lambda: config_maps.exists("child"), "it to come back")
+
+
+def test_the_watches_are_seen(start, operator, handler):
+    start(owns=[{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": "a=b"}, {"apiVersion": "apps/v1", "kind": "Deployment"}])
+    names = [entry["name"] for entry in operator.ctl.status()["watches"]]
+    assert names == ["widgets", "widgets.owns.ConfigMap.0", "widgets.owns.Deployment.1"]
+
+
+@pytest.mark.parametrize("owns, says", [
+    ({"apiVersion": "v1", "kind": "ConfigMap"}, "watches[0].owns: a list of kinds is expected"),
+    ([{"apiVersion": "v1"}], "watches[0].owns[0].kind: "),
+    ([{"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}], "watches[0].owns[0].name: "),
+])
+def test_mistakes_have_their_place(devserver, operator, handler, owns, says):
+    operator.configure(devserver, [watch("widgets", handler, owns=owns)])
+    checked = operator.ctl.check(operator.config_file)
+    assert checked.returncode == 78 and says in checked.stdout, checked.stdout
