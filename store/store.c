@@ -3,7 +3,7 @@
  * Opening, judging and rebuilding a store. A store is trusted when it was closed in order or was written
  * since this boot (CURRENT says so), and its meta record is whole and has our schema. NOSYNC loses nothing
  * to the death of a process, but anything to a power loss: so "clean" is written after the data is on the
- * disk, and taken back, on the disk, before the first write.
+ * disk, and taken back, on the disk, before the first write. A mark beside it (suspect.h) ends all trust.
  */
 #include "store/store.h"
 
@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "store/internal.h"
+#include "store/suspect.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define BOOT_UNKNOWN "unknown"
@@ -151,7 +152,10 @@ int store_rebuild(struct store *store, struct error *error)
                 return error_set(error, r, "a new generation in %s cannot be made: %s", store->folder,
                                  strerror(-r));
         remove_others(store->folder, generation);
-        return 0;
+        r = store_suspect_clear(store->folder);
+        return r < 0 ? error_set(error, r, "the mark of suspicion in %s cannot be removed: %s",
+                                 store->folder, strerror(-r))
+                     : 0;
 }
 
 uint64_t store_generation(const struct store *store)
@@ -179,11 +183,26 @@ static int lock_folder(struct store *store)
         return 0;
 }
 
+/* Looked at before LMDB opens anything: a reader that died over these pages is not to be followed. */
+static int check_suspicion(const struct store *store, struct error *error)
+{
+        _cleanup_free_ char *why = NULL;
+        int r = store_suspect_read(store->folder, &why);
+
+        if (r == -ENOENT)
+                return 0;
+        return error_set(error, -EBADMSG, "%s", r < 0 ? "it is marked as suspect" : why);
+}
+
 static int open_current(struct store *store, struct error *error)
 {
         char state[CURRENT_STATE_SIZE];
         uint64_t generation = 0;
-        int r = current_read(store->folder, &generation, state);
+        int r = check_suspicion(store, error);
+
+        if (r < 0)
+                return r;
+        r = current_read(store->folder, &generation, state);
 
         if (r < 0)
                 return error_set(error, -EBADMSG, "its file CURRENT cannot be read");

@@ -7,7 +7,8 @@
  * On disk: <folder>/CURRENT names the generation; <folder>/<generation>/data.mdb, mode 0600. A rebuild makes
  * a new generation folder, fills CURRENT atomically and removes old ones. NOSYNC: it survives the death of
  * every process; not a power loss: CURRENT also names the boot in which the store is being written, or says
- * "clean", and a store that is neither clean nor of this boot is not even opened.
+ * "clean", and a store that is neither clean nor of this boot is not even opened; nor is one that a user of
+ * it has died over (suspect.h).
  *
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
  * questions (key NUL uid: an absence that a GET must explain), meta (with one position a stream). Every

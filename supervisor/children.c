@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "store/suspect.h"
 #include "supervisor/child-state.h"
 #include "supervisor/supervisor.h"
 
@@ -61,6 +62,37 @@ static void describe_exit(int status, char *buffer, size_t size)
                 snprintf(buffer, size, "exited by itself with code %d", WEXITSTATUS(status));
 }
 
+static const struct watch *store_in_use(const struct child_slot *child)
+{
+        const struct supervisor *supervisor = child->supervisor;
+
+        if (child->kind == KIND_WATCHER)
+                return &supervisor->watch[child->index];
+        if (child->kind == KIND_WORKER && supervisor->worker[child->index].busy)
+                return &supervisor->watch[supervisor->worker[child->index].run.watch];
+        return NULL;
+}
+
+/* These are the signals of one who walks through damaged pages; if the pages are to blame, the next one to
+ * walk there would die as well, and so at every start. A list of the API server is cheaper than that. */
+static void suspect_store(const struct child_slot *child, int status)
+{
+        const struct watch *watch = store_in_use(child);
+        int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0, r;
+        char why[128];
+
+        if (!watch || (signal != SIGSEGV && signal != SIGBUS && signal != SIGABRT))
+                return;
+        snprintf(why, sizeof(why), "a %s died of SIG%s while it used the store",
+                 role_name(child_role(child->kind)), sigabbrev_np(signal));
+        r = store_suspect_mark(watch->store_folder, why);
+        if (r < 0 && r != -ENOENT)
+                log_error(
+                        "the object store %s cannot be marked as suspect: %s; if the operator dies the same "
+                        "way again, remove this folder",
+                        watch->store_folder, strerror(-r));
+}
+
 static void child_exited(struct child_slot *child, int status)
 {
         enum child_action action;
@@ -70,6 +102,7 @@ static void child_exited(struct child_slot *child, int status)
         if (child->channel)
                 channel_read_rest(child->channel);
         action = child_reaction(child->state, EVENT_EXIT);
+        suspect_store(child, status);
         child_describe(child, who, sizeof(who));
         describe_exit(status, how, sizeof(how));
         if (action == ACT_DIE)

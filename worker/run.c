@@ -14,6 +14,7 @@
 #include "ipc/message-id.h"
 #include "process/lines.h"
 #include "store/fingerprint.h"
+#include "store/suspect.h"
 #include "worker/children.h"
 #include "worker/coprocess.h"
 #include "worker/event.h"
@@ -103,11 +104,26 @@ void run_finish(struct run *run, enum run_result result, const char *format, ...
 
 /* ---- reading */
 
+/* Trying again would read the same; only the watch's own process may build the store anew, and at its start.
+ */
+static int store_is_damaged(struct run *run)
+{
+        const struct message_run *order = run->order;
+
+        (void)store_suspect_mark(run->watch->config->store_folder, "a checksum in it was found wrong");
+        return child_fatal(run->worker->child, EXIT_CODE_IO, order->watch, NULL,
+                           "the object store of watch %s is damaged: the checksum of %s is wrong; the next "
+                           "start builds it anew from the API server",
+                           order->watch, order->key);
+}
+
 static int read_reconcile(struct run *run)
 {
         const struct message_run *order = run->order;
         int r = store_read(run->watch->reader, order->generation, order->key, &run->object);
 
+        if (r == -EBADMSG)
+                return store_is_damaged(run);
         if (r < 0)
                 return r;
         if (strcmp(run->object.uid, order->uid) != 0)
@@ -378,6 +394,8 @@ static void begin(struct run *run)
         }
         r = read_object(run);
 
+        if (r == -ECANCELED)
+                return;
         if (r == -ENOENT) {
                 run_finish(run, RESULT_STALE, "the object is gone or was made anew");
                 return;
@@ -387,8 +405,7 @@ static void begin(struct run *run)
                 return;
         }
         if (r < 0) {
-                run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s",
-                           r == -EBADMSG ? "its checksum is wrong" : strerror(-r));
+                run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s", strerror(-r));
                 return;
         }
         if (order_is_settling(run))

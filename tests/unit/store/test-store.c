@@ -2,6 +2,7 @@
 /* The store seen from outside: what is written is read, by other processes too; what is damaged is never
  * given to anyone. */
 #include "fixture.h"
+#include "store/suspect.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -380,6 +381,28 @@ static void test_a_power_loss_makes_it_suspect(void **state)
         assert_rebuilt(fixture, "the machine went down");
 }
 
+static void test_a_suspect_store(void **state)
+{
+        struct fixture *fixture = *state;
+        _cleanup_free_ char *why = NULL;
+
+        write_and_die(fixture);
+        assert_int_equal(store_suspect_mark(fixture->folder, "somebody died over it"), 0);
+        assert_rebuilt(fixture, "somebody died over it");
+        assert_int_equal(store_suspect_read(fixture->folder, &why), -ENOENT); /* once */
+}
+
+static void test_a_clean_store_is_not_trusted_when_suspect(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "5", "{}");
+        fixture_close(fixture);
+        assert_int_equal(store_suspect_mark(fixture->folder, ""), 0);
+        assert_rebuilt(fixture, "found damaged");
+}
+
 static void test_a_clean_store_survives_a_reboot(void **state)
 {
         struct fixture *fixture = *state;
@@ -570,6 +593,8 @@ int main(void)
                 fixture_test(test_nobody_else_may_read_the_files),
                 fixture_test(test_survives_its_writer),
                 fixture_test(test_a_power_loss_makes_it_suspect),
+                fixture_test(test_a_suspect_store),
+                fixture_test(test_a_clean_store_is_not_trusted_when_suspect),
                 fixture_test(test_a_clean_store_survives_a_reboot),
                 fixture_test(test_a_damaged_current),
                 fixture_test(test_a_file_that_is_no_database),
