@@ -12,6 +12,13 @@ int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, s
 /* With arguments, NULL-terminated; the answer is not looked at. */
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error);
 
+/* Says what failed; returns the exit code. */
+int ctl_failed(int status, const struct error *error);
+
+/* argument: watch, key. Return exit codes. */
+int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why, bool yes);
+int ctl_uninstall(const char *runtime_directory, bool yes);
+
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status);
 

@@ -15,6 +15,9 @@ static const struct option option[] = {
         {"namespace", required_argument, NULL, 'n'},
         {"service-account", required_argument, NULL, 'a'},
         {"plural", required_argument, NULL, 'p'},
+        {"finalizer", no_argument, NULL, 'f'},
+        {"reason", required_argument, NULL, 'w'},
+        {"yes", no_argument, NULL, 'y'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -22,7 +25,8 @@ static const struct option option[] = {
 
 struct options {
         const char *runtime_directory;
-        bool json, ready;
+        bool json, ready, finalizer, yes;
+        const char *why;
         struct rbac_options rbac;
 };
 
@@ -37,7 +41,10 @@ static void help(void)
              "                      (--namespace NS, --service-account NAME: as whom it runs;\n"
              "                      --plural KIND=PLURAL: where the guess is wrong)\n"
              "  retry WATCH KEY     run this object now, whatever it waits for\n"
-             "  release WATCH KEY   let an object out of quarantine\n\n"
+             "  release WATCH KEY   let an object out of quarantine\n"
+             "  release --finalizer --reason TEXT [--yes] WATCH KEY\n"
+             "                      take our finalizer off an object whose cleanup cannot succeed\n"
+             "  uninstall [--yes]   take our finalizers off everything; shows what first\n\n"
              "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
              "  --json, --help, --version\n\n"
@@ -52,7 +59,7 @@ static int usage(const char *text)
         return EXIT_CODE_USAGE;
 }
 
-static int query_failed(int status, const struct error *error)
+int ctl_failed(int status, const struct error *error)
 {
         fprintf(stderr, "reconciledctl: %s\n", error_message(error));
         return status == -EACCES   ? EXIT_CODE_NO_PERMISSION
@@ -67,8 +74,14 @@ static int by_hand(const struct options *options, int count, char **verb)
 
         if (count != 3)
                 return usage("retry and release take a watch and a key (namespace/name)");
+        if (options->finalizer && strcmp(verb[0], "release") == 0) {
+                if (!options->why)
+                        return usage("--reason TEXT says why; the operator's log keeps it");
+                return ctl_release_finalizer(options->runtime_directory, verb + 1, options->why,
+                                             options->yes);
+        }
         r = ctl_command(options->runtime_directory, verb[0], verb + 1, &error);
-        return r < 0 ? query_failed(r, &error) : EXIT_CODE_OK;
+        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
 }
 
 static int status(const struct options *options)
@@ -78,7 +91,7 @@ static int status(const struct options *options)
         int r = ctl_query(options->runtime_directory, "status", &answer, &error);
 
         if (r < 0)
-                return query_failed(r, &error);
+                return ctl_failed(r, &error);
         if (options->json) {
                 _cleanup_free_ char *json = cJSON_Print(answer);
 
@@ -93,7 +106,7 @@ static int status(const struct options *options)
 static int run_verb(const struct options *options, int count, char **verb)
 {
         if (count == 0)
-                return usage("what shall be done? status, health, check, rbac, retry or release");
+                return usage("what shall be done? status, health, check, rbac, retry, release or uninstall");
         if (strcmp(verb[0], "status") == 0)
                 return count == 1 ? status(options) : usage("status takes no arguments");
         if (strcmp(verb[0], "check") == 0)
@@ -106,7 +119,10 @@ static int run_verb(const struct options *options, int count, char **verb)
                                   : usage("rbac takes one file");
         if (strcmp(verb[0], "retry") == 0 || strcmp(verb[0], "release") == 0)
                 return by_hand(options, count, verb);
-        return usage("there are status, health, check, rbac, retry and release");
+        if (strcmp(verb[0], "uninstall") == 0)
+                return count == 1 ? ctl_uninstall(options->runtime_directory, options->yes)
+                                  : usage("uninstall takes no arguments");
+        return usage("there are status, health, check, rbac, retry, release and uninstall");
 }
 
 int main(int argc, char **argv)
@@ -126,6 +142,15 @@ int main(int argc, char **argv)
                         break;
                 case 'R':
                         options.ready = true;
+                        break;
+                case 'f':
+                        options.finalizer = true;
+                        break;
+                case 'w':
+                        options.why = optarg;
+                        break;
+                case 'y':
+                        options.yes = true;
                         break;
                 case 'n':
                         options.rbac.namespace = optarg;

@@ -47,7 +47,14 @@ enum watch_health {
 /* How a handler is run; the same request and answer for all. */
 enum handler_kind { HANDLER_EXEC, HANDLER_SERVE, HANDLER_PLUGIN, HANDLER_KIND_COUNT };
 
-enum run_action { ACTION_RECONCILE, ACTION_FINALIZE, ACTION_DELETED, ACTION_UNSELECTED, ACTION_COUNT };
+enum run_action {
+        ACTION_RECONCILE,
+        ACTION_FINALIZE,
+        ACTION_DELETED,
+        ACTION_UNSELECTED,
+        ACTION_RELEASE,
+        ACTION_COUNT
+};
 
 enum run_result {
         RESULT_SUCCESS,
@@ -64,8 +71,9 @@ enum run_result {
 };
 
 const char *change_kind_name(enum change_kind kind);
-const char *run_action_name(enum run_action action); /* "reconcile", "finalize", "deleted", "unselected" */
-const char *run_result_name(enum run_result result); /* "success", "retry" ... */
+const char *run_action_name(
+        enum run_action action); /* "reconcile", "finalize", "deleted", "unselected", "release" */
+const char *run_result_name(enum run_result result);     /* "success", "retry" ... */
 const char *watch_health_name(enum watch_health health); /* "healthy", "degraded" ... */
 const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */
 

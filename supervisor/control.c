@@ -19,6 +19,7 @@ struct control_peer {
         struct control_peer *next;
         struct supervisor *supervisor;
         struct channel *channel;
+        uid_t uid;
 };
 
 static void peer_free(struct control_peer *peer)
@@ -105,6 +106,37 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         return done.failed ? -ENOMEM : send_document(peer, &done);
 }
 
+/* release-finalizer WATCH KEY WHY */
+static int answer_release(struct control_peer *peer, const struct message_query *query)
+{
+        _cleanup_text_ struct text done = TEXT_EMPTY;
+        struct watch *watch =
+                query->argument_count == 3 ? watch_find(peer->supervisor, query->argument[0].value) : NULL;
+        int r;
+
+        if (!watch)
+                return refuse_query(peer, "there is no such watch");
+        if (!watch->config->finalizer)
+                return refuse_query(peer, "the watch has no finalizer");
+        r = release_finalizer(peer->supervisor, watch, query->argument[1].value, query->argument[2].value,
+                              peer->uid);
+        if (r < 0)
+                return refuse_query(peer, r == -ENOENT ? "no object of this key is known"
+                                                       : "the ledger cannot be read");
+        text_append_string(&done, "{}");
+        return done.failed ? -ENOMEM : send_document(peer, &done);
+}
+
+static int answer_uninstall(struct control_peer *peer)
+{
+        _cleanup_text_ struct text done = TEXT_EMPTY;
+
+        if (uninstall(peer->supervisor, peer->uid) < 0)
+                return refuse_query(peer, "the ledger cannot be read");
+        text_append_string(&done, "{}");
+        return done.failed ? -ENOMEM : send_document(peer, &done);
+}
+
 static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct control_peer *peer = userdata;
@@ -120,6 +152,10 @@ static int on_message(struct channel *channel _unused_, struct message **message
                 return answer_health(peer);
         if (strcmp(query->command, "retry") == 0 || strcmp(query->command, "release") == 0)
                 return answer_by_hand(peer, query);
+        if (strcmp(query->command, "release-finalizer") == 0)
+                return answer_release(peer, query);
+        if (strcmp(query->command, "uninstall") == 0)
+                return answer_uninstall(peer);
         return refuse_query(peer, "this version of reconciled does not know the command");
 }
 
@@ -133,16 +169,18 @@ static const struct channel_callbacks callbacks = {.on_message = on_message, .on
 
 /* ---- connections */
 
-static bool peer_is_trusted(int fd)
+static bool peer_is_trusted(int fd, uid_t *ret_uid)
 {
         struct ucred peer;
         socklen_t size = sizeof(peer);
 
-        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-               (peer.uid == 0 || peer.uid == getuid());
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return false;
+        *ret_uid = peer.uid;
+        return peer.uid == 0 || peer.uid == getuid();
 }
 
-static void add_peer(struct supervisor *supervisor, int fd)
+static void add_peer(struct supervisor *supervisor, int fd, uid_t uid)
 {
         struct control_peer *peer = calloc(1, sizeof(*peer));
 
@@ -151,6 +189,7 @@ static void add_peer(struct supervisor *supervisor, int fd)
                 return;
         }
         peer->supervisor = supervisor;
+        peer->uid = uid;
         peer->next = supervisor->control_peer;
         supervisor->control_peer = peer;
         supervisor->control_count++;
@@ -164,12 +203,13 @@ static void add_peer(struct supervisor *supervisor, int fd)
 static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
+        uid_t uid = (uid_t)-1;
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (peer < 0)
                 return 0;
-        if (supervisor->control_count < PEERS_MAX && peer_is_trusted(peer))
-                add_peer(supervisor, peer);
+        if (supervisor->control_count < PEERS_MAX && peer_is_trusted(peer, &uid))
+                add_peer(supervisor, peer, uid);
         else
                 close(peer);
         return 0;

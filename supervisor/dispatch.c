@@ -45,8 +45,8 @@ static unsigned watch_number(const struct watch *watch)
 
 /* ---- changes */
 
-static int push(struct watch *watch, const struct record_change *change, enum change_kind kind,
-                const struct ledger_row *row, const char *reason, uint64_t delay_usec)
+int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                  const struct ledger_row *row, const char *reason, uint64_t delay_usec)
 {
         uint64_t now = clock_boottime_usec();
         struct queue_item item = {
@@ -74,7 +74,7 @@ static int push_backing_off(struct watch *watch, const struct record_change *cha
         uint64_t now = clock_realtime_usec();
         uint64_t delay = row->next_realtime > now ? row->next_realtime - now : 0;
 
-        return delay > DELAY_IN_QUEUE_USEC ? 0 : push(watch, change, kind, row, "retry", delay);
+        return delay > DELAY_IN_QUEUE_USEC ? 0 : dispatch_push(watch, change, kind, row, "retry", delay);
 }
 
 /* One of several that a run has made, told after the run's end. For a moment only: versions of a database
@@ -109,7 +109,7 @@ static int change_selected_again(struct watch *watch, const struct record_change
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        return push(watch, change, CHANGE_UPDATED, row, "selected", 0);
+        return dispatch_push(watch, change, CHANGE_UPDATED, row, "selected", 0);
 }
 
 static int change_updated(struct watch *watch, const struct record_change *change, struct ledger_row *row)
@@ -121,8 +121,8 @@ static int change_updated(struct watch *watch, const struct record_change *chang
 
         if (!row || row->fingerprint == 0) {
                 if (!failed_before)
-                        return push(watch, change, CHANGE_UPDATED, row,
-                                    row && row->attempts > 0 ? "changed" : "added", 0);
+                        return dispatch_push(watch, change, CHANGE_UPDATED, row,
+                                             row && row->attempts > 0 ? "changed" : "added", 0);
         }
         if (failed_before && row->permanent)
                 return 0;
@@ -130,20 +130,44 @@ static int change_updated(struct watch *watch, const struct record_change *chang
                 return push_backing_off(watch, change, CHANGE_UPDATED, row);
         if (row->fingerprint == change->fingerprint && row->attempts == 0 && !row->permanent)
                 return is_due_at_start(watch, change, row)
-                               ? push(watch, change, CHANGE_UPDATED, row, "start", 0)
+                               ? dispatch_push(watch, change, CHANGE_UPDATED, row, "start", 0)
                                : 0;
         if (is_own_write(change, row))
                 return 0;
-        return push(watch, change, CHANGE_UPDATED, row, "changed", 0);
+        return dispatch_push(watch, change, CHANGE_UPDATED, row, "changed", 0);
+}
+
+static int forget(struct watch *watch, const struct record_change *change)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
+
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        return handled_add(watch, change->key, change->uid, change->sequence);
+}
+
+/* The news may overtake the worker that has just taken our finalizer off. */
+static bool is_under_way(const struct watch *watch, const struct record_change *change)
+{
+        const struct supervisor *supervisor = watch->child->supervisor;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+
+                if (worker->busy && worker->run.watch == watch_number(watch) &&
+                    strcmp(worker->run.key, change->key) == 0 && strcmp(worker->run.uid, change->uid) == 0)
+                        return true;
+        }
+        return false;
 }
 
 /* Our finalizer held it, and somebody else took it away: there is nothing left that `finalize` could be run
  * for. */
 static int forget_vanished(struct watch *watch, const struct record_change *change)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
-        int r;
-
         log_write(LOG_WARNING, MESSAGE_ID_VANISHED,
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
                              {"RECONCILED_UID", change->uid}),
@@ -151,12 +175,7 @@ static int forget_vanished(struct watch *watch, const struct record_change *chan
                   "finalizer "
                   "away; what its handler has made may be left over",
                   change->key, watch->config->name);
-        r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
-        if (r < 0) {
-                ledger_failed(supervisor, r);
-                return 0;
-        }
-        return handled_add(watch, change->key, change->uid, change->sequence);
+        return forget(watch, change);
 }
 
 static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)
@@ -168,7 +187,7 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
         if (!row)
                 return handled_add(watch, change->key, change->uid, change->sequence);
         if (watch->config->finalizer)
-                return forget_vanished(watch, change);
+                return is_under_way(watch, change) ? forget(watch, change) : forget_vanished(watch, change);
         if (row->deleting && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_DELETED, row);
         row->deleting = true;
@@ -179,7 +198,7 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        return push(watch, change, CHANGE_DELETED, row, "deleted", 0);
+        return dispatch_push(watch, change, CHANGE_DELETED, row, "deleted", 0);
 }
 
 /* The row stays until it is handled, whatever happens to us. */
@@ -199,7 +218,7 @@ static int tell_unselected(struct watch *watch, const struct record_change *chan
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        return push(watch, change, CHANGE_UNSELECTED, row, "unselected", 0);
+        return dispatch_push(watch, change, CHANGE_UNSELECTED, row, "unselected", 0);
 }
 
 static int change_unselected(struct watch *watch, const struct record_change *change, struct ledger_row *row)
@@ -254,72 +273,15 @@ static int take_change(struct watch *watch, const struct record_change *change)
         return r;
 }
 
-/* ---- owned objects: the change is of the owner */
-
-/* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
- * not be a reason for another one. */
-static bool child_matters(const struct ledger_row *row)
-{
-        return row->attempts == 0 && !row->permanent && !row->deleting && !row->unselected;
-}
-
-#define CHILD_PAUSE_USEC USEC_PER_SEC
-
-/* Changes of children come in crowds (a Deployment's status), and two owners of one child would change it in
- * turns for ever: not more than one run a second. */
-static uint64_t child_delay(const struct ledger_row *row)
-{
-        uint64_t now = clock_realtime_usec(), due = row->handled_realtime + CHILD_PAUSE_USEC;
-
-        return now < row->handled_realtime || now >= due ? 0 : due - now;
-}
-
-static int find_owner(struct watch *parent, const struct record_change *change, const char **ret_key,
-                      struct ledger_row *ret)
-{
-        struct ledger *ledger = parent->child->supervisor->ledger;
-        const char *slash = strchr(change->key, '/');
-        int r;
-
-        *ret_key = change->key;
-        r = ledger_get(ledger, parent->config->name, change->key, change->uid, ret);
-        if (r != -ENOENT || !slash)
-                return r;
-        *ret_key = slash + 1; /* an owner that belongs to no namespace */
-        return ledger_get(ledger, parent->config->name, slash + 1, change->uid, ret);
-}
-
-static int take_owned(struct watch *watch, const struct record_change *change)
-{
-        struct supervisor *supervisor = watch->child->supervisor;
-        struct watch *parent = watch_find(supervisor, watch->config->owner);
-        struct ledger_row row = {0};
-        const char *key;
-        int r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
-
-        /* One that was never handed out runs anyway. */
-        if (r == -ENOENT)
-                return 0;
-        if (r < 0 && r != -EPROTO) {
-                ledger_failed(supervisor, r);
-                return 0;
-        }
-        if (r >= 0 && child_matters(&row)) {
-                struct record_change owner = {.key = key, .uid = change->uid, .resource_version = ""};
-
-                r = push(parent, &owner, CHANGE_UPDATED, &row, "child changed", child_delay(&row));
-        }
-        ledger_row_done(&row);
-        return r;
-}
-
 int dispatch_keys(struct watch *watch, const struct message_keys *keys)
 {
         watch->credit_used += keys->change_count;
+        if (watch->child->supervisor->uninstalling)
+                return 0;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
         for (size_t i = 0; i < keys->change_count; i++) {
-                int r = watch->config->owner ? take_owned(watch, &keys->change[i])
+                int r = watch->config->owner ? dispatch_owned(watch, &keys->change[i])
                                              : take_change(watch, &keys->change[i]);
 
                 if (r < 0)
@@ -479,8 +441,12 @@ static int assign_runs(struct supervisor *supervisor)
         return 0;
 }
 
-static enum run_action action_of(enum change_kind kind)
+static enum run_action action_of(const struct queue_run *run)
 {
+        enum change_kind kind = run->kind;
+
+        if (run->reason == release_reason || run->reason == uninstall_reason)
+                return ACTION_RELEASE;
         return kind == CHANGE_DELETED      ? ACTION_DELETED
                : kind == CHANGE_UNSELECTED ? ACTION_UNSELECTED
                                            : ACTION_RECONCILE;
@@ -496,7 +462,7 @@ static void send_run(struct worker *worker)
                 .watch = watch->config->name,
                 .key = worker->run.key,
                 .uid = worker->run.uid,
-                .action = (uint64_t)action_of(worker->run.kind),
+                .action = (uint64_t)action_of(&worker->run),
                 .reason = worker->run.reason,
                 .generation = watch->generation,
                 .last_error = "",

@@ -62,7 +62,7 @@ static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void
         struct supervisor *supervisor = userdata;
         int r;
 
-        if (supervisor->phase > PHASE_RUNNING)
+        if (supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
                 return 0;
         r = ledger_visit_due(supervisor->ledger, clock_realtime_usec(), PAGE, take_row, supervisor);
         if (r < 0) {

@@ -98,7 +98,8 @@ static int succeeded(struct ending *ending)
 
         ending->watch->successes++;
         ending->outcome.handled = true;
-        if (ending->kind != CHANGE_UPDATED || (done->action == ACTION_FINALIZE && delay == 0)) {
+        if (ending->kind != CHANGE_UPDATED || done->action == ACTION_RELEASE ||
+            (done->action == ACTION_FINALIZE && delay == 0)) {
                 ending->remove_row = true;
                 return 0;
         }
@@ -127,10 +128,12 @@ static int succeeded(struct ending *ending)
  */
 static int schedule_retry(struct ending *ending, uint64_t delay, const char *reason)
 {
+        bool releases = ending->done->action == ACTION_RELEASE; /* only the queue knows of it */
+
         ending->row.next_realtime = clock_realtime_usec() + delay;
-        ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC;
+        ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC && !releases;
         ending->outcome.delay_usec = delay;
-        ending->outcome.reason = reason;
+        ending->outcome.reason = releases ? ending->reason : reason;
         return set_text(&ending->row.next_reason, reason);
 }
 
@@ -322,7 +325,8 @@ static int apply_result(struct ending *ending)
                 /* The newest version is on its way; a conflict is nobody's failure, but must not spin
                  * either. */
                 ending->outcome.delay_usec = ending->watch->config->retry_first_usec;
-                ending->outcome.reason = "conflict";
+                ending->outcome.reason =
+                        ending->done->action == ACTION_RELEASE ? ending->reason : "conflict";
                 return 0;
         case RESULT_BEHIND:
                 ending->outcome.delay_usec = BEHIND_USEC;

@@ -64,6 +64,8 @@ static void write_watch(const struct supervisor *supervisor, size_t index, struc
         number(json, "running", counts.running);
         number(json, "waiting", counts.delayed);
         number(json, "settling", counts.settling);
+        if (watch->config->finalizer)
+                number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
         number(json, "succeeded", watch->successes);
         number(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)

@@ -84,7 +84,8 @@ struct supervisor {
         struct config *config;
         sd_event *event;
         enum supervisor_phase phase;
-        bool reloading; /* ending only to begin anew */
+        bool uninstalling; /* only finalizers are taken off */
+        bool reloading;    /* ending only to begin anew */
         int exit_code;
         struct queue *queue;
         struct ledger *ledger;
@@ -140,6 +141,10 @@ void feed_throttle(struct child_slot *from, const struct message_throttle *throt
 void feed_refresh(struct supervisor *supervisor, const struct message_refresh *refresh);
 
 /* dispatch.c */
+/* row: what the ledger knows of it, or NULL; reason: static. */
+int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                  const struct ledger_row *row, const char *reason, uint64_t delay_usec);
+int dispatch_owned(struct watch *watch, const struct record_change *change); /* dispatch-owned.c */
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
@@ -167,6 +172,12 @@ void blame_tell(const struct config_watch *config,
 void blame_worker(struct supervisor *supervisor, const struct worker *worker, const char *cause);
 /* By hand: out of quarantine (release), or merely now. -ENOENT: there is no such object. */
 int blame_release(struct supervisor *supervisor, struct watch *watch, const char *key, bool release);
+
+/* release.c */
+extern const char release_reason[], uninstall_reason[]; /* of runs that only take our finalizer off */
+int release_finalizer(struct supervisor *supervisor, struct watch *watch, const char *key, const char *why,
+                      uid_t uid); /* -ENOENT */
+int uninstall(struct supervisor *supervisor, uid_t uid);
 
 /* due.c: what the ledger says is due. */
 void due_arm(struct supervisor *supervisor);

@@ -19,7 +19,7 @@
 static bool wants_ready(const struct run *run)
 {
         return run->watch->config->ready_condition && run->action != ACTION_DELETED &&
-               run->action != ACTION_UNSELECTED;
+               run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE;
 }
 
 static int64_t generation_of(const struct run *run)

@@ -272,7 +272,7 @@ static int finalizer_is_missing(struct run *run)
 
 static int finalizer_must_go(struct run *run)
 {
-        if (run->action == ACTION_UNSELECTED)
+        if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE)
                 return finalizer_is_there(run);
         return run->action == ACTION_FINALIZE && !run->answer.not_done;
 }
@@ -331,7 +331,7 @@ static int has_object(struct run *run)
 
 static int has_children(struct run *run)
 {
-        return run->action != ACTION_UNSELECTED && children_are_due(run);
+        return run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE && children_are_due(run);
 }
 
 static const struct {
@@ -438,6 +438,20 @@ void write_discover(struct run *run)
                 run_finish(run, RESULT_RETRY, "the answer cannot be written: %s", strerror(-r));
 }
 
+/* By hand, of one that cannot be cleaned up; or of all, because the operator goes. */
+static void prepare_release(struct run *run)
+{
+        if (finalizer_is_deleting(run) || strcmp(run->order->reason, "uninstall") == 0) {
+                write_start(run);
+                return;
+        }
+        log_warning(
+                "watch %s, %s: our finalizer stays, because the object is not being deleted: the next run "
+                "would add it again",
+                run->order->watch, run->order->key);
+        run_finish(run, RESULT_STALE, "it is not being deleted");
+}
+
 /* What our finalizer holds while it is being deleted is cleaned up, selected or not. */
 static void prepare_unselected(struct run *run)
 {
@@ -452,6 +466,10 @@ static void prepare_unselected(struct run *run)
 /* What is being deleted is finalized while our finalizer holds it; behind that it is no concern of ours. */
 void write_prepare(struct run *run)
 {
+        if (run->action == ACTION_RELEASE) {
+                prepare_release(run);
+                return;
+        }
         if (run->action == ACTION_UNSELECTED) {
                 prepare_unselected(run);
                 return;

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "jq/program.h"
 
@@ -26,19 +28,30 @@ static struct jq_program *program(const char *text)
         return made;
 }
 
+/* In a process of its own: libjq 1.6 loses some memory over a program that does not compile. */
+static bool is_refused(const char *text)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct jq_program *made = NULL;
+
+        return jq_program_new(text, &made, &error) == -EINVAL && strlen(error_message(&error)) > 0 &&
+               !strchr(error_message(&error), '\n') && !made;
+}
+
 static void test_what_does_not_compile(void **state)
 {
         static const char *const wrong[] = {".spec |", "nonsense(1)", "{", "\"open"};
 
         (void)state;
         for (size_t i = 0; i < ELEMENTS(wrong); i++) {
-                _cleanup_error_ struct error error = ERROR_NONE;
-                struct jq_program *made = NULL;
+                int status;
+                pid_t pid = fork();
 
-                assert_int_equal(jq_program_new(wrong[i], &made, &error), -EINVAL);
-                assert_true(strlen(error_message(&error)) > 0);
-                assert_null(strchr(error_message(&error), '\n'));
-                assert_null(made);
+                if (pid == 0)
+                        _exit(is_refused(wrong[i]) ? 0 : 1);
+                assert_true(pid > 0);
+                assert_int_equal(waitpid(pid, &status, 0), pid);
+                assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
         }
 }
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways out: our finalizer comes off one object by hand, with a trace; or off everything, when the operator goes."""
+import pytest
+
+from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
+
+FINALIZER = "widgets.example.com/finalizer"
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(watches=None, **more):
+        more = {"finalizer": True, "retry": {"first": "20ms", "max": "50ms"}, **more}
+        operator.configure(devserver, watches or [watch("widgets", handler, **more)])
+        return operator.start_ready().wait_synced()
+
+    handler.behave("[ $RECONCILED_ACTION != finalize ]")
+    return start
+
+
+def held(widgets, name):
+    return FINALIZER in (widgets.get(name)["metadata"].get("finalizers") or [])
+
+
+def release(operator, key, *more):
+    return operator.ctl.run("release", "--finalizer", *more, "widgets", key)
+
+
+def test_the_audited_way_out(start, operator, handler, widgets):
+    start()
+    widgets.create("stuck")
+    handler.wait_finished(name="stuck")
+    widgets.delete("stuck")
+    handler.wait_finished(name="stuck", action="finalize", count=2)
+    assert held(widgets, "stuck"), "a failed cleanup never releases it"
+    assert release(operator, "default/stuck", "--yes").returncode == 64, "why?"
+    assert release(operator, "default/stuck", "--reason", "disk is gone").returncode == 64, "not without a yes"
+    assert held(widgets, "stuck")
+    assert release(operator, "default/stuck", "--reason", "the disk is gone", "--yes").returncode == 0
+    wait_until(lambda: not widgets.exists("stuck"), "its end")
+    trace = operator.logs(message_id=MESSAGE_ID["FINALIZER_RELEASED"])
+    assert len(trace) == 1 and trace[0]["key"] == "default/stuck" and "the disk is gone" in trace[0]["message"]
+    assert "user" in trace[0]
+    wait_until(lambda: operator.ctl.status()["watches"][0]["held"] == 0, "the ledger to forget it")
+    operator.stop()
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
+
+
+def test_one_that_is_not_deleted_keeps_it(start, operator, handler, widgets):
+    start()
+    widgets.create("alive")
+    handler.wait_finished(name="alive")
+    assert release(operator, "default/alive", "--reason", "by mistake", "--yes").returncode == 0
+    operator.wait_for_log("our finalizer stays, because the object is not being deleted")
+    assert held(widgets, "alive")
+    widgets.merge_patch("alive", {"spec": {"size": 2}})
+    handler.wait_finished(name="alive", count=2)
+    operator.stop()
+
+
+def test_what_cannot_be_released_is_said(start, operator, handler):
+    start()
+    assert "no object of this key" in release(operator, "default/none", "--reason", "x", "--yes").stderr
+    operator.stop()
+    start(finalizer=False)
+    assert "no finalizer" in release(operator, "default/none", "--reason", "x", "--yes").stderr
+    operator.stop()
+
+
+def test_uninstall_takes_them_off_everything(start, operator, handler, widgets):
+    start()
+    names = [f"w{number}" for number in range(30)]
+    for name in names:
+        widgets.create(name)
+    for name in names:
+        handler.wait_finished(name=name)
+    widgets.delete("w0")
+    handler.wait_finished(name="w0", action="finalize")
+    asked = operator.ctl.run("uninstall")
+    assert asked.returncode == 64 and "watch widgets: 30 objects" in asked.stdout
+    assert all(held(widgets, name) for name in names)
+    done = operator.ctl.run("uninstall", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not widgets.exists("w0")
+    assert not any(held(widgets, name) for name in names[1:])
+    assert operator.logs(message_id=MESSAGE_ID["UNINSTALLING"])
+    before = handler.count()
+    widgets.merge_patch("w1", {"spec": {"size": 2}})
+    widgets.delete("w2")
+    assert not widgets.exists("w2")
+    operator.stop()
+    assert handler.count() == before and not held(widgets, "w1"), "nothing else runs any more"
+
+
+def test_uninstall_says_what_is_left(start, operator, handler, widgets, devserver):
+    start(onUnrecoverable="throttle")
+    for name in ("a", "b"):
+        widgets.create(name)
+        handler.wait_finished(name=name)
+    devserver.fault(match={"verb": "patch", "name": "a"}, times=1, status=500, message="not now")
+    done = operator.ctl.run("uninstall", "--yes")
+    assert done.returncode == 0, "one that failed is tried again"
+    assert not held(widgets, "a") and not held(widgets, "b")
+    operator.stop()
