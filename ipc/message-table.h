@@ -84,6 +84,7 @@
         BOOL(metadata_only)                                                                                 \
         BOOL(unselected)                                                                                    \
         BOOL(rollback)                                                                                      \
+        U64(wait_usec)                                                                                      \
         U64(settle_usec)                                                                                    \
         BOOL(children_force)                                                                                \
         U64(recycle_runs)                                                                                   \

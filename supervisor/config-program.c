@@ -54,13 +54,13 @@ static void read_complaint(int fd, char *complaint, size_t size)
 static int ask(const char *path, const char *program, char *complaint, size_t size)
 {
         int fd[2], status = 0, r;
-        pid_t pid;
+        pid_t pid = -1;
 
         if (pipe2(fd, O_CLOEXEC) < 0)
                 return -errno;
         r = spawn(path, program, fd[1], &pid);
         close(fd[1]);
-        if (r >= 0) {
+        if (r >= 0 && pid > 0) {
                 read_complaint(fd[0], complaint, size);
                 kill(pid, SIGKILL); /* one that has ended does not mind */
                 while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -55,6 +55,7 @@ TABLE(quarantine_table, {"after", KEY_UNSIGNED, IN_WATCH(quarantine_after), 1, 1
 TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NULL});
 
 TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL},
+      DURATION("wait", IN_WATCH(wait_usec), 0, 24 * USEC_PER_HOUR),
       DURATION("settle", IN_WATCH(settle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};

@@ -71,6 +71,7 @@ struct config_watch {
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
+        uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
         uint64_t settle_usec; /* how long undoing may take; default 30s */
         bool unselected;  /* the handler is told of objects that are not selected any more; default false */
         bool allow_fatal; /* the handler may end the operator: exit status 70 */

@@ -112,6 +112,7 @@ static void worker_watch(const struct watch *watch, struct record_watch *ret, st
                 .metadata_only = config->metadata_only,
                 .unselected = config->unselected,
                 .rollback = config->on_failure == ON_FAILURE_ROLLBACK,
+                .wait_usec = config->wait_usec,
                 .settle_usec = config->settle_usec,
                 .children_force = config->children_force,
                 .recycle_runs = config->handler.recycle_runs,

@@ -26,7 +26,8 @@ struct child_object {
         /* for undoing: settle.h */
         bool looked;    /* whether it was there before is known */
         bool touched;   /* this attempt has made or changed it */
-        bool settled;   /* it is undone */
+        bool settled;   /* it is undone, or ready */
+        bool unready;   /* ... when it was applied */
         char *uid;      /* after that; "" and NULL: unknown */
         char *version;  /* before that */
         char *previous; /* what we had applied before; NULL: it was not there */

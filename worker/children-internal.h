@@ -9,6 +9,7 @@ enum phase {
         PHASE_RESOLVE,
         PHASE_REMEMBER,
         PHASE_APPLY,
+        PHASE_LOOK,
         PHASE_RESTORE,
         PHASE_PRUNE,
         PHASE_FORGET,
@@ -21,6 +22,8 @@ struct children {
         struct child_list wanted, known; /* by the answer; by the annotation */
         bool cleanup;                    /* the object goes: all of them go */
         bool undo;                       /* `known` is what the plan says */
+        bool wait;                       /* ... and are to become ready: nothing is undone */
+        char waiting[400];               /* the first that is not ready, and why; "" = none */
         struct settle_plan plan;
         enum phase phase;
         size_t position; /* in the list of the phase */
@@ -43,7 +46,15 @@ int children_request(struct children *children, const struct child_object *child
                      void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
 void children_advance(struct children *children);
 
+/* children-wait.c */
+void children_judge(struct children *children, struct child_object *child,
+                    const struct kube_response *response); /* as it was applied */
+int children_look_next(struct children *children);         /* of the phase table */
+void children_finish_wait(struct children *children);
+
 /* children-undo.c */
+/* Ends the run: it goes on without a worker. */
+void children_settle(struct run *run, const struct settle_plan *plan, uint64_t after_usec, const char *text);
 /* 1: sent. Before it is applied: what is there. Then: whether that was changed. */
 int children_look(struct children *children, const struct child_object *child);
 void children_note_touched(struct child_object *child, const struct kube_response *response);

@@ -13,7 +13,7 @@
 #define UNDO_AGAIN_USEC (500 * USEC_PER_MSEC)
 
 /* Ends the run: it goes on without a worker, until all is undone or the time for it is over. */
-static void settle(struct run *run, const struct settle_plan *plan, uint64_t after_usec, const char *text)
+void children_settle(struct run *run, const struct settle_plan *plan, uint64_t after_usec, const char *text)
 {
         _cleanup_text_ struct text written = TEXT_EMPTY;
         int r = settle_plan_write(plan, &written);
@@ -51,7 +51,7 @@ bool children_begin_undo(struct children *children, char *cause)
                         touched[plan.undo.count++] = children->wanted.child[i];
         if (plan.undo.count == 0)
                 return false;
-        settle(run, &plan, 0, cause);
+        children_settle(run, &plan, 0, cause);
         return true;
 }
 
@@ -75,7 +75,7 @@ void children_finish_undo(struct children *children, const char *trouble)
                  clock_realtime_usec() < plan.deadline ? "still running" : "has not ended within its time",
                  trouble && trouble[0] ? ": " : "", trouble ? trouble : "");
         if (clock_realtime_usec() < plan.deadline)
-                settle(run, &plan, UNDO_AGAIN_USEC, text);
+                children_settle(run, &plan, UNDO_AGAIN_USEC, text);
         else
                 run_finish(run, RESULT_RETRY, "%s", text);
 }
@@ -134,10 +134,20 @@ void children_undo(struct run *run)
                 run_finish(run, RESULT_RETRY, "what is to be undone cannot be read: %s", strerror(-r));
                 return;
         }
+        if (children->plan.wait.count > 0 && run->fingerprint != children->plan.fingerprint) {
+                /* It has changed meanwhile: what it was then needs not become ready any more. */
+                children_free(TAKE_PTR(run->children));
+                write_prepare(run);
+                return;
+        }
         /* The attempt was about what the object was then. */
         run->fingerprint = children->plan.fingerprint;
-        children->known = children->plan.undo;
-        children->plan.undo = (struct child_list){0};
+        children->wait = children->plan.wait.count > 0;
+        children->known = children->wait ? children->plan.wait : children->plan.undo;
+        if (children->wait)
+                children->plan.wait = (struct child_list){0};
+        else
+                children->plan.undo = (struct child_list){0};
         children_advance(children);
 }
 

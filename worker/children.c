@@ -25,7 +25,8 @@
 
 struct child_object *children_current_child(struct children *children)
 {
-        bool of_known = children->phase == PHASE_PRUNE || children->phase == PHASE_RESTORE;
+        bool of_known = children->phase == PHASE_PRUNE || children->phase == PHASE_RESTORE ||
+                        children->phase == PHASE_LOOK;
         struct child_list *list = of_known ? &children->known : &children->wanted;
 
         if (children->position >= list->count)
@@ -56,7 +57,7 @@ static void finish_failed(struct children *children)
         for (char *c = trouble; c && *c; c++)
                 if (*c == '\n')
                         *c = ' ';
-        if (children->undo) {
+        if (children->undo && !children->wait) {
                 children_finish_undo(children, trouble);
                 return;
         }
@@ -379,6 +380,7 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->applied = true;
                 children_note_touched(child, response);
+                children_judge(children, child, response);
                 children->position++;
         } else if (response->error.http_status == 404 && child->lookups < LOOKUPS_MAX) {
                 /* Its kind may have moved since it was looked up. */
@@ -533,22 +535,27 @@ static int prune_next(struct children *children)
 /* ---- the whole */
 
 static const struct {
-        int (*next)(
-                struct children *children); /* 1: under way, or the run was ended; 0: the phase is over */
-        bool of_cleanup, of_undo;
+        /* 1: under way, or the run was ended; 0: the phase is over */
+        int (*next)(struct children *children);
+        bool of_apply, of_cleanup, of_undo, of_wait;
 } phase_table[PHASE_COUNT] = {
-        [PHASE_RESOLVE] = {resolve_next, false, false},
-        [PHASE_REMEMBER] = {remember_next, false, false},
-        [PHASE_APPLY] = {apply_next, false, false},
-        [PHASE_RESTORE] = {children_restore_next, false, true},
-        [PHASE_PRUNE] = {prune_next, true, true},
-        [PHASE_FORGET] = {forget_next, false, false},
+        [PHASE_RESOLVE] = {resolve_next, .of_apply = true},
+        [PHASE_REMEMBER] = {remember_next, .of_apply = true},
+        [PHASE_APPLY] = {apply_next, .of_apply = true},
+        [PHASE_LOOK] = {children_look_next, .of_wait = true},
+        [PHASE_RESTORE] = {children_restore_next, .of_undo = true},
+        [PHASE_PRUNE] = {prune_next, .of_apply = true, .of_cleanup = true, .of_undo = true},
+        [PHASE_FORGET] = {forget_next, .of_apply = true},
 };
 
 static void all_done(struct children *children)
 {
         struct run *run = children->run;
 
+        if (children->wait) {
+                children_finish_wait(children);
+                return;
+        }
         if (children->failures > 0 || children->undo) {
                 finish_failed(children);
                 return;
@@ -563,11 +570,11 @@ static void all_done(struct children *children)
 
 static bool is_due(const struct children *children, enum phase phase)
 {
+        if (children->wait)
+                return phase_table[phase].of_wait;
         if (children->undo)
                 return phase_table[phase].of_undo;
-        if (children->cleanup)
-                return phase_table[phase].of_cleanup;
-        return phase != PHASE_RESTORE;
+        return children->cleanup ? phase_table[phase].of_cleanup : phase_table[phase].of_apply;
 }
 
 void children_advance(struct children *children)

@@ -49,7 +49,15 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
                 write_child(&plan->undo.child[i], with_previous, out);
                 first = false;
         }
-        text_append_string(out, "]}");
+        text_append_string(out, "],\"wait\":[");
+        for (size_t i = 0; i < plan->wait.count; i++) {
+                if (i > 0)
+                        text_append_string(out, ",");
+                write_child(&plan->wait.child[i], false, out);
+        }
+        text_printf(out, "],\"requeueAfter\":\"%" PRIu64 "\",\"message\":", plan->requeue_after_usec);
+        text_json_string(out, plan->message ? plan->message : "");
+        text_append_string(out, "}");
         return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
 }
 
@@ -97,18 +105,26 @@ static int read_child(const cJSON *item, struct child_list *list)
 int settle_plan_read(const char *text, struct settle_plan *ret)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *root = cJSON_Parse(text);
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo"), *item;
+        const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo");
+        const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait"), *item;
         struct settle_plan plan = {
                 .cause = copy_member(root, "cause"),
                 .deadline = read_number(root, "deadline"),
                 .fingerprint = read_number(root, "fingerprint"),
+                .message = copy_member(root, "message"),
+                .requeue_after_usec = read_number(root, "requeueAfter"),
         };
-        int r = !plan.cause ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;
+        int r = !plan.cause || !plan.message ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;
 
         cJSON_ArrayForEach(item, list)
         {
                 if (r >= 0)
                         r = read_child(item, &plan.undo);
+        }
+        cJSON_ArrayForEach(item, wait)
+        {
+                if (r >= 0)
+                        r = read_child(item, &plan.wait);
         }
         if (r < 0) {
                 settle_plan_done(&plan);
@@ -121,6 +137,8 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
 void settle_plan_done(struct settle_plan *plan)
 {
         free(plan->cause);
+        free(plan->message);
+        child_list_done(&plan->wait);
         child_list_done(&plan->undo);
         *plan = (struct settle_plan){0};
 }

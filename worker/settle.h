@@ -13,6 +13,9 @@ struct settle_plan {
         char *cause;            /* why the attempt failed: what counts, whatever the undoing meets */
         uint64_t deadline;      /* CLOCK_REALTIME: how long it may take; then the attempt is over anyway */
         uint64_t fingerprint;   /* of the object that the attempt was about */
+        struct child_list wait; /* are to become ready first; then there is no cause yet */
+        char *message;          /* of the answer, and its requeueAfter: for when they are */
+        uint64_t requeue_after_usec;
         struct child_list undo; /* with `previous`: is restored, without: is deleted */
 };
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "store/fingerprint.h"
+#include "worker/children.h"
 #include "worker/condition.h"
 #include "worker/merge.h"
 
@@ -126,6 +127,7 @@ int status_prepare(struct run *run)
         static const struct condition ready = {CONDITION_READY, "True", "Reconciled", NULL};
         bool tells_ready = wants_ready(run) && run->action == ACTION_RECONCILE;
         struct condition told = ready;
+        char waiting[512];
         cJSON *list = NULL;
 
         if (!run->answer.status && !run->answer.conditions && !tells_ready)
@@ -136,6 +138,10 @@ int status_prepare(struct run *run)
                         return -EINVAL;
                 }
                 told.message = run->answer.message;
+                if (children_waiting(run)) {
+                        snprintf(waiting, sizeof(waiting), "waiting for %s", children_waiting(run));
+                        told = (struct condition){CONDITION_READY, "False", "Waiting", waiting};
+                }
                 list = merge_conditions(run, tells_ready ? &told : NULL, true);
                 if (!list) {
                         run_finish(run, RESULT_RETRY, "no memory for the object's conditions");
@@ -270,6 +276,7 @@ void status_send_failure(struct run *run)
 bool status_tell_failure(struct run *run, enum run_result result, const char *text)
 {
         struct condition ready = {CONDITION_READY, "False", status_failure_reason(run, result), NULL};
+        bool waits = result == RESULT_SETTLING && strncmp(text, "waiting for ", 12) == 0;
         char message[STATUS_MESSAGE_MAX];
         cJSON *list;
 
@@ -277,6 +284,8 @@ bool status_tell_failure(struct run *run, enum run_result result, const char *te
             run->cancelled || run->transfer || run->discovery ||
             fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
+        if (waits) /* nothing has failed */
+                ready.reason = "Waiting";
         status_describe_failure(run, text, message, sizeof(message));
         ready.message = message;
         list = merge_conditions(run, &ready, false);

@@ -362,6 +362,8 @@ static void all_written(struct run *run)
         if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
                 run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
                            run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");
+        else if (run->action == ACTION_RECONCILE && children_waiting(run))
+                children_begin_wait(run);
         else
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
 }

@@ -21,46 +21,43 @@ static void test_only_our_fields(void **state)
 {
         static const struct {
                 const char *object, *body;
-        } row
-                [] =
-                        {
-                                {"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
-                                 "\"a\",\"namespace\":\"d\","
-                                 "\"uid\":\"u\",\"labels\":{\"ours\":\"1\",\"theirs\":\"2\"}," MANAGED(
-                                         "{\"f:data\":{\"f:x\":{}},\"f:metadata\":{\"f:labels\":{\"f:ours\":"
-                                         "{}}}}") "},\"data\":{"
-                                                  "\"x\":\"1\",\"y\":\"2\"}}",
-                                 "{\"data\":{\"x\":\"1\"},\"metadata\":{\"labels\":{\"ours\":\"1\"},"
-                                 "\"name\":\"a\",\"namespace\":"
-                                 "\"d\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}"},
-                                /* lists: by keys, by value, as a whole */
-                                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":"
-                                 "\"a\"," MANAGED("{\"f:spec\":{\"f:ports\":{\"k:{\\\"port\\\":80,"
-                                                  "\\\"protocol\\\":\\\"TCP\\\"}\":{\".\":{}"
-                                                  ",\"f:name\":{}}},\"f:set\":{\"v:\\\"b\\\"\":{}},\"f:"
-                                                  "whole\":{}}}") "},\"spec\":{\"ports\":["
-                                                                  "{\"port\":80,\"protocol\":\"UDP\","
-                                                                  "\"name\":\"no\"},{\"port\":80,"
-                                                                  "\"protocol\":\"TCP\",\"name\":"
-                                                                  "\"yes\",\"nodePort\":1}],\"set\":[\"a\","
-                                                                  "\"b\"],\"whole\":[1,2]}}",
-                                 "{\"spec\":{\"ports\":[{\"name\":\"yes\",\"port\":80,\"protocol\":\"TCP\"}]"
-                                 ",\"set\":[\"b\"],"
-                                 "\"whole\":[1,2]},\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\","
-                                 "\"kind\":\"X\"}"},
-                                /* nothing of it was ours */
-                                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":\"a\"},"
-                                 "\"data\":{}}",
-                                 "{\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\",\"kind\":\"X\"}"},
-                                /* what is gone meanwhile is left out */
-                                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":"
-                                 "\"a\"," MANAGED(
-                                         "{\"f:data\":{\"f:gone\":{}},\"odd\":{}}") "},\"data\":{}}",
-                                 "{\"data\":{},\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\",\"kind\":"
-                                 "\"X\"}"},
-                                {"{\"apiVersion\":", NULL},
-                                {"[]", NULL},
-                        };
+        } row[] = {
+                {"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
+                 "\"a\",\"namespace\":\"d\","
+                 "\"uid\":\"u\",\"labels\":{\"ours\":\"1\",\"theirs\":\"2\"}," MANAGED(
+                         "{\"f:data\":{\"f:x\":{}},\"f:metadata\":{\"f:labels\":{\"f:ours\":"
+                         "{}}}}") "},\"data\":{"
+                                  "\"x\":\"1\",\"y\":\"2\"}}",
+                 "{\"data\":{\"x\":\"1\"},\"metadata\":{\"labels\":{\"ours\":\"1\"},"
+                 "\"name\":\"a\",\"namespace\":"
+                 "\"d\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}"},
+                /* lists: by keys, by value, as a whole */
+                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":"
+                 "\"a\"," MANAGED("{\"f:spec\":{\"f:ports\":{\"k:{\\\"port\\\":80,"
+                                  "\\\"protocol\\\":\\\"TCP\\\"}\":{\".\":{}"
+                                  ",\"f:name\":{}}},\"f:set\":{\"v:\\\"b\\\"\":{}},\"f:"
+                                  "whole\":{}}}") "},\"spec\":{\"ports\":["
+                                                  "{\"port\":80,\"protocol\":\"UDP\","
+                                                  "\"name\":\"no\"},{\"port\":80,"
+                                                  "\"protocol\":\"TCP\",\"name\":"
+                                                  "\"yes\",\"nodePort\":1}],\"set\":[\"a\","
+                                                  "\"b\"],\"whole\":[1,2]}}",
+                 "{\"spec\":{\"ports\":[{\"name\":\"yes\",\"port\":80,\"protocol\":\"TCP\"}]"
+                 ",\"set\":[\"b\"],"
+                 "\"whole\":[1,2]},\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\","
+                 "\"kind\":\"X\"}"},
+                /* nothing of it was ours */
+                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":\"a\"},"
+                 "\"data\":{}}",
+                 "{\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\",\"kind\":\"X\"}"},
+                /* what is gone meanwhile is left out */
+                {"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{\"name\":"
+                 "\"a\"," MANAGED("{\"f:data\":{\"f:gone\":{}},\"odd\":{}}") "},\"data\":{}}",
+                 "{\"data\":{},\"metadata\":{\"name\":\"a\"},\"apiVersion\":\"v1\",\"kind\":"
+                 "\"X\"}"},
+                {"{\"apiVersion\":", NULL},
+                {"[]", NULL},
+        };
 
         (void)state;
         for (size_t i = 0; i < ELEMENTS(row); i++) {

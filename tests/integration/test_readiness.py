@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`children: {wait: ...}`: a run is over when its children are ready, and holds no worker until then."""
+import pytest
+
+from harness import wait_until, watch
+
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}}
+ROLLED_OUT = {"status": {"observedGeneration": 9, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}}
+STUCK = {"status": {"observedGeneration": 9, "conditions": [
+    {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "no image"}]}}
+
+
+@pytest.fixture
+def deployments(api):
+    return api.resource("apps/v1", "deployments", "default")
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(wait="1h", **more):
+        more = {"children": {"wait": wait}, "readyCondition": True, "retry": {"first": "1h", "max": "1h"}, **more}
+        operator.configure(devserver, [watch("widgets", handler, **more)], workers=1)
+        return operator.start_ready().wait_synced()
+
+    handler.answer({"children": [DEPLOYMENT], "message": "served"})
+    return start
+
+
+def ready(widgets, name):
+    found = widgets.get(name).get("status", {}).get("conditions", [])
+    return next((entry for entry in found if entry["type"] == "Ready"), {})
+
+
+def waiting(widgets):
+    return wait_until(lambda: ready(widgets, "w").get("reason") == "Waiting" and ready(widgets, "w"), "the wait")
+
+
+def test_it_waits_without_a_worker_and_ends_with_a_success(start, operator, handler, widgets, deployments):
+    start()
+    widgets.create("w")
+    assert "waiting for Deployment web" in waiting(widgets)["message"]
+    handler.answer({})
+    for number in range(3):
+        widgets.create(f"other-{number}")
+        handler.wait_finished(name=f"other-{number}")
+    assert operator.ctl.status()["watches"][0]["settling"] == 1
+    deployments.merge_patch("web", ROLLED_OUT, subresource="status")
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
+    assert ready(widgets, "w")["message"] == "served"
+    wait_until(lambda: operator.ctl.status()["watches"][0]["settling"] == 0, "the end of the wait")
+    operator.stop()
+    assert len(handler.requests(name="w")) == 1, "one run"
+
+
+def test_a_restart_goes_on_waiting(start, operator, handler, widgets, deployments):
+    start()
+    widgets.create("w")
+    waiting(widgets)
+    operator.stop()
+    operator.start_ready().wait_synced()
+    deployments.merge_patch("web", ROLLED_OUT, subresource="status")
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
+    operator.stop()
+    assert len(handler.requests(name="w")) == 1
+
+
+def test_what_is_ready_at_once_is_not_waited_for(start, operator, handler, widgets):
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}]})
+    start()
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}]})
+    widgets.create("w")
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
+    assert operator.ctl.status()["watches"][0]["settling"] == 0
+
+
+@pytest.mark.parametrize("rollback", [False, True])
+def test_a_child_that_fails_is_a_failed_attempt(start, operator, handler, widgets, deployments, rollback):
+    start(**({"onFailure": "rollback"} if rollback else {}))
+    widgets.create("w")
+    waiting(widgets)
+    deployments.merge_patch("web", STUCK, subresource="status")
+    seen = wait_until(lambda: ready(widgets, "w").get("reason") == "ReconcileFailed" and ready(widgets, "w"), "the failure")
+    assert "Deployment web" in seen["message"] and "no image" in seen["message"]
+    wait_until(lambda: operator.ctl.status()["watches"][0]["failed"] == 1, "one failed attempt")
+    assert deployments.exists("web") != rollback
+
+
+def test_one_that_takes_too_long_is_a_failed_attempt(start, handler, widgets):
+    start(wait="1500ms")
+    widgets.create("w")
+    seen = wait_until(lambda: ready(widgets, "w").get("reason") == "ReconcileFailed" and ready(widgets, "w"), "the failure")
+    assert "was not ready within" in seen["message"] and "Deployment web" in seen["message"]
+    assert handler.count() == 1
+
+
+def test_a_change_meanwhile_runs_the_handler_at_once(start, handler, widgets, deployments):
+    start()
+    widgets.create("w", spec={"size": 1})
+    waiting(widgets)
+    handler.answer({"children": [], "message": "nothing to serve"})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: ready(widgets, "w").get("message") == "nothing to serve", "the newer answer")
+    assert handler.count() == 2 and not deployments.exists("web")

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `children: {wait: ...}`: a run is over when its children are ready. What is not ready when everything is
+ * written is looked at again later, by the same attempt, without a worker in between. One that has failed,
+ * or takes too long, is a failure of the attempt like any other in its children.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/children-internal.h"
+#include "worker/readiness.h"
+
+#define LOOK_AGAIN_USEC USEC_PER_SEC
+#define WHY_MAX         300
+
+void children_judge(struct children *children, struct child_object *child,
+                    const struct kube_response *response)
+{
+        char why[WHY_MAX];
+
+        if (children->run->watch->config->wait_usec == 0)
+                return;
+        child->unready = readiness_of(response->body, why, sizeof(why)) != READINESS_READY;
+        if (child->unready && children->waiting[0] == '\0')
+                snprintf(children->waiting, sizeof(children->waiting), "%s %s: %s", child->kind, child->name,
+                         why);
+}
+
+const char *children_waiting(const struct run *run)
+{
+        return run->children && !run->children->undo && run->children->waiting[0] ? run->children->waiting
+                                                                                  : NULL;
+}
+
+/* The lists borrow from `list`; the caller frees the two arrays. */
+static int choose(const struct child_list *list, bool rollback, struct settle_plan *plan)
+{
+        plan->wait.child = calloc(list->count + 1, sizeof(*list->child));
+        plan->undo.child = calloc(list->count + 1, sizeof(*list->child));
+        if (!plan->wait.child || !plan->undo.child)
+                return -ENOMEM;
+        for (size_t i = 0; i < list->count; i++) {
+                if (list->child[i].unready)
+                        plan->wait.child[plan->wait.count++] = list->child[i];
+                if (list->child[i].touched && rollback)
+                        plan->undo.child[plan->undo.count++] = list->child[i];
+        }
+        return 0;
+}
+
+void children_begin_wait(struct run *run)
+{
+        struct children *children = run->children;
+        const struct record_watch *config = run->watch->config;
+        struct settle_plan plan = {
+                .cause = (char[]){""},
+                .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
+                .requeue_after_usec = run->answer.requeue_after_usec,
+                .deadline = clock_realtime_usec() + config->wait_usec,
+                .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
+        };
+        char text[WHY_MAX * 2];
+
+        snprintf(text, sizeof(text), "waiting for %s", children->waiting);
+        if (choose(&children->wanted, config->rollback, &plan) < 0)
+                run_finish(run, RESULT_RETRY, "no memory to wait for its children");
+        else
+                children_settle(run, &plan, LOOK_AGAIN_USEC, text);
+        free(plan.wait.child);
+        free(plan.undo.child);
+}
+
+/* ---- the next look */
+
+static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                      void *userdata)
+{
+        struct children *children = userdata;
+        struct child_object *child = children_current_child(children);
+        char why[WHY_MAX] = "it is gone";
+        enum readiness readiness = READINESS_NOT_YET;
+
+        children->run->transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                readiness = readiness_of(response->body, why, sizeof(why));
+        } else if (response->error.http_status != 404) {
+                write_note_failure(children->run, response);
+                snprintf(why, sizeof(why), "%.200s", response->error.message);
+        }
+        child->settled = readiness == READINESS_READY;
+        child->failed = readiness == READINESS_FAILED;
+        if (!child->settled && (children->waiting[0] == '\0' || child->failed))
+                snprintf(children->waiting, sizeof(children->waiting), "%s %s: %s", child->kind, child->name,
+                         why);
+        children->failures += child->failed;
+        children->position++;
+        children_advance(children);
+}
+
+int children_look_next(struct children *children)
+{
+        struct child_object *child = children_current_child(children);
+        int r;
+
+        if (!child)
+                return 0;
+        r = children_resolve(children, child);
+        return r != 0 ? r : children_request(children, child, "GET", NULL, on_looked);
+}
+
+static void fail(struct children *children)
+{
+        const struct record_watch *config = children->run->watch->config;
+        struct settle_plan undo = {
+                .deadline = clock_realtime_usec() + config->settle_usec,
+                .fingerprint = children->plan.fingerprint,
+                .undo = children->plan.undo,
+        };
+        char duration[64], cause[WHY_MAX * 3];
+
+        if (children->failures > 0)
+                snprintf(cause, sizeof(cause), "a child of it has failed: %s", children->waiting);
+        else
+                snprintf(cause, sizeof(cause), "a child of it was not ready within %s: %s",
+                         duration_format(config->wait_usec, duration, sizeof(duration)), children->waiting);
+        undo.cause = cause;
+        if (undo.undo.count > 0)
+                children_settle(children->run, &undo, 0, cause);
+        else
+                run_finish(children->run, RESULT_RETRY, "%s", cause);
+}
+
+void children_finish_wait(struct children *children)
+{
+        struct run *run = children->run;
+        struct settle_plan plan = children->plan;
+        char text[WHY_MAX * 2];
+
+        if (children->waiting[0] == '\0') {
+                /* What the answer has left to do: the condition Ready, and the next time. */
+                run->answer.message = children->plan.message[0] ? children->plan.message : NULL;
+                run->answer.requeue_after_usec = children->plan.requeue_after_usec;
+                write_start(run);
+        } else if (children->failures > 0 || clock_realtime_usec() >= plan.deadline) {
+                fail(children);
+        } else {
+                plan.wait = children->known;
+                snprintf(text, sizeof(text), "waiting for %s", children->waiting);
+                children_settle(run, &plan, LOOK_AGAIN_USEC, text);
+        }
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Whether an object is what it is meant to be by now: by the rules of its kind where it has some, else by
+ * its conditions, as kstatus has it (sigs.k8s.io/cli-utils); what tells nothing of itself is ready when it
+ * is there. Pure data.
+ */
+#include <stddef.h>
+
+enum readiness { READINESS_READY, READINESS_NOT_YET, READINESS_FAILED };
+
+/* `why`: what is missing or has failed, for people; "" when it is ready. */
+enum readiness readiness_of(const char *json, char *why, size_t size);
