@@ -77,6 +77,22 @@ static void print_quarantine(const cJSON *list)
                        text(item, "error"));
 }
 
+static void print_doubtful(const cJSON *list)
+{
+        char buffer[64];
+        const cJSON *item;
+
+        cJSON_ArrayForEach(item, list)
+                printf("%s%s of watch %s is doubtful: its watcher has failed over it %" PRIu64
+                       " times, the last time %s ago; %s: %s\n",
+                       item == list->child ? "\n" : "", text(item, "key"), text(item, "watch"),
+                       number(item, "crashes"), since(item, "lastCrash", buffer, sizeof(buffer)),
+                       cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "unread"))
+                               ? "it is left out"
+                               : "jq programs are not run on it",
+                       text(item, "error"));
+}
+
 void ctl_print_status(const cJSON *status)
 {
         const cJSON *item, *events;
@@ -96,6 +112,7 @@ void ctl_print_status(const cJSON *status)
                 printf("events    %" PRIu64 " were left out (the spam guard, or no right to write them)\n",
                        number(events, "dropped"));
         print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
+        print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
         printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s\n", "WATCH", "STATE", "SINCE", "RESOURCEVERSION",
                "OBJECTS", "QUEUED", "RUNNING", "WAITING");
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) print_watch(item);

@@ -26,6 +26,7 @@
         R(counter)                                                                                          \
         R(change)                                                                                           \
         R(owed)                                                                                             \
+        R(doubt)                                                                                            \
         R(handled)                                                                                          \
         R(watch)
 
@@ -56,6 +57,14 @@
 #define RECORD_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         STR(key)                                                                                            \
         STR(uid)
+
+/* An object that the watcher has died or hung over. unread: its content is not read at all; otherwise only
+ * the jq programs of the watch are not run on it. */
+#define RECORD_doubt_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+        STR(key)                                                                                            \
+        STR(uid)                                                                                            \
+        BOOL(unread)                                                                                        \
+        U64(until_realtime)
 
 /* The deletion of exactly this object is handled and recorded: its last known state may be forgotten. */
 #define RECORD_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
@@ -130,6 +139,7 @@
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING)                                                \
         M(CREDIT, credit, ROLE_SUPERVISOR, ROLE_WATCHER, 1024, CHILD_RUNNING)                               \
         M(OWED, owed, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                       \
+        M(DOUBTFUL, doubtful, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)               \
         M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
         M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                          \
         M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)               \
@@ -259,6 +269,7 @@
  * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
  * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
  * initial_events: how long a streamed list may be silent before its end.
+ * slot_file, slot: where it notes which object it is reading (base/slot.h); "" = nowhere.
  * owner_kind: of a watch of owned objects: their changes are announced as changes of owners of this kind; ""
  * otherwise. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
@@ -278,6 +289,8 @@
         STR(owner_api_version)                                                                              \
         STR(owner_kind)                                                                                     \
         STR(store_folder)                                                                                   \
+        STR(slot_file)                                                                                      \
+        U64(slot)                                                                                           \
         STR(finalizer)                                                                                      \
         STR(known_scope)                                                                                    \
         STR(known_cluster)                                                                                  \
@@ -327,6 +340,11 @@
         LIST(owed, owed)                                                                                    \
         BOOL(last)
 
+/* All objects of the watch that are doubtful now, by key and uid; in the place of what was said before. */
+#define MESSAGE_doubtful_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+        STR(watch)                                                                                          \
+        LIST(doubt, doubt)
+
 #define MESSAGE_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
         STR(watch)                                                                                          \
         LIST(handled, handled)
@@ -334,6 +352,7 @@
 /* Run the watch's handler for this object. action: enum run_action; attempt counts from 1; generation: of
  * the store; for a deletion the worker reads the last known object by key and UID. last_error, first_error:
  * of the failures since the last success ("" = none). settling: what an unfinished run left, "" = nothing.
+ * doubtful: the watch's trigger program is not run on it.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
  * yet (RESULT_BEHIND); "" = whatever is there. */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
@@ -348,6 +367,7 @@
         STR(first_error)                                                                                    \
         STR(settling)                                                                                       \
         STR(at_least_version)                                                                               \
+        BOOL(doubtful)                                                                                      \
         U64(generation)
 
 #define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \

@@ -95,8 +95,13 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         if (!watch)
                 return refuse_query(peer, "there is no such watch");
         r = blame_release(peer->supervisor, watch, query->argument[1].value, release);
+        if (release && (r >= 0 || r == -ENOENT)) {
+                int doubt = doubt_release(watch, query->argument[1].value);
+
+                r = doubt == -ENOENT ? r : doubt;
+        }
         if (r == -ENOENT)
-                return refuse_query(peer, release ? "no object of this key is in quarantine"
+                return refuse_query(peer, release ? "no object of this key is in quarantine or doubtful"
                                                   : "no object of this key has ever run");
         if (r < 0) {
                 ledger_failed(peer->supervisor, r);

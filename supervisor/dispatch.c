@@ -469,6 +469,7 @@ static void send_run(struct worker *worker)
                 .first_error = "",
                 .settling = "",
                 .at_least_version = "",
+                .doubtful = doubt_is(watch, worker->run.key, worker->run.uid),
         };
         int r;
 

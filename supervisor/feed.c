@@ -72,6 +72,8 @@ static int config_watcher(struct child_slot *child)
                 .owner_api_version = owner ? owner->config->api_version : "",
                 .owner_kind = owner ? owner->config->kind : "",
                 .store_folder = watch->store_folder,
+                .slot_file = supervisor->slots_path,
+                .slot = child->index,
                 .finalizer = finalizer,
                 .deadline_usec = config->deadline_usec,
                 .reconnect_first_usec = config->reconnect_first_usec,
@@ -201,7 +203,13 @@ void feed_ready(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
         struct watch *watch;
+        int r = child->kind == KIND_WATCHER ? doubt_feed(&supervisor->watch[child->index]) : 0;
 
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return;
+        }
+        /* Nothing is read before this. */
         send_credential(child);
         if (child->kind == KIND_WATCHER) {
                 watch = &supervisor->watch[child->index];

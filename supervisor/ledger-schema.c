@@ -35,6 +35,10 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE ledger ADD COLUMN known_version INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE ledger ADD COLUMN unselected INTEGER NOT NULL DEFAULT 0;"
         "CREATE INDEX ledger_quarantine ON ledger (watch, key) WHERE quarantined_until > 0;"
+        "CREATE TABLE doubtful ("
+        "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL, unread INTEGER NOT NULL,"
+        "  crashes INTEGER NOT NULL, crashed_realtime INTEGER NOT NULL, until_realtime INTEGER NOT NULL,"
+        "  error TEXT NOT NULL, PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
         "PRAGMA user_version = 2;",
 };
 

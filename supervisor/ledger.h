@@ -79,6 +79,26 @@ int64_t ledger_count_quarantined(struct ledger *ledger);
 int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime); /* 0 = none */
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 
+/* Objects that a watcher has died or hung over; no row of the ledger needs to exist for them. Written at
+ * once, or with the transaction that is open. */
+struct ledger_doubt {
+        const char *watch, *key, *uid;
+        bool unread; /* not even its content is to be read */
+        uint64_t crashes, crashed_realtime, until_realtime;
+        const char *error;
+};
+/* How often; 0 = never. */
+int64_t ledger_doubt_crashes(struct ledger *ledger, const char *watch, const char *key, const char *uid);
+/* Those that are long over are forgotten with it. */
+int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt);
+/* All of this key; returns how many. */
+int ledger_doubt_remove(struct ledger *ledger, const char *watch, const char *key);
+typedef int (*ledger_visit_doubt_t)(const struct ledger_doubt *doubt, void *userdata);
+/* Those that are not over at `now`, in order, at most `limit`; of one watch, or of all (NULL). The visitor
+ * must not write. Returns how many. */
+int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, size_t limit,
+                        ledger_visit_doubt_t visit, void *userdata);
+
 /* What the rows of a watch belong to; "" when unknown. Strings are owned by the caller. */
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster);
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster);

@@ -347,6 +347,23 @@ static void write_quarantine(const struct supervisor *supervisor, struct text *t
         text_printf(text, "reconciled_quarantined %" PRId64 "\n", count < 0 ? 0 : count);
 }
 
+static int count_doubt(const struct ledger_doubt *doubt _unused_, void *userdata)
+{
+        ++*(uint64_t *)userdata;
+        return 0;
+}
+
+static void write_doubtful(const struct supervisor *supervisor, struct text *text)
+{
+        uint64_t count = 0;
+
+        (void)ledger_visit_doubts(supervisor->ledger, NULL, clock_realtime_usec(), 100000, count_doubt,
+                                  &count);
+        head(text, "reconciled_doubtful", GAUGE,
+             "Objects that a watcher has died or hung over, and that are not read or not judged for that.");
+        text_printf(text, "reconciled_doubtful %" PRIu64 "\n", count);
+}
+
 static void write_events(const struct supervisor *supervisor, struct text *text)
 {
         head(text, "reconciled_events_written", COUNTER, "Events that were written, series included.");
@@ -429,6 +446,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_watcher_counters(supervisor, text);
         write_events(supervisor, text);
         write_quarantine(supervisor, text);
+        write_doubtful(supervisor, text);
         write_requests(supervisor, text);
         write_processes(supervisor, text);
         text_append_string(text, "# EOF\n");

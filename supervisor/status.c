@@ -108,6 +108,23 @@ static int write_quarantined(const char *watch, const struct ledger_row *row, vo
         return 0;
 }
 
+static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
+{
+        struct text *json = userdata;
+
+        text_append_string(json, "{");
+        member(json, "watch", doubt->watch);
+        member(json, "key", doubt->key);
+        member(json, "uid", doubt->uid);
+        number(json, "crashes", doubt->crashes);
+        number(json, "lastCrash", doubt->crashed_realtime);
+        number(json, "until", doubt->until_realtime);
+        text_printf(json, "\"unread\":%s,", doubt->unread ? "true" : "false");
+        member(json, "error", doubt->error);
+        close_with(json, "},");
+        return 0;
+}
+
 int status_write(const struct supervisor *supervisor, struct text *json)
 {
         uint64_t dropped = log_dropped();
@@ -130,6 +147,11 @@ int status_write(const struct supervisor *supervisor, struct text *json)
         close_with(json, "},");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, json) < 0)
+                return -1;
+        close_with(json, "],");
+        text_append_string(json, "\"doubtful\":[");
+        if (ledger_visit_doubts(supervisor->ledger, NULL, clock_realtime_usec(), QUARANTINED_MAX,
+                                write_doubt, json) < 0)
                 return -1;
         close_with(json, "],");
         text_append_string(json, "\"watches\":[");

@@ -123,6 +123,16 @@ static int open_ledger(struct supervisor *supervisor, struct error *error)
         return 0;
 }
 
+/* Made anew at each start: what was merely in work when everything was killed is no suspect for that. */
+static int add_slots(struct supervisor *supervisor)
+{
+        if (asprintf(&supervisor->slots_path, "%s/slots", supervisor->options->runtime_directory) < 0) {
+                supervisor->slots_path = NULL;
+                return -ENOMEM;
+        }
+        return slots_new(supervisor->slots_path, supervisor->watch_count, &supervisor->slots);
+}
+
 static int init_parts(struct supervisor *supervisor)
 {
         int r = sd_event_default(&supervisor->event);
@@ -133,6 +143,8 @@ static int init_parts(struct supervisor *supervisor)
                 r = queue_new(&supervisor->queue);
         if (r >= 0)
                 r = add_watches(supervisor);
+        if (r >= 0)
+                r = add_slots(supervisor);
         if (r >= 0)
                 r = children_new(supervisor);
         if (r >= 0)
@@ -253,6 +265,8 @@ void supervisor_done(struct supervisor *supervisor)
         }
         for (size_t i = 0; i < supervisor->watch_count; i++)
                 watch_done(&supervisor->watch[i]);
+        slots_free(supervisor->slots);
+        free(supervisor->slots_path);
         ledger_free(supervisor->ledger);
         queue_free(supervisor->queue);
         message_free(supervisor->credential);

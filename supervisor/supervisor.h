@@ -10,6 +10,7 @@
  */
 #include <systemd/sd-event.h>
 
+#include "base/slot.h"
 #include "ipc/channel.h"
 #include "ipc/log.h"
 #include "supervisor/config.h"
@@ -59,6 +60,7 @@ struct watch {
         size_t handled_count;
         uint64_t successes, failures_total;
         struct watch_metrics metrics;
+        size_t doubt_count; /* objects that its watcher has died over */
 };
 
 struct worker {
@@ -89,6 +91,8 @@ struct supervisor {
         int exit_code;
         struct queue *queue;
         struct ledger *ledger;
+        struct slots *slots; /* of the watchers */
+        char *slots_path;
         struct child_slot *child;
         size_t child_count;
         struct watch *watch;
@@ -178,6 +182,15 @@ extern const char release_reason[], uninstall_reason[]; /* of runs that only tak
 int release_finalizer(struct supervisor *supervisor, struct watch *watch, const char *key, const char *why,
                       uid_t uid); /* -ENOENT */
 int uninstall(struct supervisor *supervisor, uid_t uid);
+
+/* doubt.c: objects that a watcher has died or hung over. Who is at what, when it fails (-ENOENT: nothing).
+ */
+int doubt_look(const struct supervisor *supervisor, const struct child_slot *child, struct slot_view *ret);
+void doubt_blame(struct supervisor *supervisor, const struct watch *watch, const struct slot_view *view,
+                 const char *cause);
+int doubt_feed(struct watch *watch);
+bool doubt_is(const struct watch *watch, const char *key, const char *uid);
+int doubt_release(struct watch *watch, const char *key); /* -ENOENT */
 
 /* due.c: what the ledger says is due. */
 void due_arm(struct supervisor *supervisor);

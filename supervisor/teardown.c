@@ -73,6 +73,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                       const char *key, const char *format, ...)
 {
         char pid[16] = "", code[16];
+        struct slot_view view = {SLOT_IDLE, "", ""};
         va_list arguments;
 
         if (supervisor->phase == PHASE_TEARDOWN)
@@ -80,6 +81,9 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         va_start(arguments, format);
         vsnprintf(supervisor->cause, sizeof(supervisor->cause), format, arguments);
         va_end(arguments);
+        if (child && child->kind == KIND_WATCHER && exit_code == EXIT_CODE_SOFTWARE &&
+            doubt_look(supervisor, child, &view) >= 0)
+                key = view.key;
         if (child)
                 snprintf(pid, sizeof(pid), "%d", child->pid);
         snprintf(code, sizeof(code), "%d", exit_code);
@@ -95,6 +99,8 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                   exit_code_name(exit_code));
         if (child && child->kind == KIND_WORKER && exit_code == EXIT_CODE_SOFTWARE)
                 blame_worker(supervisor, &supervisor->worker[child->index], supervisor->cause);
+        if (view.stage != SLOT_IDLE)
+                doubt_blame(supervisor, &supervisor->watch[child->index], &view, supervisor->cause);
         supervisor->phase = PHASE_TEARDOWN;
         supervisor->exit_code = exit_code;
         notify_failed(exit_code, supervisor->cause);

@@ -233,14 +233,21 @@ static void note_program_failure(struct watcher *watcher, const char *key, const
 }
 
 /* What the filter cannot judge is chosen: then nothing is missed. */
-static bool passes_filter(struct watcher *watcher, const char *key, const char *json, size_t size)
+static bool passes_filter(struct watcher *watcher, const struct identity *identity, const char *json,
+                          size_t size)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         bool passes = true;
+        int r;
 
-        if (watcher->filter_program && jq_program_test(watcher->filter_program, json, size,
-                                                       watcher->config->metadata_only, &passes, &error) < 0)
-                note_program_failure(watcher, key, "filter", "it counts as selected", &error);
+        if (!watcher->filter_program || doubt_of(watcher, identity->key, identity->uid) == DOUBT_PROGRAM)
+                return true;
+        slot_set(watcher->slot, SLOT_PROGRAM, identity->key, identity->uid);
+        r = jq_program_test(watcher->filter_program, json, size, watcher->config->metadata_only, &passes,
+                            &error);
+        slot_clear(watcher->slot);
+        if (r < 0)
+                note_program_failure(watcher, identity->key, "filter", "it counts as selected", &error);
         return passes;
 }
 
@@ -280,12 +287,47 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
                 .partial = config->metadata_only,
         };
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = trigger_fingerprint(&basis, json, size, &object.fingerprint, &error);
+        int r;
 
+        if (basis.trigger == TRIGGER_JQ &&
+            doubt_of(stream->watcher, identity->key, identity->uid) == DOUBT_PROGRAM)
+                basis.trigger = TRIGGER_ESSENCE; /* as where the program fails */
+        slot_set(stream->watcher->slot, basis.trigger == TRIGGER_JQ ? SLOT_PROGRAM : SLOT_READING,
+                 identity->key, identity->uid);
+        r = trigger_fingerprint(&basis, json, size, &object.fingerprint, &error);
+        slot_clear(stream->watcher->slot);
         if (r > 0)
                 note_program_failure(stream->watcher, identity->key, "trigger",
                                      "what it is, without status, stands in", &error);
         return r < 0 ? r : store_object_now(stream, &object, listed);
+}
+
+/* What is stored of it stays as it is, and is not taken for absent; what is not stored waits. */
+static int leave_out(struct stream *stream, const struct identity *identity)
+{
+        struct store *store = stream->watcher->store;
+        struct store_object stored;
+        int r = store_peek(store, identity->key, &stored);
+
+        stream->watcher->count.undecodable++;
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        if (strcmp(stored.uid, identity->uid) == 0)
+                r = store_touch(store, identity->key, stream->mark);
+        store_object_done(&stored);
+        return r;
+}
+
+static int apply_chosen(struct stream *stream, const struct identity *identity, const char *json,
+                        size_t size, bool listed)
+{
+        struct watcher *watcher = stream->watcher;
+
+        if (doubt_of(watcher, identity->key, identity->uid) == DOUBT_UNREAD)
+                return leave_out(stream, identity);
+        return passes_filter(watcher, identity, json, size)
+                       ? apply_read(stream, identity, json, size, listed)
+                       : apply_filtered(stream, identity);
 }
 
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
@@ -297,9 +339,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
         if (r >= 0 && is_chosen(watcher, identity.key))
-                r = passes_filter(watcher, identity.key, json, size)
-                            ? apply_read(stream, &identity, json, size, listed)
-                            : apply_filtered(stream, &identity);
+                r = apply_chosen(stream, &identity, json, size, listed);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_object(stream, listed, UNREADABLE);
         if (r >= 0 && !listed)

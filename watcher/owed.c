@@ -26,17 +26,19 @@ static int is_accounted_for(struct watcher *watcher, const struct record_owed *o
 
 static int check_one(struct watcher *watcher, const struct record_owed *owed)
 {
+        const struct stream *stream = stream_of_key(watcher, owed->key);
         int r = is_accounted_for(watcher, owed);
 
-        if (r == -ENAMETOOLONG || r > 0)
+        /* Of what is not read nothing is known: it stays owed. */
+        if (r == -ENAMETOOLONG || r > 0 || doubt_of(watcher, owed->key, owed->uid) == DOUBT_UNREAD)
                 return 0;
         if (r < 0)
                 return store_failed(watcher, r);
         /* A row of another kind of object: the watch was given another task, and nobody deleted anything. */
         if (scope_is_other_resource(watcher->config->known_scope, watcher->scope))
                 return apply_unselected(watcher, owed->key, owed->uid, true);
-        /* What the filter keeps out of the store may be there all the same. */
-        if (absence_is_deletion(watcher) && !watcher->filter_program)
+        /* What the filter keeps out of the store, or could not be read, may be there all the same. */
+        if (absence_is_deletion(watcher) && !watcher->filter_program && !(stream && stream->list_incomplete))
                 return apply_gone(watcher, owed->key, owed->uid);
         return verification_add(watcher, owed->key, owed->uid, true);
 }

@@ -134,13 +134,23 @@ static int is_open(struct watcher *watcher, const struct store_question *questio
         return question->owed && !store_tombstone_exists(watcher->store, question->key, question->uid);
 }
 
+/* Where everything is selected, what exists is no exception: it could not be read, or the list was old. */
+static bool may_be_unselected(const struct watcher *watcher, const struct store_question *question,
+                              const struct stream *stream)
+{
+        return !(stream && absence_is_deletion(watcher) && !watcher->filter_program) &&
+               doubt_of(watcher, question->key, question->uid) != DOUBT_UNREAD;
+}
+
 static int judge(struct watcher *watcher, const struct store_question *question, enum verdict verdict)
 {
+        const struct stream *stream = stream_of_key(watcher, question->key);
         int r = is_open(watcher, question);
 
-        if (r > 0)
-                r = verdict == VERDICT_GONE ? apply_gone(watcher, question->key, question->uid)
-                                            : apply_unselected(watcher, question->key, question->uid, false);
+        if (r > 0 && verdict == VERDICT_GONE)
+                r = apply_gone(watcher, question->key, question->uid);
+        else if (r > 0 && may_be_unselected(watcher, question, stream))
+                r = apply_unselected(watcher, question->key, question->uid, false);
         else if (r < 0)
                 r = store_failed(watcher, r);
         if (r < 0)

@@ -112,6 +112,8 @@ static int on_config(struct child *child, struct message **config)
         r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
         if (r >= 0)
                 kube_client_on_warning(watcher->client, on_warning, watcher);
+        if (r >= 0 && watcher->config->slot_file[0])
+                r = slot_open(watcher->config->slot_file, watcher->config->slot, &watcher->slot);
         if (r >= 0)
                 r = verification_new(watcher, &watcher->verification);
         if (r >= 0)
@@ -164,6 +166,8 @@ static int on_message(struct child *child, struct message **message)
                 return 0;
         case MESSAGE_OWED:
                 return owed_take(watcher, &(*message)->owed);
+        case MESSAGE_DOUBTFUL:
+                return doubts_set(watcher, message);
         case MESSAGE_HANDLED:
                 return on_handled(watcher, &(*message)->handled);
         default:
@@ -253,5 +257,7 @@ void watcher_done(struct watcher *watcher)
         free(watcher->cluster);
         free(watcher->server);
         free(watcher->cluster_server);
+        slot_close(watcher->slot);
+        message_free(watcher->doubtful);
         message_free(watcher->config_message);
 }

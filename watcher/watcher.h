@@ -8,6 +8,7 @@
  * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> version -> cluster identity ->
  * streams: each goes on where the store says (WATCH), or begins with a list (WatchList or LIST, then WATCH).
  */
+#include "base/slot.h"
 #include "ipc/child.h"
 #include "jq/program.h"
 #include "kube/resource.h"
@@ -104,7 +105,9 @@ struct watcher {
         unsigned server_minor;    /* of version 1; 0: unknown */
         unsigned left_out;        /* set of enum optional */
         uint64_t left_out_until, no_watch_list_until;
-        char *sweep_after; /* stored objects up to this key are announced; NULL: no sweep */
+        struct message *doubtful; /* NULL: nothing is */
+        struct slot *slot;        /* NULL: nobody looks */
+        char *sweep_after;        /* stored objects up to this key are announced; NULL: no sweep */
         bool patterns;
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
         bool discovered, versioned, identified, first_synced, deletions_suspended, owed_complete, checked;
@@ -197,6 +200,14 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* ce
 /* It exists. other_kind: it is a row of what the watch was about before. */
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind);
 int apply_out_of_scope(struct watcher *watcher);
+/* doubt.c */
+enum doubt {
+        DOUBT_NONE,
+        DOUBT_PROGRAM, /* no jq program is run on it */
+        DOUBT_UNREAD,  /* its content is not looked at */
+};
+int doubts_set(struct watcher *watcher, struct message **message);
+enum doubt doubt_of(const struct watcher *watcher, const char *key, const char *uid);
 /* owned.c: of a watch of owned objects. */
 static inline bool is_owned(const struct watcher *watcher)
 {

@@ -119,7 +119,11 @@ int write_take_result(struct run *run, const struct kube_response *response, boo
         };
         struct scan_object object;
         char *version = NULL, *copy;
-        int r = scan_object(response->body, response->body_size, &object);
+        int r;
+
+        if (run->order->doubtful && basis.trigger == TRIGGER_JQ)
+                basis.trigger = TRIGGER_ESSENCE; /* as the watcher does */
+        r = scan_object(response->body, response->body_size, &object);
 
         if (r >= 0)
                 r = scan_string(object.resource_version, &version);
