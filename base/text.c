@@ -228,3 +228,14 @@ void text_append_base64(struct text *text, const char *input)
                 text_append(text, quad, 4);
         }
 }
+
+int text_replace(char **place, const char *text)
+{
+        char *copy = strdup(text);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*place);
+        *place = copy;
+        return 0;
+}

@@ -50,4 +50,7 @@ size_t utf8_sequence(const char *bytes, size_t size);
 #define BRACKETS_MAX 64
 bool text_nests_too_deep(const char *string);
 
+/* *place becomes a copy of the text, and what it was is freed. -ENOMEM: it is left as it was. */
+int text_replace(char **place, const char *text);
+
 #define _cleanup_text_ _cleanup_(text_done)

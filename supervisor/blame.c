@@ -48,17 +48,6 @@ void blame_tell(const struct config_watch *config, const struct ledger_row *row)
                   row->key);
 }
 
-static int set(char **place, const char *text)
-{
-        char *copy = strdup(text);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*place);
-        *place = copy;
-        return 0;
-}
-
 static int blame(struct supervisor *supervisor, const struct config_watch *config,
                  const struct queue_run *run, const char *cause)
 {
@@ -70,11 +59,11 @@ static int blame(struct supervisor *supervisor, const struct config_watch *confi
         row.attempts++;
         row.failed_fingerprint = run->fingerprint ? run->fingerprint : row.failed_fingerprint;
         row.next_realtime = clock_realtime_usec() + blame_row(config, &row);
-        r = set(&row.next_reason, "retry");
+        r = text_replace(&row.next_reason, "retry");
         if (r >= 0)
-                r = set(&row.last_error, cause);
+                r = text_replace(&row.last_error, cause);
         if (r >= 0 && !row.first_error[0])
-                r = set(&row.first_error, cause);
+                r = text_replace(&row.first_error, cause);
         if (r >= 0)
                 r = ledger_put(supervisor->ledger, config->name, &row);
         if (r >= 0)

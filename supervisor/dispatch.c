@@ -95,20 +95,25 @@ static bool is_due_at_start(const struct watch *watch, const struct record_chang
                row->handled_realtime < watch->child->supervisor->started_realtime;
 }
 
+/* false: the ledger has failed, and that is said. */
+static bool keep_row(struct watch *watch, const struct ledger_row *row)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r = ledger_put(supervisor->ledger, watch->config->name, row);
+
+        if (r < 0)
+                ledger_failed(supervisor, r);
+        return r >= 0;
+}
+
 /* Whether its handler was told meanwhile is not known: it runs again. */
 static int change_selected_again(struct watch *watch, const struct record_change *change,
                                  struct ledger_row *row)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
-        int r;
-
         row->unselected = false;
         row->fingerprint = row->failed_fingerprint = row->attempts = row->next_realtime = 0;
-        r = ledger_put(supervisor->ledger, watch->config->name, row);
-        if (r < 0) {
-                ledger_failed(supervisor, r);
+        if (!keep_row(watch, row))
                 return 0;
-        }
         return dispatch_push(watch, change, CHANGE_UPDATED, row, "selected", 0);
 }
 
@@ -180,9 +185,6 @@ static int forget_vanished(struct watch *watch, const struct record_change *chan
 
 static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
-        int r;
-
         /* Never handed to a handler, or finalized: nothing is owed. */
         if (!row)
                 return handled_add(watch, change->key, change->uid, change->sequence);
@@ -193,31 +195,22 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
         row->deleting = true;
         row->attempts = 0;
         row->next_realtime = 0;
-        r = ledger_put(supervisor->ledger, watch->config->name, row);
-        if (r < 0) {
-                ledger_failed(supervisor, r);
+        if (!keep_row(watch, row))
                 return 0;
-        }
         return dispatch_push(watch, change, CHANGE_DELETED, row, "deleted", 0);
 }
 
 /* The row stays until it is handled, whatever happens to us. */
 static int tell_unselected(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
-        int r;
-
         if (row->unselected && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_UNSELECTED, row);
         row->unselected = true;
         row->permanent = false;
         row->attempts = 0;
         row->next_realtime = 0;
-        r = ledger_put(supervisor->ledger, watch->config->name, row);
-        if (r < 0) {
-                ledger_failed(supervisor, r);
+        if (!keep_row(watch, row))
                 return 0;
-        }
         return dispatch_push(watch, change, CHANGE_UNSELECTED, row, "unselected", 0);
 }
 
@@ -293,23 +286,12 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys)
 
 /* ---- what a watch says of itself */
 
-static int replace(char **place, const char *text)
-{
-        char *copy = strdup(text);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*place);
-        *place = copy;
-        return 0;
-}
-
 int dispatch_synced(struct watch *watch, const struct message_synced *synced)
 {
         struct supervisor *supervisor = watch->child->supervisor;
         bool first = !watch->synced;
 
-        if (replace(&watch->resource_version, synced->resource_version) < 0)
+        if (text_replace(&watch->resource_version, synced->resource_version) < 0)
                 return -ENOMEM;
         watch->synced = true;
         watch->synced_realtime = clock_realtime_usec();
@@ -376,7 +358,7 @@ int dispatch_health(struct watch *watch, const struct message *message)
                 if (message->degraded.health == WATCH_HEALTHY ||
                     message->degraded.health >= WATCH_HEALTH_COUNT)
                         return -EPROTO;
-                if (replace(&watch->degraded_reason, message->degraded.reason) < 0)
+                if (text_replace(&watch->degraded_reason, message->degraded.reason) < 0)
                         return -ENOMEM;
                 watch->health = (enum watch_health)message->degraded.health;
                 watch->degraded_realtime = message->degraded.since_realtime;

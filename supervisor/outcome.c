@@ -48,17 +48,6 @@ uint64_t retry_delay(const struct config_watch *config, uint64_t attempts)
         return delay + random_below(delay / 10 + 1);
 }
 
-static int set_text(char **place, const char *text)
-{
-        char *copy = strdup(text);
-
-        if (!copy)
-                return -ENOMEM;
-        free(*place);
-        *place = copy;
-        return 0;
-}
-
 /* ---- log */
 
 static void log_failure(const struct ending *ending, int priority, const char *id, const char *next)
@@ -113,8 +102,8 @@ static int succeeded(struct ending *ending)
         row->permanent = false;
         row->handled_realtime = now;
         row->next_realtime = delay > 0 ? now + delay : 0;
-        if (set_text(&row->next_reason, delay > 0 ? reason : "") < 0 || set_text(&row->last_error, "") < 0 ||
-            set_text(&row->first_error, "") < 0)
+        if (text_replace(&row->next_reason, delay > 0 ? reason : "") < 0 ||
+            text_replace(&row->last_error, "") < 0 || text_replace(&row->first_error, "") < 0)
                 return -ENOMEM;
         if (delay > 0 && delay <= DELAY_IN_QUEUE_USEC) {
                 ending->outcome.again = true;
@@ -134,7 +123,7 @@ static int schedule_retry(struct ending *ending, uint64_t delay, const char *rea
         ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC && !releases;
         ending->outcome.delay_usec = delay;
         ending->outcome.reason = releases ? ending->reason : reason;
-        return set_text(&ending->row.next_reason, reason);
+        return text_replace(&ending->row.next_reason, reason);
 }
 
 /* One more failure, and its cause. */
@@ -152,8 +141,8 @@ static int note_failure(struct ending *ending)
                 row->attempts++;
         /* What we have written ourselves before it failed is no change to run for. */
         row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
-        if (set_text(&row->last_error, done->message) < 0 ||
-            (!row->first_error[0] && set_text(&row->first_error, done->message) < 0))
+        if (text_replace(&row->last_error, done->message) < 0 ||
+            (!row->first_error[0] && text_replace(&row->first_error, done->message) < 0))
                 return -ENOMEM;
         return 0;
 }
@@ -172,7 +161,7 @@ static int give_up(struct ending *ending, const char *next)
         row->next_realtime = 0;
         ending->outcome.handled = true;
         log_failure(ending, LOG_ERR, MESSAGE_ID_RUN_PERMANENT, next);
-        return set_text(&row->next_reason, "");
+        return text_replace(&row->next_reason, "");
 }
 
 static int failed(struct ending *ending)
@@ -270,9 +259,9 @@ static int settles(struct ending *ending)
         row->next_realtime = clock_realtime_usec() + delay;
         ending->outcome.delay_usec = delay;
         ending->outcome.reason = "settling";
-        if (set_text(&row->settling, ending->done->settling) < 0)
+        if (text_replace(&row->settling, ending->done->settling) < 0)
                 return -ENOMEM;
-        return set_text(&row->next_reason, "settling");
+        return text_replace(&row->next_reason, "settling");
 }
 
 static bool ends_settling(enum run_result result)
@@ -288,7 +277,7 @@ static int note_write(struct ending *ending)
                 return 0;
         ending->row.written_realtime = clock_realtime_usec();
         ending->row.known_version = ending->done->known_version;
-        return set_text(&ending->row.written_version, ending->done->own_resource_version);
+        return text_replace(&ending->row.written_version, ending->done->own_resource_version);
 }
 
 static int apply_result(struct ending *ending)
@@ -297,7 +286,7 @@ static int apply_result(struct ending *ending)
 
         /* What settled has had its backoff before it began. */
         ending->was_retry = ending->was_retry || ending->row.settling[0];
-        if (ends_settling(result) && set_text(&ending->row.settling, "") < 0)
+        if (ends_settling(result) && text_replace(&ending->row.settling, "") < 0)
                 return -ENOMEM;
         if (note_write(ending) < 0)
                 return -ENOMEM;
