@@ -57,7 +57,12 @@ static int blame(struct supervisor *supervisor, const struct config_watch *confi
         if (r < 0)
                 return r;
         row.attempts++;
-        row.failed_fingerprint = run->fingerprint ? run->fingerprint : row.failed_fingerprint;
+        /* A run that no change asked for (resync, requeueAfter) knows of none: what was handled last is what
+         * it died over, and is no change to run for after the restart. */
+        if (run->fingerprint)
+                row.failed_fingerprint = run->fingerprint;
+        else if (!row.failed_fingerprint)
+                row.failed_fingerprint = row.fingerprint;
         row.next_realtime = clock_realtime_usec() + blame_row(config, &row);
         r = text_replace(&row.next_reason, "retry");
         if (r >= 0)

@@ -101,6 +101,26 @@ def test_it_is_tried_again_after_its_time(configured, handler, widgets):
     operator.stop()
 
 
+def test_a_run_that_no_change_asked_for_is_blamed_as_well(configured, handler, widgets):
+    """It was handled before; that it is there, unchanged, is no reason to run it after the restart."""
+    operator = configured(quarantine={"after": 1})
+    handler.answer({"requeueAfter": "3s"})
+    widgets.create("poison")
+    operator.start_ready()
+    handler.wait_finished(name="poison")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["waiting"] == 1, "the run to be over")
+    operator.stop()
+    handler.behave(POISON)
+    crash(operator)
+    assert quarantined(operator)
+    runs = len(handler.requests(name="poison"))
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    assert len(handler.requests(name="poison")) == runs
+    operator.stop()
+
+
 def test_a_suspect_runs_alone(configured, handler, widgets):
     """While it runs, no other worker is busy; what comes meanwhile waits."""
     operator = configured(workers=4, quarantine={"after": 10})
