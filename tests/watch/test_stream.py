@@ -2,13 +2,14 @@
 """The column WATCH, and what comes inside the stream."""
 import base64
 import json
+import shutil
 
 import pytest
 
 from harness import wait_until, watch
 from harness.operator import MESSAGE_ID
 
-from .conftest import NEVER, WATCH, query
+from .conftest import LIST, NEVER, WATCH, query
 
 
 def provoke(listing, *faults):
@@ -296,6 +297,34 @@ def test_controller_runtime_2591_one_undecodable_object(listing):
     listing.devserver.fault(WATCH, line=line, close=False)
     listing.devserver.close_watches("cut")
     listing.works()
+    listing.stop()
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_an_unreadable_item_of_a_list_is_not_a_deletion_where_the_store_is_lost(listing, gone):
+    """The ledger knows it, the store does not, and the list shows something that may be it: only a GET can tell."""
+    listing.start_synced()
+    for name in ("hidden", "plain"):
+        listing.create(name)
+        listing.ran(name)
+    listing.stop()
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    answer = json.loads(listing.devserver.api.raw("GET", path).text)
+    for item in answer["items"]:
+        if item["metadata"]["name"] == "hidden":
+            item["metadata"] = {"name": "hidden", "namespace": "default"}
+    if gone:
+        listing.widgets.delete("hidden")
+    listing.devserver.fault(LIST, status=200, body=json.dumps(answer), contentType="application/json")
+    shutil.rmtree(listing.operator.state_directory / "store")
+    listing.operator.start_ready().wait_synced()
+    if gone:
+        listing.handler.wait_finished(action="deleted")
+    listing.works()
+    wait_until(lambda: listing.status()["undecodable"] == 1, "that it is counted")
+    assert ("deleted", "hidden") in listing.actions() if gone else not listing.handler.requests(action="deleted")
+    listing.widgets.merge_patch("plain", {"spec": {"size": 7}})
+    listing.handler.wait_finished(name="plain", count=2)
     listing.stop()
 
 
