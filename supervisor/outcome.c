@@ -137,6 +137,8 @@ static int note_failure(struct ending *ending)
                 row->attempts > 0 && !ending->was_retry && row->next_realtime > clock_realtime_usec();
 
         ending->watch->failures_total++;
+        row->permanent = false;
+        row->quarantined_until = 0; /* it was tried again, and nobody has died of it */
         if (!in_backoff || row->attempts == 0)
                 row->attempts++;
         /* What we have written ourselves before it failed is no change to run for. */
