@@ -86,6 +86,15 @@ static void write_rules(const struct rbac_options *options, const struct config_
         char plural[160];
 
         find_plural(options, watch->kind, plural, sizeof(plural));
+        if (watch->is_related) {
+                text_printf(out,
+                            "# what the objects of watch %s depend on\n"
+                            "- apiGroups: ['%.*s']\n"
+                            "  resources: [%s]\n"
+                            "  verbs: [get, list, watch]\n",
+                            watch->owner, group, watch->api_version, plural);
+                return;
+        }
         if (watch->owner) {
                 text_printf(out,
                             "# what the objects of watch %s own\n"

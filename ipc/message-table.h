@@ -82,6 +82,7 @@
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
         STR(owner)                                                                                          \
+        BOOL(related)                                                                                       \
         U64(trigger)                                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
@@ -271,7 +272,7 @@
  * initial_events: how long a streamed list may be silent before its end.
  * slot_file, slot: where it notes which object it is reading (base/slot.h); "" = nowhere.
  * owner_kind: of a watch of owned objects: their changes are announced as changes of owners of this kind; ""
- * otherwise. */
+ * otherwise; related: they are not owned: their own keys are announced. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
@@ -288,6 +289,7 @@
         STR(filter)                                                                                         \
         STR(owner_api_version)                                                                              \
         STR(owner_kind)                                                                                     \
+        BOOL(related)                                                                                       \
         STR(store_folder)                                                                                   \
         STR(slot_file)                                                                                      \
         U64(slot)                                                                                           \

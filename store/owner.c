@@ -67,3 +67,32 @@ int store_visit_owned(struct store *store, const char *uid, store_visit_t visit,
         mdb_txn_abort(transaction);
         return r == -ENOENT ? 0 : r;
 }
+
+int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata)
+{
+        size_t size = strlen(prefix);
+        MDB_val key = {size, (void *)(uintptr_t)prefix}, value;
+        MDB_cursor *cursor = NULL;
+        MDB_txn *transaction;
+        int r = store_reader_follow(store, 0);
+
+        if (r >= 0)
+                r = store_errno(mdb_txn_begin(store->environment, NULL, MDB_RDONLY, &transaction));
+        if (r < 0)
+                return r;
+        r = store_errno(mdb_cursor_open(transaction, store->table[TABLE_OBJECTS], &cursor));
+        if (r >= 0)
+                r = store_errno(mdb_cursor_get(cursor, &key, &value, size > 0 ? MDB_SET_RANGE : MDB_FIRST));
+        while (r >= 0 && key.mv_size >= size && memcmp(key.mv_data, prefix, size) == 0) {
+                struct store_object object;
+
+                r = record_decode(&key, &value, &object);
+                if (r >= 0)
+                        r = visit(&object, userdata);
+                if (r >= 0)
+                        r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+        }
+        mdb_cursor_close(cursor);
+        mdb_txn_abort(transaction);
+        return r == -ENOENT ? 0 : r;
+}

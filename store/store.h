@@ -97,6 +97,9 @@ int store_owner_remove(struct store *store, const char *uid, const char *key);
 typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
 int store_visit_owned(struct store *store, const char *uid, store_visit_t visit, void *userdata);
 
+/* For readers, likewise: those whose keys begin with `prefix` ("namespace/"; "" = all). */
+int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
+
 int store_get(struct store *store, const char *key, struct store_object *ret); /* -ENOENT; with the JSON */
 /* Looks up without copying the JSON (json NULL): what a diff needs. */
 int store_peek(struct store *store, const char *key, struct store_object *ret);

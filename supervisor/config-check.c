@@ -34,6 +34,16 @@ void watch_defaults(struct config_watch *watch)
         };
 }
 
+static void owned_done(struct config_owned *owned, size_t count)
+{
+        for (size_t i = 0; i < count; i++) {
+                free(owned[i].api_version);
+                free(owned[i].kind);
+                free(owned[i].label_selector);
+        }
+        free(owned);
+}
+
 void watch_done(struct config_watch *watch)
 {
         for (size_t i = 0; i < watch->handler.exec_count; i++)
@@ -52,12 +62,8 @@ void watch_done(struct config_watch *watch)
         free(watch->label_selector);
         free(watch->field_selector);
         free(watch->trigger_jq);
-        for (size_t i = 0; i < watch->owns_count; i++) {
-                free(watch->owns[i].api_version);
-                free(watch->owns[i].kind);
-                free(watch->owns[i].label_selector);
-        }
-        free(watch->owns);
+        owned_done(watch->owns, watch->owns_count);
+        owned_done(watch->related, watch->related_count);
         free(watch->owner);
         free(watch->filter);
         free(watch->file);
@@ -398,10 +404,14 @@ static int copy_namespaces(const struct config_watch *from, struct config_watch 
 /* As patient as the watch of the owners, and of the same namespaces. */
 static int make_owned(const struct config_watch *parent, size_t number, struct config_watch *ret)
 {
-        const struct config_owned *owned = &parent->owns[number];
+        bool is_related = number >= parent->owns_count;
+        size_t place = is_related ? number - parent->owns_count : number;
+        const struct config_owned *owned = is_related ? &parent->related[place] : &parent->owns[place];
 
         watch_defaults(ret);
-        if (asprintf(&ret->name, "%s.owns.%s.%zu", parent->name, owned->kind, number) < 0)
+        ret->is_related = is_related;
+        if (asprintf(&ret->name, "%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns", owned->kind,
+                     place) < 0)
                 ret->name = NULL;
         ret->owner = strdup(parent->name);
         ret->api_version = strdup(owned->api_version);
@@ -432,13 +442,13 @@ int expand_owned(struct config *config)
         struct config_watch *grown;
 
         for (size_t i = 0; i < ordinary; i++)
-                count += config->watch[i].owns_count;
+                count += config->watch[i].owns_count + config->watch[i].related_count;
         grown = reallocarray(config->watch, count, sizeof(*grown));
         if (!grown)
                 return -ENOMEM;
         config->watch = grown;
         for (size_t i = 0; i < ordinary; i++)
-                for (size_t k = 0; k < grown[i].owns_count; k++) {
+                for (size_t k = 0; k < grown[i].owns_count + grown[i].related_count; k++) {
                         int r = make_owned(&grown[i], k, &grown[config->watch_count++]);
 
                         if (r < 0)

@@ -243,27 +243,30 @@ static void read_choice(struct reader *reader, const yaml_node_t *node, const ch
         problem_add(reader, node, false, path, "\"%s\" is none of: %s", text ? text : "", words);
 }
 
-static void read_owns(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch)
+/* place: a list of struct config_owned, its length behind it. */
+static void read_owns(struct reader *reader, yaml_node_t *node, const char *path,
+                      struct config_owned **place)
 {
+        size_t *count = (size_t *)(void *)(place + 1);
+
         if (node->type != YAML_SEQUENCE_NODE) {
                 problem_add(reader, node, false, path, "a list of kinds is expected");
                 return;
         }
         for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
              item++) {
-                struct config_owned *grown =
-                        reallocarray(watch->owns, watch->owns_count + 1, sizeof(*grown));
+                struct config_owned *grown = reallocarray(*place, *count + 1, sizeof(*grown));
                 char inner[PATH_MAX_LENGTH];
 
                 if (!grown) {
                         reader->out_of_memory = true;
                         return;
                 }
-                watch->owns = grown;
-                grown[watch->owns_count] = (struct config_owned){0};
+                *place = grown;
+                grown[*count] = (struct config_owned){0};
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
                 read_mapping(reader, yaml_document_get_node(reader->document, *item), inner, &owned_table,
-                             &grown[watch->owns_count++]);
+                             &grown[(*count)++]);
         }
 }
 
@@ -339,7 +342,7 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 read_mapping(reader, node, path, key->keys, target);
                 return;
         case KEY_OWNS:
-                read_owns(reader, node, path, target);
+                read_owns(reader, node, path, place);
                 return;
         case KEY_WATCHES:
                 read_watches(reader, node, path);

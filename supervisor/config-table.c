@@ -90,10 +90,10 @@ static const struct key watch_key[] = {
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
         {"owns", KEY_OWNS, IN_WATCH(owns), 0, 0, NULL, false, NULL},
+        {"related", KEY_OWNS, IN_WATCH(related), 0, 0, NULL, false, NULL},
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
         {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
-        LATER("related"),
 };
 const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 

@@ -44,8 +44,11 @@ struct config_owned {
 struct config_watch {
         struct config_owned *owns; /* each becomes a watch of its own, with `owner` */
         size_t owns_count;
-        char *owner; /* the name of the watch whose objects own these; NULL: an ordinary watch */
-        char *name;  /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
+        struct config_owned *related; /* likewise: what the objects depend on, in their namespaces */
+        size_t related_count;
+        bool is_related; /* with `owner`: these are related, not owned */
+        char *owner;     /* the name of the watch whose objects own these; NULL: an ordinary watch */
+        char *name;      /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
         char *api_version, *kind;
         char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
         size_t namespace_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of owned objects: the one that runs is the owner. */
+/* Changes of owned and related objects: those that run are their owners, and who may depend on them. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,12 +15,15 @@ static bool child_matters(const struct ledger_row *row)
 
 #define CHILD_PAUSE_USEC USEC_PER_SEC
 
-/* Changes of children come in crowds (a Deployment's status), and two owners of one child would change it in
- * turns for ever: not more than one run a second. */
-static uint64_t child_delay(const struct ledger_row *row)
+/* Changes of children come in crowds (a Deployment's status, what a run has just applied), and two owners of
+ * one child would change it in turns for ever: not more than one run a second, and not at once after a run
+ * that is still under way. */
+static uint64_t child_delay(const struct watch *parent, const char *key, const struct ledger_row *row)
 {
         uint64_t now = clock_realtime_usec(), due = row->handled_realtime + CHILD_PAUSE_USEC;
 
+        if (dispatch_is_under_way(parent, key, row->uid))
+                return CHILD_PAUSE_USEC;
         return now < row->handled_realtime || now >= due ? 0 : due - now;
 }
 
@@ -39,13 +42,92 @@ static int find_owner(struct watch *parent, const struct record_change *change, 
         return ledger_get(ledger, parent->config->name, slash + 1, change->uid, ret);
 }
 
+/* ---- related objects: everybody in their namespace may depend on them */
+
+#define PAGE 500
+
+struct crowd {
+        struct watch *parent;
+        const char *namespace; /* with the slash; "" = all */
+        char *key, *uid;       /* the last one */
+        bool over;
+};
+
+static bool is_in(const char *namespace, const char *key)
+{
+        return strncmp(key, namespace, strlen(namespace)) == 0;
+}
+
+static int take_one(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        struct crowd *crowd = userdata;
+        struct record_change change = {
+                .key = row->key, .uid = row->uid, .resource_version = "", .first = true};
+
+        if (!is_in(crowd->namespace, row->key)) {
+                crowd->over = true;
+                return 0;
+        }
+        if (text_replace(&crowd->key, row->key) < 0 || text_replace(&crowd->uid, row->uid) < 0)
+                return -ENOMEM;
+        if (!child_matters(row))
+                return 0;
+        return dispatch_push(crowd->parent, &change, CHANGE_UPDATED, row, "related changed",
+                             child_delay(crowd->parent, row->key, row));
+}
+
+static int note_first(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        *(bool *)userdata = strchr(row->key, '/') != NULL;
+        return 0;
+}
+
+static int take_crowd(struct ledger *ledger, struct crowd *crowd)
+{
+        const char *name = crowd->parent->config->name;
+        int r = 1;
+
+        while (r > 0 && !crowd->over) {
+                _cleanup_free_ char *key = strdup(crowd->key), *uid = strdup(crowd->uid);
+
+                r = key && uid ? ledger_visit(ledger, name, key, uid, PAGE, take_one, crowd) : -ENOMEM;
+        }
+        return r;
+}
+
+static int take_related(struct watch *parent, const struct record_change *change)
+{
+        struct supervisor *supervisor = parent->child->supervisor;
+        const char *slash = strchr(change->key, '/');
+        _cleanup_free_ char *namespace = NULL;
+        struct crowd crowd = {.parent = parent};
+        bool namespaced = false;
+        int r = ledger_visit(supervisor->ledger, parent->config->name, "", "", 1, note_first, &namespaced);
+
+        namespace = strndup(change->key, slash && namespaced ? (size_t)(slash + 1 - change->key) : 0);
+        crowd.namespace = namespace;
+        crowd.key = strdup(namespace ? namespace : "");
+        crowd.uid = strdup("");
+        if (r >= 0)
+                r = namespace && crowd.key && crowd.uid ? take_crowd(supervisor->ledger, &crowd) : -ENOMEM;
+        free(crowd.key);
+        free(crowd.uid);
+        if (r < 0 && r != -ENOMEM)
+                ledger_failed(supervisor, r);
+        return r == -ENOMEM ? r : 0;
+}
+
 int dispatch_owned(struct watch *watch, const struct record_change *change)
 {
         struct supervisor *supervisor = watch->child->supervisor;
         struct watch *parent = watch_find(supervisor, watch->config->owner);
         struct ledger_row row = {0};
         const char *key;
-        int r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
+        int r;
+
+        if (parent && watch->config->is_related)
+                return take_related(parent, change);
+        r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
 
         /* One that was never handed out runs anyway. */
         if (r == -ENOENT)
@@ -57,7 +139,8 @@ int dispatch_owned(struct watch *watch, const struct record_change *change)
         if (r >= 0 && child_matters(&row)) {
                 struct record_change owner = {.key = key, .uid = change->uid, .resource_version = ""};
 
-                r = dispatch_push(parent, &owner, CHANGE_UPDATED, &row, "child changed", child_delay(&row));
+                r = dispatch_push(parent, &owner, CHANGE_UPDATED, &row, "child changed",
+                                  child_delay(parent, key, &row));
         }
         ledger_row_done(&row);
         return r;

@@ -154,8 +154,7 @@ static int forget(struct watch *watch, const struct record_change *change)
         return handled_add(watch, change->key, change->uid, change->sequence);
 }
 
-/* The news may overtake the worker that has just taken our finalizer off. */
-static bool is_under_way(const struct watch *watch, const struct record_change *change)
+bool dispatch_is_under_way(const struct watch *watch, const char *key, const char *uid)
 {
         const struct supervisor *supervisor = watch->child->supervisor;
 
@@ -163,7 +162,7 @@ static bool is_under_way(const struct watch *watch, const struct record_change *
                 const struct worker *worker = &supervisor->worker[i];
 
                 if (worker->busy && worker->run.watch == watch_number(watch) &&
-                    strcmp(worker->run.key, change->key) == 0 && strcmp(worker->run.uid, change->uid) == 0)
+                    strcmp(worker->run.key, key) == 0 && strcmp(worker->run.uid, uid) == 0)
                         return true;
         }
         return false;
@@ -188,8 +187,11 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
         /* Never handed to a handler, or finalized: nothing is owed. */
         if (!row)
                 return handled_add(watch, change->key, change->uid, change->sequence);
+        /* The news may overtake the worker that has just taken our finalizer off. */
         if (watch->config->finalizer)
-                return is_under_way(watch, change) ? forget(watch, change) : forget_vanished(watch, change);
+                return dispatch_is_under_way(watch, change->key, change->uid)
+                               ? forget(watch, change)
+                               : forget_vanished(watch, change);
         if (row->deleting && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_DELETED, row);
         row->deleting = true;

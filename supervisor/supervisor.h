@@ -148,6 +148,8 @@ void feed_refresh(struct supervisor *supervisor, const struct message_refresh *r
 /* row: what the ledger knows of it, or NULL; reason: static. */
 int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                   const struct ledger_row *row, const char *reason, uint64_t delay_usec);
+bool dispatch_is_under_way(const struct watch *watch, const char *key,
+                           const char *uid);                                 /* a worker has it */
 int dispatch_owned(struct watch *watch, const struct record_change *change); /* dispatch-owned.c */
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);

@@ -147,10 +147,23 @@ static int leave_owner(struct watcher *watcher, const char *key, const struct ow
         return r;
 }
 
+/* A related object is announced by its own key. */
+static int mark_itself(struct watcher *watcher, const char *key, const char *uid, const char *version)
+{
+        struct record_change change = {
+                .kind = CHANGE_UPDATED, .key = key, .uid = uid, .resource_version = version};
+
+        return store_dirty_add(watcher->store, &change);
+}
+
 int owned_before_put(struct watcher *watcher, const struct store_object *object)
 {
         struct owner owner = {0};
-        int r = find_owner(watcher, object->json, object->json_size, &owner);
+        int r;
+
+        if (watcher->config->related)
+                return 0;
+        r = find_owner(watcher, object->json, object->json_size, &owner);
 
         if (r >= 0)
                 r = leave_owner(watcher, object->key, &owner);
@@ -163,7 +176,11 @@ int owned_before_put(struct watcher *watcher, const struct store_object *object)
 int owned_changed(struct watcher *watcher, const struct store_object *object)
 {
         struct owner owner = {0};
-        int r = find_owner(watcher, object->json, object->json_size, &owner);
+        int r;
+
+        if (watcher->config->related)
+                return mark_itself(watcher, object->key, object->uid, object->resource_version);
+        r = find_owner(watcher, object->json, object->json_size, &owner);
 
         if (r >= 0 && owner.uid)
                 r = mark_owner(watcher, object->key, object->resource_version, &owner);
@@ -171,9 +188,21 @@ int owned_changed(struct watcher *watcher, const struct store_object *object)
         return r;
 }
 
+static int leave(struct watcher *watcher, const char *key)
+{
+        struct store_object stored;
+        int r = store_peek(watcher->store, key, &stored);
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = mark_itself(watcher, key, stored.uid, stored.resource_version);
+        store_object_done(&stored);
+        return r;
+}
+
 int owned_gone(struct watcher *watcher, const char *key)
 {
-        int r = leave_owner(watcher, key, NULL);
+        int r = watcher->config->related ? leave(watcher, key) : leave_owner(watcher, key, NULL);
 
         if (r >= 0)
                 r = store_remove(watcher->store, key);

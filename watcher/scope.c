@@ -45,7 +45,7 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
         for (size_t i = 0; i < config->namespace_count; i++)
                 append(&text, config->namespace[i].value);
         if (config->owner_kind[0]) {
-                append(&text, "/owner");
+                append(&text, config->related ? "/related" : "/owner");
                 append(&text, config->owner_api_version);
                 append(&text, config->owner_kind);
         }

@@ -100,8 +100,33 @@ static int add_child(const struct store_object *child, void *userdata)
         return 0;
 }
 
-/* What the object owns, as the stores of the owned kinds show it. */
-static int add_children(const struct run *run, struct text *out)
+/* A kind belongs to namespaces or to the cluster: the first object tells. */
+static int add_of_cluster(const struct store_object *child, void *userdata)
+{
+        struct scan_object object;
+        int r = scan_object(child->json, child->json_size, &object);
+
+        if (r >= 0 && object.namespace_name.start && object.namespace_name.size > 2)
+                return -ENOENT; /* ends the visit */
+        return r < 0 ? r : add_child(child, userdata);
+}
+
+/* What the object owns, or what it may depend on: all of its namespace, of an object of the cluster all. */
+static int visit(const struct run *run, struct worker_watch *watch, struct children_list *list)
+{
+        const char *slash = strchr(run->order->key, '/');
+        _cleanup_free_ char *prefix = NULL;
+        int r;
+
+        if (!watch->config->related)
+                return store_visit_owned(watch->reader, run->order->uid, add_child, list);
+        prefix = strndup(run->order->key, slash ? (size_t)(slash + 1 - run->order->key) : 0);
+        r = prefix ? store_visit_prefix(watch->reader, prefix, add_child, list) : -ENOMEM;
+        return r >= 0 && slash ? store_visit_prefix(watch->reader, "", add_of_cluster, list) : r;
+}
+
+/* As the stores of those kinds show them. */
+static int add_children(const struct run *run, bool related, struct text *out)
 {
         const struct worker *worker = run->worker;
         struct children_list list = {.out = out};
@@ -111,13 +136,14 @@ static int add_children(const struct run *run, struct text *out)
                 struct worker_watch *watch = &worker->watch[i];
                 int r;
 
-                if (strcmp(watch->config->owner, run->watch->config->name) != 0)
+                if (strcmp(watch->config->owner, run->watch->config->name) != 0 ||
+                    watch->config->related != related)
                         continue;
                 if (!any)
-                        text_append_string(out, ",\"children\":[");
+                        text_printf(out, ",\"%s\":[", related ? "related" : "children");
                 any = true;
                 list.config = watch->config;
-                r = store_visit_owned(watch->reader, run->order->uid, add_child, &list);
+                r = visit(run, watch, &list);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }
@@ -143,7 +169,9 @@ int request_build(const struct run *run, uint64_t id, struct text *out)
         text_json_string(out, order->watch);
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
-        r = add_children(run, out);
+        r = add_children(run, false, out);
+        if (r >= 0)
+                r = add_children(run, true, out);
         return r < 0 ? r : text_append_string(out, "}\n");
 }
 
