@@ -126,7 +126,7 @@ static void test_many_values_and_none(void **state)
 
 static void test_where_it_fails_the_essence_stands_in(void **state)
 {
-        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec | ltrimstr(1) | keys");
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec | keys");
         uint64_t first = fingerprint(made, OBJECT("1"), false, 1);
 
         (void)state;
