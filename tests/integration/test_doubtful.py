@@ -9,7 +9,6 @@ import pytest
 
 from harness import wait_until, watch
 from harness.operator import MESSAGE_ID
-from harness.setup import SANITIZED
 
 # A program that never ends is what makes a watcher hang, for certain and over one object alone.
 FILTER = "def f: f; if .spec.poison then f else .spec.size > 0 end"
@@ -103,7 +102,7 @@ def test_a_new_object_of_the_name_is_not_doubtful(configured, handler, widgets):
     operator.stop()
 
 
-@pytest.mark.skipif(SANITIZED, reason="the sanitizers take SIGSEGV for themselves")
+@pytest.mark.plain_only(reason="the sanitizers take SIGSEGV for themselves")
 def test_a_watcher_that_dies_in_between_blames_nobody(configured, operator, handler, widgets):
     configured(filter=FILTER)
     widgets.create("a", spec={"size": 1})

@@ -72,7 +72,7 @@ def test_a_worker_dies_while_it_uses_the_store(configured, handler, widgets):
     configured.stop()
 
 
-@pytest.mark.skipif(SANITIZED, reason="the sanitizers take SIGBUS for themselves")
+@pytest.mark.plain_only(reason="the sanitizers take SIGBUS for themselves")
 def test_a_live_store_is_truncated(configured, handler, widgets):
     """Whoever reads it next gets SIGBUS."""
     os.truncate(data_file(configured), 4096 * 2)
@@ -86,7 +86,7 @@ def test_a_live_store_is_truncated(configured, handler, widgets):
     configured.stop()
 
 
-@pytest.mark.skipif(SANITIZED, reason="the sanitizers take SIGBUS for themselves")
+@pytest.mark.plain_only(reason="the sanitizers take SIGBUS for themselves")
 def test_a_store_is_truncated_while_nobody_runs(configured, handler, widgets):
     """It may be found at once, or by dying over it; then the next start has a new one."""
     configured.stop()
