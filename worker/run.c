@@ -49,6 +49,12 @@ void run_free(struct run *run)
         free(run);
 }
 
+/* What is done stays done, and what is to be undone stays on record, also when the operator stops. */
+static bool is_kept(enum run_result result)
+{
+        return result == RESULT_SUCCESS || result == RESULT_SETTLING;
+}
+
 static void run_end(struct run *run, enum run_result result, const char *text)
 {
         struct worker *worker = run->worker;
@@ -58,7 +64,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .watch = run->order->watch,
                 .key = run->order->key,
                 .uid = run->order->uid,
-                .result = (uint64_t)(run->cancelled && result != RESULT_SUCCESS ? RESULT_CANCELLED : result),
+                .result = (uint64_t)(run->cancelled && !is_kept(result) ? RESULT_CANCELLED : result),
                 .fingerprint = run->fingerprint,
                 .resource_version = run->object.resource_version,
                 .own_fingerprint = run->own_fingerprint,
