@@ -227,6 +227,9 @@ static int refused(struct ending *ending)
         const struct config_watch *config = ending->watch->config;
         uint64_t delay;
 
+        /* Somebody waits for it, and the log says why it did not work. */
+        if (ending->done->action == ACTION_RELEASE)
+                return failed(ending);
         if (config->on_unrecoverable == ON_UNRECOVERABLE_CRASH)
                 return ends_operator(ending);
         if (note_failure(ending) < 0)

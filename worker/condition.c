@@ -11,6 +11,7 @@
 #define MESSAGE_MAX 32768
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define LOWER   "abcdefghijklmnopqrstuvwxyz"
 #define DIGITS  "0123456789"
 
 /* ---- what a handler may say */
@@ -29,14 +30,29 @@ static bool is_made_of(const char *text, size_t max, const char *first, const ch
                strchr(last, text[length - 1]);
 }
 
+/* A DNS subdomain, as the API server checks it. */
+static bool is_prefix(const char *text, size_t size)
+{
+        for (size_t i = 0; i < size; i++) {
+                bool edge = i == 0 || i + 1 == size || text[i - 1] == '.' || text[i + 1] == '.';
+
+                if (!strchr(edge && (i == 0 || i + 1 == size || text[i] != '.') ? LOWER DIGITS
+                                                                                : LOWER DIGITS "-.",
+                            text[i]))
+                        return false;
+                if (text[i] == '.' && text[i - 1] == '.')
+                        return false;
+        }
+        return size > 0 && size <= 253;
+}
+
 static bool is_type(const char *text)
 {
         const char *slash = strchr(text, '/');
 
         return is_made_of(slash ? slash + 1 : text, TYPE_MAX, LETTERS DIGITS, LETTERS DIGITS "-_.",
                           LETTERS DIGITS) &&
-               (!slash || is_made_of(text, TYPE_MAX, "abcdefghijklmnopqrstuvwxyz" DIGITS,
-                                     LETTERS DIGITS "-_./", LETTERS DIGITS));
+               (!slash || is_prefix(text, (size_t)(slash - text)));
 }
 
 static bool is_reason(const char *text)

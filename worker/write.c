@@ -505,10 +505,11 @@ void write_start(struct run *run)
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));
         if ((run->order->action == ACTION_DELETED || !run->object.json) &&
-            (run->answer.patch || run->answer.status)) {
-                log_warning("watch %s, %s: patch and status in the answer to `%s` are ignored: the "
-                            "object is gone",
-                            run->order->watch, run->order->key, run_action_name(run->action));
+            (run->answer.patch || run->answer.status || run->answer.conditions)) {
+                log_warning(
+                        "watch %s, %s: patch, status and conditions in the answer to `%s` are ignored: the "
+                        "object is gone",
+                        run->order->watch, run->order->key, run_action_name(run->action));
                 run->answer.patch = run->answer.status = run->answer.conditions = NULL;
         }
         write_next(run);

@@ -135,6 +135,18 @@ def test_a_change_of_others_is_not_undone(start, handler, widgets):
     assert "Other" in conditions(widgets, "a")
 
 
+def test_of_what_is_deleted_nothing_is_written(start, operator, handler, widgets, devserver):
+    handler.answer({"conditions": [WARM]})
+    start()
+    widgets.create("a")
+    wait_condition(widgets, "a", "Warm", status="True")
+    widgets.delete("a")
+    handler.wait_finished(name="a", action="deleted")
+    operator.wait_for_log("are ignored: the object is gone")
+    operator.stop()
+    assert len(handler.requests(name="a", action="deleted")) == 1 and len(status_writes(devserver, "a")) == 1
+
+
 def test_ready_needs_the_whole_object(devserver, operator, handler):
     operator.configure(devserver, [watch("widgets", handler, readyCondition=True, metadataOnly=True)])
     operator.start()

@@ -76,6 +76,7 @@ WRONG = [
     {"events": [{"reason": "A", "type": "Error"}]},
     {"conditions": {}},
     {"conditions": [{"type": "A"}]},
+    {"conditions": [{"type": "a_B./X", "status": "True"}]},
     {"conditions": [{"type": "A", "status": "yes"}]},
     {"conditions": [{"type": "A", "status": "True", "reason": "two words"}]},
     {"conditions": [{"type": "A", "status": "True", "observedGeneration": 1}]},
