@@ -41,7 +41,7 @@ static void child_set_state(struct child_slot *child, enum child_state state)
 
 /* ---- how it ended */
 
-static const char *busy_with(const struct child_slot *child)
+const char *child_busy_with(const struct child_slot *child)
 {
         const struct worker *worker;
 
@@ -106,7 +106,7 @@ static void child_exited(struct child_slot *child, int status)
         child_describe(child, who, sizeof(who));
         describe_exit(status, how, sizeof(how));
         if (action == ACT_DIE)
-                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, busy_with(child), "the %s %s",
+                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL, "the %s %s",
                                  who, how);
         child_set_state(child, CHILD_GONE);
         child->eof_timer = sd_event_source_disable_unref(child->eof_timer);

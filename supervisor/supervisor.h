@@ -132,6 +132,7 @@ bool children_all(const struct supervisor *supervisor, enum child_kind kind, enu
 bool children_gone(const struct supervisor *supervisor);
 void child_describe(const struct child_slot *child, char *buffer,
                     size_t size); /* "watcher of widgets (pid 12)" */
+const char *child_busy_with(const struct child_slot *child); /* a key, or NULL */
 const char *child_binary(enum child_kind kind);
 enum role child_role(enum child_kind kind);
 int spawn_child(struct child_slot *child, int *ret_fd);

@@ -84,6 +84,8 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         if (child && child->kind == KIND_WATCHER && exit_code == EXIT_CODE_SOFTWARE &&
             doubt_look(supervisor, child, &view) >= 0)
                 key = view.key;
+        if (child && !key)
+                key = child_busy_with(child);
         if (child)
                 snprintf(pid, sizeof(pid), "%d", child->pid);
         snprintf(code, sizeof(code), "%d", exit_code);

@@ -26,16 +26,26 @@ class Output:
         self._lock = threading.Lock()
         self._stream = stream
         self._copy = copy
+        self._reading = threading.Event()
+        self._reading.set()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self):
         with open(self._copy, "ab") as copy:
             for line in self._stream:
+                self._reading.wait()
                 copy.write(line)
                 copy.flush()
                 with self._lock:
                     self._line.append((time.monotonic(), line.decode(errors="replace").rstrip("\n")))
+
+    def pause(self):
+        """From now on nobody reads."""
+        self._reading.clear()
+
+    def resume(self):
+        self._reading.set()
 
     def join(self, timeout):
         """Waits for the end of the pipe; False when somebody still holds it."""

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of death share: the library that makes a process fail, and cells that run side by side."""
+import concurrent.futures
+import ctypes
+import os
+import shutil
+import signal
+
+import pytest
+
+from harness.setup import BUILD, SANITIZED
+
+SHIM = BUILD / "tests" / "death" / "libdeath-shim.so"
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+# As enum act of shim.c.
+FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, SIGNAL = 256, 512, 513, 514, 515, 1024
+
+
+def pytest_collection_modifyitems(items):
+    if SANITIZED:
+        for item in items:
+            item.add_marker(pytest.mark.plain_only("the library that makes processes fail must come before the sanitizer"))
+
+
+@pytest.fixture(scope="session")
+def shim(programs):
+    """Where every user can read it."""
+    path = next(iter(programs.values())).parents[1] / SHIM.name
+    shutil.copy(SHIM, path)
+    path.chmod(0o755)
+    return path
+
+
+class Value(ctypes.Union):
+    _fields_ = [("number", ctypes.c_int), ("pointer", ctypes.c_void_p)]
+
+
+def tell(pid, act):
+    """A process of the operator that runs with the shim does this now."""
+    if LIBC.sigqueue(pid, signal.SIGRTMIN + 5, Value(number=act)) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def side_by_side(cells, jobs=6):
+    """Runs cells (objects with a name, run() and abandon()) a few at a time; tells of all that failed."""
+    trouble = []
+
+    def run(cell):
+        try:
+            cell.run()
+        except Exception as error:  # each must get its turn
+            trouble.append(f"---- {cell.name}: {type(error).__name__}: {error}")
+            cell.abandon()
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(run, cells))
+    assert not trouble, f"{len(trouble)} of {len(cells)} failed\n" + "\n".join(trouble)

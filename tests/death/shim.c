@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loaded into every process of the operator (LD_PRELOAD), so that a test can make one of them do what a
+ * broken one would, or lie to it about the machine. The product knows nothing of it.
+ *
+ * At any time: SIGRTMIN+5 with a value (sigqueue) says what to do, enum act.
+ *
+ * RECONCILED_DEATH="PROGRAM MOMENT ACT": in a certain state. The moment is `hello`, its first word (of the
+ * supervisor: it hears that of a child), `stop`, it is told to end (of the supervisor: it tells a child to),
+ * or `done`, the supervisor hears how a run has ended. Done once, by who can remove the file
+ * $RECONCILED_DEATH_ONCE.
+ *
+ * RECONCILED_DEATH_WITHOUT=pdeathsig: the kernel tells nobody of its parent's death.
+ *
+ * RECONCILED_DEATH_STATFS=NUMBER: every file system is of this type.
+ *
+ * RECONCILED_DEATH_WRITES="PROGRAM PATTERN ERRNO": writing to files whose path contains the pattern fails,
+ * while the file $RECONCILED_DEATH_ARMED exists.
+ */
+#undef _FILE_OFFSET_BITS /* both names of each call are defined here */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "ipc/message.h"
+
+#define CHANNEL_FD 3
+#define EXPORTED   __attribute__((visibility("default")))
+#define ARRAY_OF   0x90 /* msgpack: an array of up to 15 */
+
+enum act {
+        ACT_EXIT = 0,      /* + exit code */
+        ACT_FATAL = 256,   /* + exit code: says FATAL, then ends with it */
+        ACT_GARBAGE = 512, /* says what is no message */
+        ACT_MUTE,          /* lives on, and is heard no more */
+        ACT_EXECUTE,       /* runs a program in its place */
+        ACT_MAKE,          /* makes the files $RECONCILED_DEATH_MAKES (with colons), as far as it can */
+        ACT_SIGNAL = 1024, /* + number: dies of it, or stops */
+};
+
+static bool is_supervisor, mute, spoken;
+static int planned = -1;
+static char moment[16];
+static char failing_path[64];
+static int failing_errno;
+
+#define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))
+
+/* ---- acting */
+
+static ssize_t real_send(int fd, const void *buffer, size_t size, int flags)
+{
+        return sendto(fd, buffer, size, flags, NULL, 0);
+}
+
+static void say_fatal(int code)
+{
+        uint8_t packet[] = {ARRAY_OF | 5, MESSAGE_FATAL, (uint8_t)code, 0xa4, 't',
+                            'o',          'l',           'd',           0xa0, 0xa0};
+
+        (void)real_send(CHANNEL_FD, packet, sizeof(packet), MSG_NOSIGNAL);
+}
+
+static void make_files(void)
+{
+        char *files = strdup(getenv("RECONCILED_DEATH_MAKES")), *rest = files;
+
+        for (const char *path; (path = strsep(&rest, ":"));) {
+                int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+                if (fd >= 0)
+                        close(fd);
+        }
+        free(files);
+}
+
+static void act(int what)
+{
+        char *const argument[] = {(char[]){"/bin/true"}, NULL};
+
+        if (what >= ACT_SIGNAL) {
+                raise(what - ACT_SIGNAL);
+        } else if (what == ACT_MUTE) {
+                mute = true;
+        } else if (what == ACT_EXECUTE) {
+                execve(argument[0], argument, argument + 1);
+        } else if (what == ACT_MAKE) {
+                make_files();
+        } else if (what == ACT_GARBAGE) {
+                (void)real_send(CHANNEL_FD, "garbage", 7, MSG_NOSIGNAL);
+        } else {
+                if (what >= ACT_FATAL)
+                        say_fatal(what - ACT_FATAL);
+                _exit(what & 0xff);
+        }
+}
+
+static void on_signal(int signal _unused_, siginfo_t *info, void *context _unused_)
+{
+        act(info->si_value.sival_int);
+}
+
+static void act_at(const char *now)
+{
+        const char *once = getenv("RECONCILED_DEATH_ONCE");
+
+        if (planned >= 0 && strcmp(moment, now) == 0 && once && unlink(once) == 0)
+                act(planned);
+}
+
+static bool is_message(const void *packet, ssize_t size, enum message_type type)
+{
+        const uint8_t *byte = packet;
+
+        return size > 1 && byte[0] >> 4 == ARRAY_OF >> 4 && byte[1] == type;
+}
+
+/* ---- the channel */
+
+EXPORTED ssize_t send(int fd, const void *buffer, size_t size, int flags)
+{
+        if (is_supervisor && is_message(buffer, (ssize_t)size, MESSAGE_STOP))
+                act_at("stop");
+        if (is_supervisor || fd != CHANNEL_FD)
+                return real_send(fd, buffer, size, flags);
+        if (!spoken) {
+                spoken = true;
+                act_at("hello");
+        }
+        return mute ? (ssize_t)size : real_send(fd, buffer, size, flags);
+}
+
+EXPORTED ssize_t recv(int fd, void *buffer, size_t size, int flags)
+{
+        ssize_t r = recvfrom(fd, buffer, size, flags, NULL, NULL);
+
+        if (is_supervisor && is_message(buffer, r, MESSAGE_HELLO))
+                act_at("hello");
+        if (is_supervisor && is_message(buffer, r, MESSAGE_DONE))
+                act_at("done");
+        if (!is_supervisor && fd == CHANNEL_FD && is_message(buffer, r, MESSAGE_STOP))
+                act_at("stop");
+        return r;
+}
+
+/* ---- the machine */
+
+EXPORTED int prctl(int option, ...)
+{
+        const char *without = getenv("RECONCILED_DEATH_WITHOUT");
+        unsigned long argument[4];
+        va_list arguments;
+
+        va_start(arguments, option);
+        for (int i = 0; i < 4; i++)
+                argument[i] = va_arg(arguments, unsigned long);
+        va_end(arguments);
+        if (option == PR_SET_PDEATHSIG && without && strcmp(without, "pdeathsig") == 0)
+                return 0;
+        return REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+}
+
+#define STATFS(name)                                                                                        \
+        EXPORTED int name(const char *path, struct name *ret)                                               \
+        {                                                                                                   \
+                const char *type = getenv("RECONCILED_DEATH_STATFS");                                       \
+                int r = REAL(name)(path, ret);                                                              \
+                                                                                                            \
+                if (r == 0 && type)                                                                         \
+                        ret->f_type = (__typeof__(ret->f_type))strtoul(type, NULL, 0);                      \
+                return r;                                                                                   \
+        }
+STATFS(statfs)
+STATFS(statfs64)
+
+static bool fails(int fd)
+{
+        const char *armed = getenv("RECONCILED_DEATH_ARMED");
+        char name[64], path[4096];
+        ssize_t size;
+
+        if (!failing_path[0] || !armed || access(armed, F_OK) < 0)
+                return false;
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        size = readlink(name, path, sizeof(path) - 1);
+        path[size > 0 ? size : 0] = '\0';
+        if (!strstr(path, failing_path))
+                return false;
+        errno = failing_errno;
+        return true;
+}
+
+EXPORTED ssize_t write(int fd, const void *buffer, size_t size)
+{
+        return fails(fd) ? -1 : REAL(write)(fd, buffer, size);
+}
+
+EXPORTED ssize_t pwrite(int fd, const void *buffer, size_t size, off_t offset)
+{
+        return fails(fd) ? -1 : REAL(pwrite)(fd, buffer, size, offset);
+}
+
+EXPORTED ssize_t pwrite64(int fd, const void *buffer, size_t size, off64_t offset)
+{
+        return fails(fd) ? -1 : REAL(pwrite64)(fd, buffer, size, offset);
+}
+
+EXPORTED ssize_t pwritev(int fd, const struct iovec *vector, int count, off_t offset)
+{
+        return fails(fd) ? -1 : REAL(pwritev)(fd, vector, count, offset);
+}
+
+EXPORTED ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_t offset)
+{
+        return fails(fd) ? -1 : REAL(pwritev64)(fd, vector, count, offset);
+}
+
+EXPORTED int fsync(int fd)
+{
+        return fails(fd) ? -1 : REAL(fsync)(fd);
+}
+
+EXPORTED int fdatasync(int fd)
+{
+        return fails(fd) ? -1 : REAL(fdatasync)(fd);
+}
+
+EXPORTED int ftruncate(int fd, off_t size)
+{
+        return fails(fd) ? -1 : REAL(ftruncate)(fd, size);
+}
+
+EXPORTED int ftruncate64(int fd, off64_t size)
+{
+        return fails(fd) ? -1 : REAL(ftruncate64)(fd, size);
+}
+
+/* ---- loading */
+
+static void plan_death(const char *program)
+{
+        const char *plan = getenv("RECONCILED_DEATH");
+        char whose[32];
+        int what;
+
+        if (plan && sscanf(plan, "%31s %15s %d", whose, moment, &what) == 3 && strcmp(program, whose) == 0)
+                planned = what;
+}
+
+static void plan_failure(const char *program)
+{
+        const char *plan = getenv("RECONCILED_DEATH_WRITES");
+        char whose[32], pattern[64];
+
+        if (plan && sscanf(plan, "%31s %63s %d", whose, pattern, &failing_errno) == 3 &&
+            strcmp(program, whose) == 0)
+                memcpy(failing_path, pattern, sizeof(failing_path));
+}
+
+__attribute__((constructor)) static void load(void)
+{
+        struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+        const char *program = program_invocation_short_name;
+
+        if (strncmp(program, "reconciled", 10) != 0)
+                return;
+        is_supervisor = strcmp(program, "reconciled") == 0;
+        plan_death(program);
+        plan_failure(program);
+        sigaction(SIGRTMIN + 5, &action, NULL);
+}
