@@ -93,6 +93,18 @@ static void suspect_store(const struct child_slot *child, int status)
                         watch->store_folder, strerror(-r));
 }
 
+/* In an orderly end it changes nothing any more, but somebody should know of it. SIGKILL was ours, and said.
+ */
+static void tell_bad_end(const struct child_slot *child, int status, const char *who, const char *how)
+{
+        const struct supervisor *supervisor = child->supervisor;
+        bool orderly =
+                supervisor->phase == PHASE_STOPPING_WORKERS || supervisor->phase == PHASE_STOPPING_REST;
+
+        if (orderly && status != 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+                log_warning("the %s was told to end, and %s", who, how);
+}
+
 static void child_exited(struct child_slot *child, int status)
 {
         enum child_action action;
@@ -106,8 +118,9 @@ static void child_exited(struct child_slot *child, int status)
         child_describe(child, who, sizeof(who));
         describe_exit(status, how, sizeof(how));
         if (action == ACT_DIE)
-                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL, "the %s %s",
-                                 who, how);
+                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL, "the %s %s", who, how);
+        else
+                tell_bad_end(child, status, who, how);
         child_set_state(child, CHILD_GONE);
         child->eof_timer = sd_event_source_disable_unref(child->eof_timer);
         teardown_continue(child->supervisor);

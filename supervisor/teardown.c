@@ -67,6 +67,20 @@ static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, voi
         return arm(supervisor, KILL_WAIT_USEC, on_give_up);
 }
 
+static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        char who[128];
+
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                if (supervisor->child[i].state != CHILD_STOPPING)
+                        continue;
+                child_describe(&supervisor->child[i], who, sizeof(who));
+                log_warning("the %s was told to end, and did not in time; it is killed", who);
+        }
+        return on_kill(source, usec, userdata);
+}
+
 /* ---- fatal */
 
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
@@ -133,7 +147,7 @@ static void stop_rest(struct supervisor *supervisor)
 {
         supervisor->phase = PHASE_STOPPING_REST;
         stop_kind(supervisor, false, 0);
-        (void)arm(supervisor, REST_GRACE_USEC, on_kill);
+        (void)arm(supervisor, REST_GRACE_USEC, on_grace_over);
         teardown_continue(supervisor);
 }
 
@@ -158,7 +172,7 @@ void stop_gracefully(struct supervisor *supervisor)
         notify_stopping(supervisor);
         stop_kind(supervisor, true, grace);
         /* Workers end their handlers within the grace; a worker that does not is ended itself. */
-        if (arm(supervisor, grace + FATAL_GRACE_USEC, on_kill) < 0)
+        if (arm(supervisor, grace + FATAL_GRACE_USEC, on_grace_over) < 0)
                 on_kill(NULL, 0, supervisor);
         teardown_continue(supervisor);
 }
