@@ -3,14 +3,27 @@
 /* reconciledctl: asks a running operator over its control socket, and checks configurations. */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
 /* Asks `command` and returns the answer as a tree that the caller owns. -ENOENT: no operator runs there;
  * -EACCES: it refuses us; -EPROTO and others with a text. */
 int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error);
+int ctl_query_about(const char *runtime_directory, const char *command, char **argument, cJSON **ret,
+                    struct error *error);
 /* With arguments, NULL-terminated; the answer is not looked at. */
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error);
+
+/* print.c. Members of an answer: "", 0 and false where there is none. */
+const char *ctl_text(const cJSON *object, const char *name);
+uint64_t ctl_number(const cJSON *object, const char *name);
+bool ctl_is(const cJSON *object, const char *name);
+/* "3m12s", not finer than anybody wants to know it; since a time of the wall clock, "-" when there is none.
+ */
+const char *ctl_duration(uint64_t usec, char *buffer, size_t size);
+const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_t size);
+int ctl_print_json(const cJSON *answer);
 
 /* Says what failed; returns the exit code. */
 int ctl_failed(int status, const struct error *error);
@@ -21,6 +34,10 @@ int ctl_uninstall(const char *runtime_directory, bool yes);
 
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status);
+void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
+
+/* argument: watch, key. Why the object did or did not run; returns the exit code. */
+int ctl_explain(const char *runtime_directory, char **argument, bool json);
 
 /* Checks a configuration file and says every problem; returns the exit code. */
 int ctl_check(const char *path);

@@ -34,6 +34,7 @@ static void help(void)
 {
         puts("Usage: reconciledctl [OPTION...] VERB\n\n"
              "  status              what the running operator does (--json: for programs)\n"
+             "  explain WATCH KEY   why this object (namespace/name) did or did not run (--json)\n"
              "  check [FILE]        check a configuration; says every mistake with its line\n\n"
              "  health [--ready]    a probe: exit code 0 when all processes are heard (and all watches in "
              "sync)\n"
@@ -92,13 +93,10 @@ static int status(const struct options *options)
 
         if (r < 0)
                 return ctl_failed(r, &error);
-        if (options->json) {
-                _cleanup_free_ char *json = cJSON_Print(answer);
-
-                puts(json ? json : "{}");
-        } else {
+        if (options->json)
+                (void)ctl_print_json(answer);
+        else
                 ctl_print_status(answer);
-        }
         cJSON_Delete(answer);
         return EXIT_CODE_OK;
 }
@@ -106,9 +104,13 @@ static int status(const struct options *options)
 static int run_verb(const struct options *options, int count, char **verb)
 {
         if (count == 0)
-                return usage("what shall be done? status, health, check, rbac, retry, release or uninstall");
+                return usage("what shall be done? status, explain, health, check, rbac, retry, release or "
+                             "uninstall");
         if (strcmp(verb[0], "status") == 0)
                 return count == 1 ? status(options) : usage("status takes no arguments");
+        if (strcmp(verb[0], "explain") == 0)
+                return count == 3 ? ctl_explain(options->runtime_directory, verb + 1, options->json)
+                                  : usage("explain takes a watch and a key (namespace/name)");
         if (strcmp(verb[0], "check") == 0)
                 return count <= 2 ? ctl_check(count == 2 ? verb[1] : NULL) : usage("check takes one file");
         if (strcmp(verb[0], "health") == 0)
@@ -122,7 +124,7 @@ static int run_verb(const struct options *options, int count, char **verb)
         if (strcmp(verb[0], "uninstall") == 0)
                 return count == 1 ? ctl_uninstall(options->runtime_directory, options->yes)
                                   : usage("uninstall takes no arguments");
-        return usage("there are status, health, check, rbac, retry, release and uninstall");
+        return usage("there are status, explain, health, check, rbac, retry, release and uninstall");
 }
 
 int main(int argc, char **argv)

@@ -83,8 +83,8 @@ static int receive_page(int fd, struct text *body, bool *ret_last, struct error 
         return text_append(body, message->reply.body, message->reply.body_size);
 }
 
-static int ask(const char *runtime_directory, const char *command, char **argument, cJSON **ret,
-               struct error *error)
+int ctl_query_about(const char *runtime_directory, const char *command, char **argument, cJSON **ret,
+                    struct error *error)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
         _cleanup_close_ int fd = connect_to(runtime_directory, error);
@@ -101,13 +101,13 @@ static int ask(const char *runtime_directory, const char *command, char **argume
 
 int ctl_query(const char *runtime_directory, const char *command, cJSON **ret, struct error *error)
 {
-        return ask(runtime_directory, command, NULL, ret, error);
+        return ctl_query_about(runtime_directory, command, NULL, ret, error);
 }
 
 int ctl_command(const char *runtime_directory, const char *command, char **argument, struct error *error)
 {
         cJSON *answer = NULL;
-        int r = ask(runtime_directory, command, argument, &answer, error);
+        int r = ctl_query_about(runtime_directory, command, argument, &answer, error);
 
         cJSON_Delete(answer);
         return r;

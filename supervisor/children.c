@@ -158,6 +158,17 @@ static int deliver_watcher(struct watch *watch, struct message *message)
         }
 }
 
+static int run_ended(struct worker *worker, const struct message_done *done)
+{
+        const char *reason = worker->run.reason;
+        uint64_t duration = clock_boottime_usec() - worker->started_boottime;
+        int r = outcome_done(worker, done);
+
+        if (r >= 0)
+                explain_ended(worker->child->supervisor, done, reason, duration);
+        return r;
+}
+
 static int deliver(struct child_slot *child, struct message **message)
 {
         struct supervisor *supervisor = child->supervisor;
@@ -175,7 +186,7 @@ static int deliver(struct child_slot *child, struct message **message)
                 feed_refresh(supervisor, &(*message)->refresh);
                 return 0;
         case MESSAGE_DONE:
-                return outcome_done(&supervisor->worker[child->index], &(*message)->done);
+                return run_ended(&supervisor->worker[child->index], &(*message)->done);
         default:
                 return child->kind == KIND_WATCHER ? deliver_watcher(watch_of(child), *message) : -EPROTO;
         }

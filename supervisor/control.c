@@ -56,14 +56,16 @@ static int send_document(struct control_peer *peer, const struct text *document)
         return r;
 }
 
-static int answer_status(struct control_peer *peer)
+static int answer_status(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
 
         return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : send_document(peer, &json);
 }
 
-static int answer_health(struct control_peer *peer)
+static int answer_health(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
         struct health health;
@@ -83,17 +85,17 @@ static int refuse_query(struct control_peer *peer, const char *error)
         return channel_send(peer->channel, MESSAGE_REPLY, &reply);
 }
 
+static int answer_done(struct control_peer *peer)
+{
+        return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
+}
+
 /* retry or release WATCH KEY */
-static int answer_by_hand(struct control_peer *peer, const struct message_query *query)
+static int answer_by_hand(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         bool release = strcmp(query->command, "release") == 0;
-        _cleanup_text_ struct text done = TEXT_EMPTY;
-        struct watch *watch =
-                query->argument_count == 2 ? watch_find(peer->supervisor, query->argument[0].value) : NULL;
         int r;
 
-        if (!watch)
-                return refuse_query(peer, "there is no such watch");
         r = blame_release(peer->supervisor, watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubt_release(watch, query->argument[1].value);
@@ -107,20 +109,14 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 ledger_failed(peer->supervisor, r);
                 return refuse_query(peer, "the ledger cannot be written");
         }
-        text_append_string(&done, "{}");
-        return done.failed ? -ENOMEM : send_document(peer, &done);
+        return answer_done(peer);
 }
 
 /* release-finalizer WATCH KEY WHY */
-static int answer_release(struct control_peer *peer, const struct message_query *query)
+static int answer_release(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
-        _cleanup_text_ struct text done = TEXT_EMPTY;
-        struct watch *watch =
-                query->argument_count == 3 ? watch_find(peer->supervisor, query->argument[0].value) : NULL;
         int r;
 
-        if (!watch)
-                return refuse_query(peer, "there is no such watch");
         if (!watch->config->finalizer)
                 return refuse_query(peer, "the watch has no finalizer");
         r = release_finalizer(peer->supervisor, watch, query->argument[1].value, query->argument[2].value,
@@ -128,40 +124,81 @@ static int answer_release(struct control_peer *peer, const struct message_query 
         if (r < 0)
                 return refuse_query(peer, r == -ENOENT ? "no object of this key is known"
                                                        : "the ledger cannot be read");
-        text_append_string(&done, "{}");
-        return done.failed ? -ENOMEM : send_document(peer, &done);
+        return answer_done(peer);
 }
 
-static int answer_uninstall(struct control_peer *peer)
+static int answer_uninstall(struct control_peer *peer, const struct message_query *query _unused_,
+                            struct watch *watch _unused_)
 {
-        _cleanup_text_ struct text done = TEXT_EMPTY;
-
         if (uninstall(peer->supervisor, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be read");
-        text_append_string(&done, "{}");
-        return done.failed ? -ENOMEM : send_document(peer, &done);
+        return answer_done(peer);
+}
+
+/* explain WATCH KEY */
+static int answer_explain(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r = explain_write(watch, query->argument[1].value, &json);
+
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+}
+
+static int refuse_watch(struct control_peer *peer, const char *name)
+{
+        const struct supervisor *supervisor = peer->supervisor;
+        _cleanup_text_ struct text error = TEXT_EMPTY;
+
+        text_printf(&error, "there is no such watch: %s; there are", name);
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                if (!supervisor->watch[i].config->owner)
+                        text_printf(&error, " %s,", supervisor->watch[i].config->name);
+        if (error.size > 0)
+                error.data[--error.size] = '\0';
+        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
+}
+
+/* watch: what the first argument names, where the command speaks of a watch. */
+static const struct command {
+        const char *name;
+        size_t arguments;
+        bool of_watch;
+        int (*answer)(struct control_peer *peer, const struct message_query *query, struct watch *watch);
+} command[] = {
+        {"status", 0, false, answer_status},       {"health", 0, false, answer_health},
+        {"explain", 2, true, answer_explain},      {"retry", 2, true, answer_by_hand},
+        {"release", 2, true, answer_by_hand},      {"release-finalizer", 3, true, answer_release},
+        {"uninstall", 0, false, answer_uninstall},
+};
+
+static int answer(struct control_peer *peer, const struct message_query *query)
+{
+        for (size_t i = 0; i < ELEMENTS(command); i++) {
+                struct watch *watch = NULL;
+
+                if (strcmp(query->command, command[i].name) != 0 ||
+                    query->argument_count != command[i].arguments)
+                        continue;
+                if (command[i].of_watch)
+                        watch = watch_find(peer->supervisor, query->argument[0].value);
+                if (command[i].of_watch && !watch)
+                        return refuse_watch(peer, query->argument[0].value);
+                return command[i].answer(peer, query, watch);
+        }
+        return refuse_query(peer, "this version of reconciled does not know the command");
 }
 
 static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct control_peer *peer = userdata;
-        const struct message_query *query = &(*message)->query;
 
         if ((*message)->type != MESSAGE_QUERY)
                 return -EPROTO;
-        if (query->version != PROTOCOL_VERSION)
+        if ((*message)->query.version != PROTOCOL_VERSION)
                 return refuse_query(peer, "reconciledctl and reconciled are of different versions");
-        if (strcmp(query->command, "status") == 0)
-                return answer_status(peer);
-        if (strcmp(query->command, "health") == 0)
-                return answer_health(peer);
-        if (strcmp(query->command, "retry") == 0 || strcmp(query->command, "release") == 0)
-                return answer_by_hand(peer, query);
-        if (strcmp(query->command, "release-finalizer") == 0)
-                return answer_release(peer, query);
-        if (strcmp(query->command, "uninstall") == 0)
-                return answer_uninstall(peer);
-        return refuse_query(peer, "this version of reconciled does not know the command");
+        return answer(peer, &(*message)->query);
 }
 
 static void on_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,

@@ -12,6 +12,7 @@ enum ledger_statement {
         STATEMENT_ROLLBACK,
         STATEMENT_GET,
         STATEMENT_PUT,
+        STATEMENT_RUN_PUT,
         STATEMENT_OWE,
         STATEMENT_REMOVE,
         STATEMENT_PAGE,

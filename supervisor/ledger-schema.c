@@ -40,6 +40,14 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "  crashes INTEGER NOT NULL, crashed_realtime INTEGER NOT NULL, until_realtime INTEGER NOT NULL,"
         "  error TEXT NOT NULL, PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
         "PRAGMA user_version = 2;",
+
+        "ALTER TABLE ledger ADD COLUMN ran_realtime INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN ran_usec INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN ran_action TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE ledger ADD COLUMN ran_reason TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE ledger ADD COLUMN ran_result TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE ledger ADD COLUMN ran_version TEXT NOT NULL DEFAULT '';"
+        "PRAGMA user_version = 3;",
 };
 
 int ledger_errno(sqlite3 *database, int code)

@@ -16,20 +16,28 @@
 #define CHECKPOINT_PAGES 1024 /* 4 MiB */
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)
 
-#define ROW_COLUMNS                                                                                         \
-        "watch, key, uid, fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "          \
+#define ROW_STATE                                                                                           \
+        "fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "                           \
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
         "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
         "unselected"
+#define ROW_COLUMNS "watch, key, uid, " ROW_STATE
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PUT] = "INSERT OR REPLACE INTO ledger (" ROW_COLUMNS ")"
-                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
-                          "?17, ?18, ?19, ?20, ?21, ?22)",
+        [STATEMENT_PUT] =
+                "INSERT INTO ledger (" ROW_COLUMNS ")"
+                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+                "?17, ?18, ?19, ?20, ?21, ?22) ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE
+                ") = (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
+                "?21, ?22)",
+        [STATEMENT_RUN_PUT] =
+                "UPDATE ledger SET (ran_realtime, ran_usec, ran_action, ran_reason, ran_result,"
+                " ran_version) = (?4, ?5, ?6, ?7, ?8, ?9)"
+                " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -338,6 +346,24 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
         return write_identity(ledger, STATEMENT_REMOVE, watch, key, uid);
+}
+
+int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                   const struct ledger_run *run)
+{
+        sqlite3_stmt *statement;
+        int r = begin(ledger);
+
+        if (r < 0)
+                return r;
+        statement = bind_identity(ledger, STATEMENT_RUN_PUT, watch, key, uid);
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)run->ended_realtime);
+        sqlite3_bind_int64(statement, 5, (sqlite3_int64)run->duration_usec);
+        bind_text_capped(statement, 6, run->action);
+        bind_text_capped(statement, 7, run->reason);
+        bind_text_capped(statement, 8, run->result);
+        bind_text_capped(statement, 9, run->version);
+        return run_once(ledger, STATEMENT_RUN_PUT);
 }
 
 int ledger_commit(struct ledger *ledger)

@@ -16,7 +16,7 @@
 
 struct ledger;
 
-#define LEDGER_SCHEMA 2
+#define LEDGER_SCHEMA 3
 
 struct ledger_row {
         char *key, *uid;
@@ -64,6 +64,21 @@ bool ledger_dirty(const struct ledger *ledger);
 
 /* Gives the memory of its cache back: for a time in which nothing happens. */
 void ledger_rest(struct ledger *ledger);
+
+/* How a row's last run ended: for people. It belongs to the row and goes with it; ledger_put() leaves it. */
+struct ledger_run {
+        uint64_t ended_realtime; /* 0: none yet */
+        uint64_t duration_usec;
+        const char *action, *reason, *result;
+        const char *version; /* the resourceVersion that was read; "" */
+};
+/* Without such a row it does nothing. */
+int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                   const struct ledger_run *run);
+typedef int (*ledger_see_run_t)(const struct ledger_run *run, void *userdata);
+/* Calls once, with zeros and "" where nothing is known; the strings are borrowed for the call. */
+int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                   ledger_see_run_t see, void *userdata);
 
 typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, void *userdata);
 /* Rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. Returns how many. */

@@ -472,6 +472,39 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
 
 /* ---- questions */
 
+static enum queue_state state_of(const struct entry *entry)
+{
+        switch (entry->place) {
+        case PLACE_READY:
+                return QUEUE_QUEUED;
+        case PLACE_SUSPECT:
+                return QUEUE_SUSPECT;
+        case PLACE_RUNNING:
+                return entry_head(entry) ? QUEUE_RUNNING_DIRTY : QUEUE_RUNNING;
+        case PLACE_DELAYED:
+                return QUEUE_DELAYED;
+        case PLACE_NONE:
+                break;
+        }
+        return QUEUE_AT_REST;
+}
+
+struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key)
+{
+        const struct entry *entry = entry_table_find(queue, watch, key);
+        const struct work *work = entry ? (entry->current ? entry->current : entry_head(entry)) : NULL;
+
+        if (!work)
+                return (struct queue_view){.state = QUEUE_AT_REST};
+        return (struct queue_view){
+                .state = state_of(entry),
+                .uid = work->uid,
+                .reason = work->reason,
+                .since = entry->ready_since,
+                .due = entry->due,
+        };
+}
+
 bool queue_has(const struct queue *queue, unsigned watch, const char *key)
 {
         return entry_table_find(queue, watch, key) != NULL;

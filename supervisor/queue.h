@@ -95,6 +95,23 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
 
+/* Where a key stands, for a person who asks. */
+enum queue_state {
+        QUEUE_AT_REST,
+        QUEUE_QUEUED,
+        QUEUE_SUSPECT,
+        QUEUE_RUNNING,
+        QUEUE_RUNNING_DIRTY,
+        QUEUE_DELAYED,
+};
+struct queue_view {
+        enum queue_state state;
+        const char *uid, *reason; /* of what is next, or runs; borrowed; NULL at rest */
+        uint64_t since;           /* QUEUED, SUSPECT: since when it could run */
+        uint64_t due;             /* DELAYED */
+};
+struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
+
 /* Whether anything is pending or running for the key. */
 bool queue_has(const struct queue *queue, unsigned watch, const char *key);
 uint64_t queue_next_time(

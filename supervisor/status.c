@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole state as one JSON document, for reconciledctl. Members are documented in reconciledctl(1). */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/duration.h"
+#include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
 static const char *phase_name(enum supervisor_phase phase)
@@ -13,27 +11,7 @@ static const char *phase_name(enum supervisor_phase phase)
         return name[phase];
 }
 
-static void member(struct text *json, const char *name, const char *value)
-{
-        text_printf(json, "\"%s\":", name);
-        text_json_string(json, value ? value : "");
-        text_append(json, ",", 1);
-}
-
-static void number(struct text *json, const char *name, uint64_t value)
-{
-        text_printf(json, "\"%s\":%" PRIu64 ",", name, value);
-}
-
-/* Each object is written with a comma behind every member; the last one is taken back. */
-static void close_with(struct text *json, const char *bracket)
-{
-        if (json->size > 0 && json->data[json->size - 1] == ',')
-                json->size--;
-        text_append_string(json, bracket);
-}
-
-static void write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
+void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
 {
         static const struct {
                 const char *member, *name;
@@ -48,46 +26,46 @@ static void write_watch(const struct supervisor *supervisor, size_t index, struc
         struct queue_counts counts = queue_count(supervisor->queue, (unsigned)index);
 
         text_append_string(json, "{");
-        member(json, "name", watch->config->name);
-        member(json, "apiVersion", watch->config->api_version);
-        member(json, "kind", watch->config->kind);
-        member(json, "state",
-               watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
-               : watch->synced                ? "in-sync"
-                                              : "syncing");
-        member(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
-        number(json, "degradedSince", watch->health != WATCH_HEALTHY ? watch->degraded_realtime : 0);
-        member(json, "resourceVersion", watch->resource_version);
-        number(json, "syncedSince", watch->synced_realtime);
-        number(json, "objects", watch->objects);
-        number(json, "queued", counts.queued);
-        number(json, "running", counts.running);
-        number(json, "waiting", counts.delayed);
-        number(json, "settling", counts.settling);
+        json_string(json, "name", watch->config->name);
+        json_string(json, "apiVersion", watch->config->api_version);
+        json_string(json, "kind", watch->config->kind);
+        json_string(json, "state",
+                    watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
+                    : watch->synced                ? "in-sync"
+                                                   : "syncing");
+        json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
+        json_number(json, "degradedSince", watch->health != WATCH_HEALTHY ? watch->degraded_realtime : 0);
+        json_string(json, "resourceVersion", watch->resource_version);
+        json_number(json, "syncedSince", watch->synced_realtime);
+        json_number(json, "objects", watch->objects);
+        json_number(json, "queued", counts.queued);
+        json_number(json, "running", counts.running);
+        json_number(json, "waiting", counts.delayed);
+        json_number(json, "settling", counts.settling);
         if (watch->config->finalizer)
-                number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
-        number(json, "succeeded", watch->successes);
-        number(json, "failed", watch->failures_total);
+                json_number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
+        json_number(json, "succeeded", watch->successes);
+        json_number(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)
-                number(json, counter[i].member, counters_get(&watch->child->counters, counter[i].name));
-        number(json, "pid", (uint64_t)watch->child->pid);
-        close_with(json, "},");
+                json_number(json, counter[i].member, counters_get(&watch->child->counters, counter[i].name));
+        json_number(json, "pid", (uint64_t)watch->child->pid);
+        json_close(json, "},");
 }
 
-static void write_worker(const struct supervisor *supervisor, size_t index, struct text *json)
+void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json)
 {
         const struct worker *worker = &supervisor->worker[index];
 
         text_append_string(json, "{");
-        number(json, "index", index);
-        number(json, "pid", (uint64_t)worker->child->pid);
-        member(json, "state", worker->busy ? "running" : "idle");
+        json_number(json, "index", index);
+        json_number(json, "pid", (uint64_t)worker->child->pid);
+        json_string(json, "state", worker->busy ? "running" : "idle");
         if (worker->busy) {
-                member(json, "watch", supervisor->watch[worker->run.watch].config->name);
-                member(json, "key", worker->run.key);
-                number(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
+                json_string(json, "watch", supervisor->watch[worker->run.watch].config->name);
+                json_string(json, "key", worker->run.key);
+                json_number(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
         }
-        close_with(json, "},");
+        json_close(json, "},");
 }
 
 #define QUARANTINED_MAX 1000 /* are listed */
@@ -97,31 +75,34 @@ static int write_quarantined(const char *watch, const struct ledger_row *row, vo
         struct text *json = userdata;
 
         text_append_string(json, "{");
-        member(json, "watch", watch);
-        member(json, "key", row->key);
-        member(json, "uid", row->uid);
-        number(json, "crashes", row->crashes);
-        number(json, "lastCrash", row->crashed_realtime);
-        number(json, "until", row->quarantined_until);
-        member(json, "error", row->first_error);
-        close_with(json, "},");
+        json_string(json, "watch", watch);
+        json_string(json, "key", row->key);
+        json_string(json, "uid", row->uid);
+        json_number(json, "crashes", row->crashes);
+        json_number(json, "lastCrash", row->crashed_realtime);
+        json_number(json, "until", row->quarantined_until);
+        json_string(json, "error", row->first_error);
+        json_close(json, "},");
         return 0;
+}
+
+void status_write_doubt(const struct ledger_doubt *doubt, struct text *json)
+{
+        text_append_string(json, "{");
+        json_string(json, "watch", doubt->watch);
+        json_string(json, "key", doubt->key);
+        json_string(json, "uid", doubt->uid);
+        json_number(json, "crashes", doubt->crashes);
+        json_number(json, "lastCrash", doubt->crashed_realtime);
+        json_number(json, "until", doubt->until_realtime);
+        json_bool(json, "unread", doubt->unread);
+        json_string(json, "error", doubt->error);
+        json_close(json, "},");
 }
 
 static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
 {
-        struct text *json = userdata;
-
-        text_append_string(json, "{");
-        member(json, "watch", doubt->watch);
-        member(json, "key", doubt->key);
-        member(json, "uid", doubt->uid);
-        number(json, "crashes", doubt->crashes);
-        number(json, "lastCrash", doubt->crashed_realtime);
-        number(json, "until", doubt->until_realtime);
-        text_printf(json, "\"unread\":%s,", doubt->unread ? "true" : "false");
-        member(json, "error", doubt->error);
-        close_with(json, "},");
+        status_write_doubt(doubt, userdata);
         return 0;
 }
 
@@ -132,34 +113,35 @@ int status_write(const struct supervisor *supervisor, struct text *json)
         for (size_t i = 0; i < supervisor->child_count; i++)
                 dropped += supervisor->child[i].log_dropped;
         text_append_string(json, "{");
-        member(json, "operator", supervisor->config->operator_name);
-        member(json, "version", RECONCILED_VERSION);
-        member(json, "phase", phase_name(supervisor->phase));
-        number(json, "pid", (uint64_t)getpid());
-        number(json, "startedAt", supervisor->started_realtime);
-        number(json, "restarts", supervisor->starts - 1);
-        member(json, "server", supervisor->credential ? supervisor->credential->credential.server : "");
-        member(json, "identity", supervisor->credential ? supervisor->credential->credential.identity : "");
-        number(json, "logLinesDropped", dropped);
+        json_string(json, "operator", supervisor->config->operator_name);
+        json_string(json, "version", RECONCILED_VERSION);
+        json_string(json, "phase", phase_name(supervisor->phase));
+        json_number(json, "pid", (uint64_t)getpid());
+        json_number(json, "startedAt", supervisor->started_realtime);
+        json_number(json, "restarts", supervisor->starts - 1);
+        json_string(json, "server", supervisor->credential ? supervisor->credential->credential.server : "");
+        json_string(json, "identity",
+                    supervisor->credential ? supervisor->credential->credential.identity : "");
+        json_number(json, "logLinesDropped", dropped);
         text_append_string(json, "\"events\":{");
-        number(json, "written", workers_sum(supervisor, "events_written"));
-        number(json, "dropped", workers_sum(supervisor, "events_dropped"));
-        close_with(json, "},");
+        json_number(json, "written", workers_sum(supervisor, "events_written"));
+        json_number(json, "dropped", workers_sum(supervisor, "events_dropped"));
+        json_close(json, "},");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, json) < 0)
                 return -1;
-        close_with(json, "],");
+        json_close(json, "],");
         text_append_string(json, "\"doubtful\":[");
         if (ledger_visit_doubts(supervisor->ledger, NULL, clock_realtime_usec(), QUARANTINED_MAX,
                                 write_doubt, json) < 0)
                 return -1;
-        close_with(json, "],");
+        json_close(json, "],");
         text_append_string(json, "\"watches\":[");
         for (size_t i = 0; i < supervisor->watch_count; i++)
-                write_watch(supervisor, i, json);
-        close_with(json, "],\"workers\":[");
+                status_write_watch(supervisor, i, json);
+        json_close(json, "],\"workers\":[");
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                write_worker(supervisor, i, json);
-        close_with(json, "]}");
+                status_write_worker(supervisor, i, json);
+        json_close(json, "]}");
         return json->failed ? -1 : 0;
 }

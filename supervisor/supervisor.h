@@ -235,3 +235,12 @@ void notify_fault(const char *text, int error);
 int control_start(struct supervisor *supervisor, struct error *error);
 void control_done(struct supervisor *supervisor);
 int status_write(const struct supervisor *supervisor, struct text *json);
+/* Each with a comma behind it (supervisor/json.h). */
+void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
+void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json);
+void status_write_doubt(const struct ledger_doubt *doubt, struct text *json);
+
+/* explain.c: what is known of one key. reason: of the run that has ended, static. */
+int explain_write(const struct watch *watch, const char *key, struct text *json);
+void explain_ended(struct supervisor *supervisor, const struct message_done *done, const char *reason,
+                   uint64_t duration_usec);

@@ -99,6 +99,43 @@ static void test_rows_survive(void **state)
         ledger_free(ledger);
 }
 
+static int see_run(const struct ledger_run *run, void *userdata)
+{
+        assert_int_equal(run->ended_realtime, *(uint64_t *)userdata);
+        assert_string_equal(run->result, run->ended_realtime > 0 ? "retry" : "");
+        assert_string_equal(run->version, run->ended_realtime > 0 ? "12" : "");
+        return 1;
+}
+
+static void test_how_the_last_run_ended_stays_with_its_row(void **state)
+{
+        struct ledger_row row = {.key = (char[]){"r/a"}, .uid = (char[]){"u"}, .attempts = 1};
+        struct ledger_run run = {.ended_realtime = 9,
+                                 .duration_usec = 8,
+                                 .action = "reconcile",
+                                 .reason = "changed",
+                                 .result = "retry",
+                                 .version = "12"};
+        uint64_t ended = 0;
+        struct ledger *ledger;
+        char *aside;
+
+        (void)state;
+        ledger = open_ledger(&aside);
+        assert_int_equal(ledger_run_put(ledger, "w", "r/a", "u", &run), 0); /* no row: nothing */
+        assert_int_equal(ledger_run_see(ledger, "w", "r/a", "u", see_run, &ended), 1);
+        assert_int_equal(ledger_put(ledger, "w", &row), 0);
+        assert_int_equal(ledger_run_put(ledger, "w", "r/a", "u", &run), 0);
+        row.attempts = 2;
+        assert_int_equal(ledger_put(ledger, "w", &row), 0);
+        ended = 9;
+        assert_int_equal(ledger_run_see(ledger, "w", "r/a", "u", see_run, &ended), 1);
+        assert_int_equal(ledger_remove(ledger, "w", "r/a", "u"), 0);
+        ended = 0;
+        assert_int_equal(ledger_run_see(ledger, "w", "r/a", "u", see_run, &ended), 1);
+        ledger_free(ledger);
+}
+
 static int count_rows(const char *watch, const struct ledger_row *row, void *userdata)
 {
         size_t *count = userdata;
@@ -219,6 +256,7 @@ int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_rows_survive),
+                cmocka_unit_test(test_how_the_last_run_ended_stays_with_its_row),
                 cmocka_unit_test(test_pages_and_due),
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
                 cmocka_unit_test(test_an_older_schema_is_migrated),

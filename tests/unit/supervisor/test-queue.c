@@ -58,6 +58,37 @@ static void test_one_run_a_key(void **state)
         queue_free(queue);
 }
 
+static void test_where_a_key_stands(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1);
+        struct queue_run run;
+
+        (void)state;
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_AT_REST);
+        item.not_before = 50;
+        queue_push(queue, 0, &item, 1);
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_DELAYED);
+        assert_int_equal(queue_look(queue, 0, "a").due, 50);
+        item.not_before = 0;
+        queue_push(queue, 0, &item, 2);
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_QUEUED);
+        assert_int_equal(queue_look(queue, 0, "a").since, 2);
+        assert_string_equal(queue_look(queue, 0, "a").reason, "changed");
+        assert_true(queue_next(queue, 3, &run));
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_RUNNING);
+        item.fingerprint = 2;
+        queue_push(queue, 0, &item, 3);
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_RUNNING_DIRTY);
+        done(queue, run.id, 1, 4);
+        assert_true(queue_next(queue, 4, &run));
+        done(queue, run.id, 2, 5);
+        item.suspect = true;
+        queue_push(queue, 0, &item, 6);
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_SUSPECT);
+        queue_free(queue);
+}
+
 static void test_what_was_read_needs_no_run(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -368,6 +399,7 @@ int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_one_run_a_key),
+                cmocka_unit_test(test_where_a_key_stands),
                 cmocka_unit_test(test_what_was_read_needs_no_run),
                 cmocka_unit_test(test_deletion_before_the_next_object),
                 cmocka_unit_test(test_delayed_add_then_add_is_one_run),

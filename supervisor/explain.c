@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why an object did or did not run: all that is known here about one key, for `reconciledctl explain`, which
+ * draws the conclusion. What the store holds is not known here: the answer says where it is.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "supervisor/json.h"
+#include "supervisor/supervisor.h"
+
+#define UIDS_MAX   100  /* of one key: its rows stand together */
+#define DOUBTS_MAX 1000 /* of one watch; there are few or none */
+
+/* ---- keeping how a run ended */
+
+void explain_ended(struct supervisor *supervisor, const struct message_done *done, const char *reason,
+                   uint64_t duration_usec)
+{
+        struct ledger_run run = {
+                .ended_realtime = clock_realtime_usec(),
+                .duration_usec = duration_usec,
+                .action = run_action_name((enum run_action)done->action),
+                .reason = reason,
+                .result = run_result_name((enum run_result)done->result),
+                .version = done->resource_version,
+        };
+        int r;
+
+        /* Nothing ran: it merely waits for the store. */
+        if (done->result == RESULT_BEHIND)
+                return;
+        r = ledger_run_put(supervisor->ledger, done->watch, done->key, done->uid, &run);
+        if (r < 0 && supervisor->phase != PHASE_TEARDOWN)
+                ledger_failed(supervisor, r);
+}
+
+/* ---- answering */
+
+struct question {
+        const struct supervisor *supervisor;
+        const struct watch *watch;
+        const char *key;
+        struct text *json;
+};
+
+/* A number above 2^53 is none in JSON. */
+static void write_fingerprint(struct text *json, const char *name, uint64_t fingerprint)
+{
+        char hex[17] = "";
+
+        if (fingerprint != 0)
+                snprintf(hex, sizeof(hex), "%016" PRIx64, fingerprint);
+        json_string(json, name, hex);
+}
+
+static int write_run(const struct ledger_run *run, void *userdata)
+{
+        struct text *json = userdata;
+
+        if (run->ended_realtime == 0)
+                return 0;
+        text_append_string(json, "\"lastRun\":{");
+        json_number(json, "endedAt", run->ended_realtime);
+        json_number(json, "took", run->duration_usec);
+        json_string(json, "action", run->action);
+        json_string(json, "reason", run->reason);
+        json_string(json, "result", run->result);
+        json_string(json, "resourceVersion", run->version);
+        json_close(json, "},");
+        return 0;
+}
+
+static int write_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+{
+        struct question *question = userdata;
+        struct text *json = question->json;
+        int r;
+
+        if (strcmp(row->key, question->key) != 0)
+                return 0;
+        text_append_string(json, "{");
+        json_string(json, "uid", row->uid);
+        write_fingerprint(json, "handledFingerprint", row->fingerprint);
+        write_fingerprint(json, "failedFingerprint", row->failed_fingerprint);
+        json_number(json, "handledAt", row->handled_realtime);
+        json_number(json, "attempts", row->attempts);
+        json_string(json, "firstError", row->first_error);
+        json_string(json, "lastError", row->last_error);
+        json_number(json, "next", row->next_realtime);
+        json_string(json, "nextReason", row->next_reason);
+        json_bool(json, "permanent", row->permanent);
+        json_number(json, "throttled", row->throttled);
+        json_bool(json, "deleting", row->deleting);
+        json_bool(json, "unselected", row->unselected);
+        json_bool(json, "settling", row->settling[0] != '\0');
+        json_number(json, "crashes", row->crashes);
+        json_number(json, "lastCrash", row->crashed_realtime);
+        json_number(json, "quarantinedUntil", row->quarantined_until);
+        json_string(json, "writtenVersion", row->written_version);
+        r = ledger_run_see(question->supervisor->ledger, watch_name, row->key, row->uid, write_run, json);
+        json_close(json, "},");
+        return r;
+}
+
+static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
+{
+        struct question *question = userdata;
+
+        if (strcmp(doubt->key, question->key) == 0)
+                status_write_doubt(doubt, question->json);
+        return 0;
+}
+
+static void write_queue(const struct question *question)
+{
+        static const char *const state_name[] = {
+                [QUEUE_AT_REST] = "at-rest",
+                [QUEUE_QUEUED] = "queued",
+                [QUEUE_SUSPECT] = "suspect",
+                [QUEUE_RUNNING] = "running",
+                [QUEUE_RUNNING_DIRTY] = "running-dirty",
+                [QUEUE_DELAYED] = "delayed",
+        };
+        const struct supervisor *supervisor = question->supervisor;
+        struct queue_view view = queue_look(supervisor->queue,
+                                            (unsigned)(question->watch - supervisor->watch), question->key);
+        uint64_t now = clock_boottime_usec();
+        struct text *json = question->json;
+
+        text_append_string(json, "\"queue\":{");
+        json_string(json, "state", state_name[view.state]);
+        json_string(json, "uid", view.uid);
+        json_string(json, "reason", view.reason);
+        if (view.state == QUEUE_QUEUED || view.state == QUEUE_SUSPECT)
+                json_number(json, "waitingFor", now - view.since);
+        if (view.state == QUEUE_DELAYED)
+                json_number(json, "dueIn", view.due > now ? view.due - now : 0);
+        json_close(json, "},");
+}
+
+static void write_worker(const struct question *question)
+{
+        const struct supervisor *supervisor = question->supervisor;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+
+                if (!worker->busy || &supervisor->watch[worker->run.watch] != question->watch ||
+                    strcmp(worker->run.key, question->key) != 0)
+                        continue;
+                text_append_string(question->json, "\"worker\":");
+                status_write_worker(supervisor, i, question->json);
+        }
+}
+
+int explain_write(const struct watch *watch, const char *key, struct text *json)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        struct question question = {supervisor, watch, key, json};
+        int r;
+
+        text_append_string(json, "{");
+        json_string(json, "key", key);
+        json_bool(json, "uninstalling", supervisor->uninstalling);
+        text_append_string(json, "\"watch\":");
+        status_write_watch(supervisor, (size_t)(watch - supervisor->watch), json);
+        write_queue(&question);
+        write_worker(&question);
+        text_append_string(json, "\"objects\":[");
+        r = ledger_visit(supervisor->ledger, watch->config->name, key, "", UIDS_MAX, write_row, &question);
+        json_close(json, "],\"doubtful\":[");
+        if (r >= 0)
+                r = ledger_visit_doubts(supervisor->ledger, watch->config->name, clock_realtime_usec(),
+                                        DOUBTS_MAX, write_doubt, &question);
+        json_close(json, "],\"store\":{");
+        json_string(json, "folder", watch->store_folder);
+        json_number(json, "generation", watch->generation);
+        json_close(json, "}}");
+        return r < 0 ? r : json->failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reconciledctl explain: why an object did or did not run."""
+import json
+
+import pytest
+
+from harness import wait_until, watch
+
+
+@pytest.fixture
+def start(devserver, operator, handler):
+    def start(workers=1, **more):
+        operator.configure(devserver, [watch("widgets", handler, **more)], workers=workers)
+        return operator.start_ready().wait_synced()
+
+    return start
+
+
+def explain(operator, key="default/a"):
+    done = operator.ctl.run("explain", "--json", "widgets", key)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def wait_for(operator, text, key="default/a"):
+    wait_until(lambda: text in explain(operator, key)["conclusion"], lambda: f"{text!r}: {explain(operator, key)}")
+    return explain(operator, key)
+
+
+def spoken(operator, key="default/a"):
+    done = operator.ctl.run("explain", "widgets", key)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_at_rest_with_its_last_run_also_after_a_restart(start, operator, handler, widgets):
+    start()
+    created = widgets.create("a")
+    said = wait_for(operator, "it is at rest")
+    row = said["objects"][0]
+    assert said["queue"]["state"] == "at-rest" and said["stored"]["uid"] == row["uid"] == created["metadata"]["uid"]
+    assert row["handledFingerprint"] == said["stored"]["fingerprint"]
+    run = row["lastRun"]
+    assert (run["action"], run["reason"], run["result"]) == ("reconcile", "added", "success")
+    assert run["resourceVersion"] == created["metadata"]["resourceVersion"] and run["took"] > 0
+    assert row["nextReason"] == "resync" and "runs next in 1" in said["conclusion"]
+    operator.stop()
+    operator.start_ready().wait_synced()
+    assert explain(operator)["objects"][0]["lastRun"] == run
+    text = spoken(operator)
+    assert "it is at rest" in text and "reconcile (added)" in text and "success" in text
+    assert "spec" not in json.dumps(explain(operator)["stored"]), "what the object holds is nobody's business here"
+
+
+def test_a_failure_with_its_first_and_its_last_cause(start, operator, handler, widgets):
+    handler.behave("echo the disk is full >&2; exit 75")
+    start(retry={"first": "50ms", "max": "1h"})
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    handler.behave("echo the rollback still runs >&2; exit 75")
+    wait_until(lambda: "the rollback" in json.dumps(explain(operator)), "the second failure")
+    said = wait_for(operator, "it has failed")
+    row = said["objects"][0]
+    assert "the disk is full" in row["firstError"] and "the rollback still runs" in row["lastError"]
+    assert row["attempts"] >= 2 and row["nextReason"] == "retry" and row["lastRun"]["result"] == "retry"
+    text = spoken(operator)
+    for part in ("the disk is full", "the rollback still runs", "next try", "have failed since the last success"):
+        assert part in text
+
+
+def test_what_has_failed_for_good(start, operator, handler, widgets):
+    handler.behave("exit 65")
+    start()
+    widgets.create("a")
+    said = wait_for(operator, "it has failed for good")
+    assert said["objects"][0]["permanent"] and "next" in said["objects"][0]
+    handler.behave("exit 0")
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    wait_for(operator, "it is at rest")
+
+
+def test_what_the_watch_does_not_know(start, operator, api):
+    api.resource("v1", "namespaces").create("other")
+    start(namespaces=["default"])
+    api.resource("example.com/v1", "widgets", "other").create("a")
+    for key in ("default/none", "other/a", "no key at all", "x" * 2000):
+        said = explain(operator, key)
+        assert "does not know it" in said["conclusion"]
+        assert said["objects"] == [] and said["stored"] is None
+    refused = operator.ctl.run("explain", "gadgets", "default/a")
+    assert refused.returncode == 70 and "gadgets; there are widgets" in refused.stderr
+    assert operator.ctl.run("explain", "widgets").returncode == 64
+
+
+def test_what_runs_and_what_waits_for_a_worker(start, operator, handler, widgets):
+    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    start()
+    widgets.create("a")
+    handler.wait_for(name="a")
+    widgets.create("b")
+    said = wait_for(operator, "it waits for a worker (added)", "default/b")
+    assert said["queue"]["state"] == "queued" and said["objects"] == []
+    said = explain(operator)
+    assert "it runs now (added)" in said["conclusion"] and said["worker"]["key"] == "default/a"
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    wait_for(operator, "it runs once more")
+    (handler.folder / "go").touch()
+    wait_for(operator, "it is at rest", "default/b")
+    wait_for(operator, "it is at rest")
+
+
+def test_quarantine(start, operator, handler, widgets):
+    handler.behave("kill -KILL $PPID; sleep 60")
+    start(quarantine={"after": 1, "duration": "1h"}, retry={"first": "1ms", "max": "1ms"})
+    widgets.create("a")
+    operator.wait_exit(expect=70)
+    operator.start_ready().wait_synced()
+    said = wait_for(operator, "it is in quarantine")
+    assert said["objects"][0]["crashes"] == 1 and "signal KILL" in said["objects"][0]["firstError"]
+    assert "crashes     1 of the operator" in spoken(operator)
+
+
+def test_throttled(start, operator, handler, widgets, devserver):
+    handler.behave("""printf '{"status":{"seen":"a"}}'""")
+    devserver.fault(match={"verb": "patch", "name": "a"}, times=0, status=422, reason="Invalid", message="status.seen: Invalid")
+    start(onUnrecoverable="throttle", retry={"throttle": "1h"})
+    widgets.create("a")
+    said = wait_for(operator, "the API server refuses what is written to it")
+    assert said["objects"][0]["throttled"] == 1 and said["objects"][0]["lastRun"]["result"] == "unrecoverable"
+
+
+def test_a_watch_that_is_not_in_sync(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler)])
+    devserver.suspend()
+    operator.start_ready()
+    assert "has not been in sync since the start" in explain(operator)["conclusion"]
+    devserver.resume()
+    wait_for(operator, "does not know it")
