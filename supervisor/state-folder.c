@@ -14,18 +14,27 @@
 #include "supervisor/supervisor.h"
 
 /* linux/magic.h names only some of them. */
-#define MAGIC_NFS  0x6969
-#define MAGIC_SMB  0x517b
-#define MAGIC_SMB2 0xfe534d42
-#define MAGIC_CIFS 0xff534d42
-#define MAGIC_FUSE 0x65735546
-#define MAGIC_CEPH 0x00c36400
-#define MAGIC_9P   0x01021997
+#define MAGIC_NFS    0x6969
+#define MAGIC_SMB    0x517b
+#define MAGIC_SMB2   0xfe534d42
+#define MAGIC_CIFS   0xff534d42
+#define MAGIC_FUSE   0x65735546
+#define MAGIC_CEPH   0x00c36400
+#define MAGIC_9P     0x01021997
+#define MAGIC_AFS    0x5346414f
+#define MAGIC_KAFS   0x6b414653
+#define MAGIC_CODA   0x73757245
+#define MAGIC_GFS2   0x01161970
+#define MAGIC_OCFS   0x7461636f
+#define MAGIC_GPFS   0x47504653
+#define MAGIC_LUSTRE 0x0bd00bd0
+#define MAGIC_VBOX   0x786f4256
 
 static bool is_network_file_system(const char *path)
 {
-        static const unsigned long magic[] = {MAGIC_NFS,  MAGIC_SMB,  MAGIC_SMB2, MAGIC_CIFS,
-                                              MAGIC_FUSE, MAGIC_CEPH, MAGIC_9P};
+        static const unsigned long magic[] = {MAGIC_NFS,  MAGIC_SMB,  MAGIC_SMB2, MAGIC_CIFS,   MAGIC_FUSE,
+                                              MAGIC_CEPH, MAGIC_9P,   MAGIC_AFS,  MAGIC_KAFS,   MAGIC_CODA,
+                                              MAGIC_GFS2, MAGIC_OCFS, MAGIC_GPFS, MAGIC_LUSTRE, MAGIC_VBOX};
         struct statfs st;
 
         if (statfs(path, &st) < 0)
@@ -71,11 +80,11 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
         _cleanup_free_ char *path = NULL;
 
         if (is_network_file_system(folder))
-                return error_set(
-                        error, -EBUSY,
-                        "%s lies on a network or FUSE file system, whose locks and memory maps cannot be "
-                        "trusted; use a local disk",
-                        folder);
+                return error_set(error, -EBUSY,
+                                 "%s lies on a network, cluster or FUSE file system, whose locks and memory "
+                                 "maps cannot "
+                                 "be trusted; use a local disk",
+                                 folder);
         if (asprintf(&path, "%s/instance", folder) < 0) {
                 path = NULL;
                 return error_set(error, -ENOMEM, "no memory");

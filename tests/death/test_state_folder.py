@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state folder: on which file systems, and what happens when it can no longer be written. A clear end with 74, and nothing
+lost once it can be written again."""
+import errno
+import os
+import resource
+import subprocess
+
+import pytest
+
+from harness import wait_until, watch
+
+# statfs(2) and its manual page
+NETWORK = {"nfs": 0x6969, "smb": 0x517B, "smb2": 0xFE534D42, "cifs": 0xFF534D42, "fuse": 0x65735546, "ceph": 0x00C36400,
+           "9p": 0x01021997, "afs": 0x5346414F, "coda": 0x73757245, "gfs2": 0x01161970, "ocfs2": 0x7461636F,
+           "lustre": 0x0BD00BD0, "gpfs": 0x47504653, "vboxsf": 0x786F4256}
+LOCAL = {"ext4": 0xEF53, "xfs": 0x58465342, "btrfs": 0x9123683E, "zfs": 0x2FC12FC1, "tmpfs": 0x01021994, "overlay": 0x794C7630,
+         "f2fs": 0xF2F52010}
+
+
+@pytest.fixture
+def configured(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler)], workers=1, heartbeat={"interval": "100ms", "deadline": "10s"})
+    return operator
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_a_network_file_system_is_refused(configured, shim, name):
+    configured.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_STATFS=hex(NETWORK[name]))
+    configured.start()
+    configured.wait_exit(expect=78)
+    configured.assert_no_processes()
+    said = [record["message"] for record in configured.logs() if record["level"] in ("error", "critical")]
+    assert len(said) == 1 and str(configured.state_directory) in said[0] and "use a local disk" in said[0], said
+    assert not (configured.state_directory / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_a_local_one_is_not(configured, shim, name):
+    configured.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_STATFS=hex(LOCAL[name]))
+    configured.start_ready()
+    configured.stop()
+
+
+# ---- a disk that is full
+
+@pytest.fixture
+def small_disk(configured):
+    """The state folder is a disk of 8 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount one")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=8m,mode=0700,uid={configured.user.uid},gid={configured.user.uid}",
+                    "reconciled-test", str(configured.state_directory)], check=True)
+    yield configured.state_directory
+    subprocess.run(["umount", "--lazy", str(configured.state_directory)], check=True)
+
+
+def fill(folder):
+    filler = folder / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+    return filler
+
+
+def assert_goes_on(operator, handler, names):
+    """After the cause is gone: everything is handled, and once more it would be at rest."""
+    operator.start_ready().wait_synced()
+    for name in names:
+        handler.wait_finished(name=name)
+    operator.stop()
+    assert not handler.requests(action="deleted")
+
+
+def test_full_while_it_runs(configured, small_disk, handler, widgets):
+    widgets.create("before", spec={})
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="before")
+    filler = fill(small_disk)
+    names = [f"w{i}" for i in range(200)]
+    for name in names:
+        widgets.create(name, spec={"text": "x" * 5000})
+    configured.wait_exit(expect=74)
+    configured.assert_no_processes()
+    cause = configured.logs(level="critical")
+    assert len(cause) == 1 and "No space left on device" in cause[0]["message"], cause
+    filler.unlink()
+    assert_goes_on(configured, handler, ["before", *names])
+
+
+def test_full_at_the_start(configured, small_disk, handler, widgets):
+    widgets.create("a", spec={})
+    filler = fill(small_disk)
+    configured.start()
+    configured.wait_exit(expect=74)
+    configured.assert_no_processes()
+    assert "No space left on device" in configured.output.text() or "disk is full" in configured.output.text()
+    filler.unlink()
+    assert_goes_on(configured, handler, ["a"])
+
+
+def test_read_only(configured, handler, widgets, small_disk):
+    widgets.create("a", spec={})
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="a")
+    configured.stop()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    configured.start()
+    configured.wait_exit(expect=74)
+    configured.assert_no_processes()
+    assert "Read-only file system" in configured.output.text()
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    widgets.create("b", spec={})
+    assert_goes_on(configured, handler, ["a", "b"])
+    assert len(handler.requests(name="a")) == 1
+
+
+# ---- a disk that fails
+
+@pytest.mark.parametrize("program, pattern", [("reconciled", "ledger.sqlite"), ("reconciled-watcher", "data.mdb")])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_writing_fails(configured, shim, handler, widgets, program, pattern, number):
+    armed = configured.folder / "armed"
+    configured.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_ARMED=armed,
+                                  RECONCILED_DEATH_WRITES=f"{program} {pattern} {number}")
+    widgets.create("before", spec={})
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="before")
+    armed.touch()
+    armed.chmod(0o644)
+    widgets.create("a", spec={})
+    widgets.delete("before")
+    configured.wait_exit(expect=74)
+    configured.assert_no_processes()
+    cause = configured.logs(level="critical")
+    assert len(cause) == 1 and "cannot be written" in cause[0]["message"], cause
+    armed.unlink()
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="a")
+    handler.wait_finished(name="before", action="deleted")
+    configured.stop()
+
+
+# ---- no descriptors
+
+@pytest.mark.parametrize("limit", [6, 9, 12, 16, 20])
+def test_too_few_descriptors_at_the_start(configured, handler, widgets, limit):
+    """A named end or a start, never something in between."""
+    command = configured.user.command
+    configured.user.command = lambda words: ["prlimit", f"--nofile={limit}:{limit}", "--", *command(words)]
+    try:
+        configured.start()
+    finally:
+        configured.user.command = command
+    wait_until(lambda: configured.popen.poll() is not None or any("READY" in told for told in configured.notifications),
+               "its start or its end")
+    if configured.popen.poll() is not None:
+        assert configured.wait_exit() in (70, 74)
+        assert "Too many open files" in configured.output.text() or "unable to open database file" in configured.output.text()
+    else:
+        configured.stop()
+    configured.assert_no_processes()
+    widgets.create("a", spec={})
+    assert_goes_on(configured, handler, ["a"])
+
+
+def limit_descriptors(operator, child, soft):
+    """As its own user: root in a container may not."""
+    subprocess.run(operator.user.command(["prlimit", f"--pid={child.pid}", f"--nofile={soft}:"]), check=True)
+
+
+def test_no_descriptors_for_the_watcher_any_more(configured, handler, widgets, devserver):
+    """Its next connection cannot be opened: it waits, degraded, and goes on when it can."""
+    configured.start_ready().wait_synced()
+    child = configured.child("watcher")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit_descriptors(configured, child, 3)
+    devserver.close_watches("cut")
+    widgets.create("a", spec={})
+    wait_until(lambda: configured.ctl.status()["watches"][0]["state"] != "in-sync", "the watch to be in trouble")
+    limit_descriptors(configured, child, hard)
+    handler.wait_finished(name="a")
+    configured.stop()
+
+
+def test_a_folder_that_is_not_ours(configured):
+    os.chown(configured.state_directory, 0, 0)
+    configured.start()
+    configured.wait_exit(expect=74)
+    assert "Permission denied" in configured.output.text()
