@@ -23,10 +23,14 @@ bool ctl_is(const cJSON *object, const char *name);
  */
 const char *ctl_duration(uint64_t usec, char *buffer, size_t size);
 const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_t size);
+const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_t size);
 int ctl_print_json(const cJSON *answer);
 
 /* Says what failed; returns the exit code. */
 int ctl_failed(int status, const struct error *error);
+
+/* argument: a watch, or nothing: all; returns the exit code. */
+int ctl_retry_all(const char *runtime_directory, char **argument);
 
 /* argument: watch, key. Return exit codes. */
 int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why, bool yes);

@@ -24,13 +24,6 @@ static void say_fingerprint(uint64_t fingerprint, char buffer[17])
         snprintf(buffer, 17, "%016" PRIx64, fingerprint);
 }
 
-static const char *until(const cJSON *object, const char *name, char *buffer, size_t size)
-{
-        uint64_t then = ctl_number(object, name), now = clock_realtime_usec();
-
-        return then > now ? ctl_duration(then - now, buffer, size) : "a moment";
-}
-
 /* ---- the conclusion: each says whether it holds, and if so, why */
 
 static bool say_uninstalling(const struct facts *facts, struct text *text)
@@ -125,7 +118,7 @@ static bool say_deleting(const struct facts *facts, struct text *text)
         text_append_string(text, "it is gone, and its deletion is not handled yet");
         if (ctl_number(facts->row, "attempts") > 0)
                 text_printf(text, ": that has failed, and is tried again in %s",
-                            until(facts->row, "next", buffer, sizeof(buffer)));
+                            ctl_until(facts->row, "next", buffer, sizeof(buffer)));
         return true;
 }
 
@@ -139,7 +132,7 @@ static bool say_quarantined(const struct facts *facts, struct text *text)
                     "it is in quarantine, because the operator has crashed over it %" PRIu64
                     " times: it is tried again in %s, when it changes, or after `reconciledctl release`",
                     ctl_number(facts->row, "crashes"),
-                    until(facts->row, "quarantinedUntil", buffer, sizeof(buffer)));
+                    ctl_until(facts->row, "quarantinedUntil", buffer, sizeof(buffer)));
         return true;
 }
 
@@ -171,7 +164,8 @@ static bool say_waits(const struct facts *facts, struct text *text)
                     strcmp(ctl_text(facts->row, "nextReason"), "throttled") == 0
                             ? "the API server refuses what is written to it"
                             : "it has failed",
-                    ctl_number(facts->row, "attempts"), until(facts->row, "next", buffer, sizeof(buffer)));
+                    ctl_number(facts->row, "attempts"),
+                    ctl_until(facts->row, "next", buffer, sizeof(buffer)));
         return true;
 }
 
@@ -224,7 +218,7 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
                 text, "it is at rest: nothing of what triggers runs has changed since its last success");
         if (ctl_number(facts->row, "next") > 0)
                 text_printf(text, "; it runs next in %s (%s), or when it changes",
-                            until(facts->row, "next", buffer, sizeof(buffer)),
+                            ctl_until(facts->row, "next", buffer, sizeof(buffer)),
                             ctl_text(facts->row, "nextReason"));
         return true;
 }
@@ -336,7 +330,7 @@ static void print_row(const cJSON *row)
                        ctl_text(row, "handledFingerprint"));
         print_failures(row);
         if (ctl_number(row, "next") > 0)
-                printf("next try    in %s (%s)\n", until(row, "next", buffer, sizeof(buffer)),
+                printf("next try    in %s (%s)\n", ctl_until(row, "next", buffer, sizeof(buffer)),
                        ctl_text(row, "nextReason"));
         if (ctl_number(row, "crashes") > 0)
                 printf("crashes     %" PRIu64 " of the operator are blamed on it, the last one %s ago\n",

@@ -16,6 +16,7 @@ static const struct option option[] = {
         {"service-account", required_argument, NULL, 'a'},
         {"plural", required_argument, NULL, 'p'},
         {"finalizer", no_argument, NULL, 'f'},
+        {"all-failed", no_argument, NULL, 'A'},
         {"reason", required_argument, NULL, 'w'},
         {"yes", no_argument, NULL, 'y'},
         {"help", no_argument, NULL, 'h'},
@@ -25,7 +26,7 @@ static const struct option option[] = {
 
 struct options {
         const char *runtime_directory;
-        bool json, ready, finalizer, yes;
+        bool json, ready, finalizer, all_failed, yes;
         const char *why;
         struct rbac_options rbac;
 };
@@ -42,6 +43,7 @@ static void help(void)
              "                      (--namespace NS, --service-account NAME: as whom it runs;\n"
              "                      --plural KIND=PLURAL: where the guess is wrong)\n"
              "  retry WATCH KEY     run this object now, whatever it waits for\n"
+             "  retry --all-failed [WATCH]   run all objects now that have failed\n"
              "  release WATCH KEY   let an object out of quarantine\n"
              "  release --finalizer --reason TEXT [--yes] WATCH KEY\n"
              "                      take our finalizer off an object whose cleanup cannot succeed\n"
@@ -68,24 +70,9 @@ int ctl_failed(int status, const struct error *error)
                                    : EXIT_CODE_SOFTWARE;
 }
 
-static int by_hand(const struct options *options, int count, char **verb)
-{
-        _cleanup_error_ struct error error = ERROR_NONE;
-        int r;
+/* ---- the verbs: each gets what stands behind it */
 
-        if (count != 3)
-                return usage("retry and release take a watch and a key (namespace/name)");
-        if (options->finalizer && strcmp(verb[0], "release") == 0) {
-                if (!options->why)
-                        return usage("--reason TEXT says why; the operator's log keeps it");
-                return ctl_release_finalizer(options->runtime_directory, verb + 1, options->why,
-                                             options->yes);
-        }
-        r = ctl_command(options->runtime_directory, verb[0], verb + 1, &error);
-        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
-}
-
-static int status(const struct options *options)
+static int verb_status(const struct options *options, int count _unused_, char **argument _unused_)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         cJSON *answer = NULL;
@@ -101,30 +88,100 @@ static int status(const struct options *options)
         return EXIT_CODE_OK;
 }
 
-static int run_verb(const struct options *options, int count, char **verb)
+static int verb_explain(const struct options *options, int count _unused_, char **argument)
+{
+        return ctl_explain(options->runtime_directory, argument, options->json);
+}
+
+static int verb_check(const struct options *options _unused_, int count, char **argument)
+{
+        return ctl_check(count > 0 ? argument[0] : NULL);
+}
+
+static int verb_health(const struct options *options, int count _unused_, char **argument _unused_)
+{
+        return ctl_health(options->runtime_directory, options->ready);
+}
+
+static int verb_rbac(const struct options *options, int count, char **argument)
+{
+        return ctl_rbac(count > 0 ? argument[0] : NULL, &options->rbac);
+}
+
+static int by_hand(const struct options *options, const char *command, char **argument)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = ctl_command(options->runtime_directory, command, argument, &error);
+
+        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+}
+
+static int verb_retry(const struct options *options, int count, char **argument)
+{
+        if (options->all_failed)
+                return count < 2 ? ctl_retry_all(options->runtime_directory, argument)
+                                 : usage("retry --all-failed takes one watch, or none for all of them");
+        return count == 2 ? by_hand(options, "retry", argument)
+                          : usage("retry takes a watch and a key (namespace/name)");
+}
+
+static int verb_release(const struct options *options, int count _unused_, char **argument)
+{
+        if (!options->finalizer)
+                return by_hand(options, "release", argument);
+        if (!options->why)
+                return usage("--reason TEXT says why; the operator's log keeps it");
+        return ctl_release_finalizer(options->runtime_directory, argument, options->why, options->yes);
+}
+
+static int verb_uninstall(const struct options *options, int count _unused_, char **argument _unused_)
+{
+        return ctl_uninstall(options->runtime_directory, options->yes);
+}
+
+static const struct verb {
+        const char *name;
+        int least, most; /* arguments */
+        const char *takes;
+        int (*run)(const struct options *options, int count, char **argument);
+} verb[] = {
+        {"status", 0, 0, "no arguments", verb_status},
+        {"explain", 2, 2, "a watch and a key (namespace/name)", verb_explain},
+        {"check", 0, 1, "one file", verb_check},
+        {"health", 0, 0, "no arguments", verb_health},
+        {"rbac", 0, 1, "one file", verb_rbac},
+        {"retry", 0, 2, "a watch and a key (namespace/name)", verb_retry},
+        {"release", 2, 2, "a watch and a key (namespace/name)", verb_release},
+        {"uninstall", 0, 0, "no arguments", verb_uninstall},
+};
+
+static int usage_verbs(const char *text)
+{
+        fprintf(stderr, "reconciledctl: %s", text);
+        for (size_t i = 0; i < ELEMENTS(verb); i++)
+                fprintf(stderr, "%s%s",
+                        i == 0                    ? " "
+                        : i + 1 == ELEMENTS(verb) ? " or "
+                                                  : ", ",
+                        verb[i].name);
+        fputs("\nTry 'reconciledctl --help'.\n", stderr);
+        return EXIT_CODE_USAGE;
+}
+
+static int run_verb(const struct options *options, int count, char **word)
 {
         if (count == 0)
-                return usage("what shall be done? status, explain, health, check, rbac, retry, release or "
-                             "uninstall");
-        if (strcmp(verb[0], "status") == 0)
-                return count == 1 ? status(options) : usage("status takes no arguments");
-        if (strcmp(verb[0], "explain") == 0)
-                return count == 3 ? ctl_explain(options->runtime_directory, verb + 1, options->json)
-                                  : usage("explain takes a watch and a key (namespace/name)");
-        if (strcmp(verb[0], "check") == 0)
-                return count <= 2 ? ctl_check(count == 2 ? verb[1] : NULL) : usage("check takes one file");
-        if (strcmp(verb[0], "health") == 0)
-                return count == 1 ? ctl_health(options->runtime_directory, options->ready)
-                                  : usage("health takes no arguments");
-        if (strcmp(verb[0], "rbac") == 0)
-                return count <= 2 ? ctl_rbac(count == 2 ? verb[1] : NULL, &options->rbac)
-                                  : usage("rbac takes one file");
-        if (strcmp(verb[0], "retry") == 0 || strcmp(verb[0], "release") == 0)
-                return by_hand(options, count, verb);
-        if (strcmp(verb[0], "uninstall") == 0)
-                return count == 1 ? ctl_uninstall(options->runtime_directory, options->yes)
-                                  : usage("uninstall takes no arguments");
-        return usage("there are status, explain, health, check, rbac, retry, release and uninstall");
+                return usage_verbs("what shall be done?");
+        for (size_t i = 0; i < ELEMENTS(verb); i++) {
+                if (strcmp(word[0], verb[i].name) != 0)
+                        continue;
+                if (count - 1 >= verb[i].least && count - 1 <= verb[i].most)
+                        return verb[i].run(options, count - 1, word + 1);
+                fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl --help'.\n", verb[i].name,
+                        verb[i].takes);
+                return EXIT_CODE_USAGE;
+        }
+        return usage_verbs("there is no such verb; there are");
 }
 
 int main(int argc, char **argv)
@@ -147,6 +204,9 @@ int main(int argc, char **argv)
                         break;
                 case 'f':
                         options.finalizer = true;
+                        break;
+                case 'A':
+                        options.all_failed = true;
                         break;
                 case 'w':
                         options.why = optarg;

@@ -38,6 +38,13 @@ const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_
         return then == 0 || then > now ? "-" : ctl_duration(now - then, buffer, size);
 }
 
+const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_t size)
+{
+        uint64_t then = ctl_number(object, name), now = clock_realtime_usec();
+
+        return then > now ? ctl_duration(then - now, buffer, size) : "a moment";
+}
+
 int ctl_print_json(const cJSON *answer)
 {
         _cleanup_free_ char *json = cJSON_Print(answer);

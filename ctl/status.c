@@ -9,13 +9,13 @@ static void print_watch(const cJSON *watch)
 {
         char buffer[64];
 
-        printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 "\n",
+        printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 "\n",
                ctl_text(watch, "name"), ctl_text(watch, "state"),
                ctl_since(watch, ctl_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
                          sizeof(buffer)),
                ctl_text(watch, "resourceVersion")[0] ? ctl_text(watch, "resourceVersion") : "-",
                ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
-               ctl_number(watch, "waiting"));
+               ctl_number(watch, "waiting"), ctl_number(watch, "failing"));
         if (ctl_text(watch, "reason")[0])
                 printf("    %s\n", ctl_text(watch, "reason"));
 }
@@ -59,6 +59,34 @@ void ctl_print_doubtful(const cJSON *list)
                        ctl_text(item, "error"));
 }
 
+#define STUCK_MAX 10 /* are listed */
+
+/* Those that no backoff will help; the worst come first. */
+static void print_stuck(const cJSON *status)
+{
+        uint64_t all = 0, listed = 0;
+        const cJSON *item;
+        char buffer[64];
+
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) all +=
+                ctl_number(item, "permanent") + ctl_number(item, "throttled");
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "failing"))
+        {
+                bool permanent = ctl_is(item, "permanent");
+
+                if (listed == STUCK_MAX || (!permanent && ctl_number(item, "throttled") == 0))
+                        break;
+                printf("%s%s of watch %s %s", listed++ == 0 ? "\n" : "", ctl_text(item, "key"),
+                       ctl_text(item, "watch"),
+                       permanent ? "has failed for good and waits for a change"
+                                 : "is throttled, what is written to it is refused; next try in ");
+                printf("%s: %s\n", permanent ? "" : ctl_until(item, "next", buffer, sizeof(buffer)),
+                       ctl_text(item, "lastError"));
+        }
+        if (all > listed)
+                printf("... and %" PRIu64 " more of these\n", all - listed);
+}
+
 void ctl_print_status(const cJSON *status)
 {
         const cJSON *item, *events;
@@ -79,8 +107,9 @@ void ctl_print_status(const cJSON *status)
                        ctl_number(events, "dropped"));
         print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
-        printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s\n", "WATCH", "STATE", "SINCE", "RESOURCEVERSION",
-               "OBJECTS", "QUEUED", "RUNNING", "WAITING");
+        print_stuck(status);
+        printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s %7s\n", "WATCH", "STATE", "SINCE",
+               "RESOURCEVERSION", "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) print_watch(item);
         printf("\n%-8s %-8s %s\n", "WORKER", "PID", "RUNS");
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "workers")) print_worker(item);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
 #define PEERS_MAX     16
@@ -90,7 +91,6 @@ static int answer_done(struct control_peer *peer)
         return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
 }
 
-/* retry or release WATCH KEY */
 static int answer_by_hand(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         bool release = strcmp(query->command, "release") == 0;
@@ -112,7 +112,24 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         return answer_done(peer);
 }
 
-/* release-finalizer WATCH KEY WHY */
+static int answer_retry_all(struct control_peer *peer, const struct message_query *query _unused_,
+                            struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        uint64_t count = 0;
+        int r;
+
+        if (peer->supervisor->uninstalling)
+                return refuse_query(peer, "the operator is being uninstalled: nothing else runs any more");
+        r = retry_all(peer->supervisor, watch, &count);
+        if (r < 0)
+                return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
+        text_append_string(&json, "{");
+        json_number(&json, "objects", count);
+        json_close(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
 static int answer_release(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         int r;
@@ -135,7 +152,6 @@ static int answer_uninstall(struct control_peer *peer, const struct message_quer
         return answer_done(peer);
 }
 
-/* explain WATCH KEY */
 static int answer_explain(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
@@ -167,9 +183,14 @@ static const struct command {
         bool of_watch;
         int (*answer)(struct control_peer *peer, const struct message_query *query, struct watch *watch);
 } command[] = {
-        {"status", 0, false, answer_status},       {"health", 0, false, answer_health},
-        {"explain", 2, true, answer_explain},      {"retry", 2, true, answer_by_hand},
-        {"release", 2, true, answer_by_hand},      {"release-finalizer", 3, true, answer_release},
+        {"status", 0, false, answer_status},
+        {"health", 0, false, answer_health},
+        {"explain", 2, true, answer_explain},           /* WATCH KEY */
+        {"retry", 2, true, answer_by_hand},             /* WATCH KEY */
+        {"retry-all", 0, false, answer_retry_all},      /* of all watches */
+        {"retry-all", 1, true, answer_retry_all},       /* WATCH */
+        {"release", 2, true, answer_by_hand},           /* WATCH KEY */
+        {"release-finalizer", 3, true, answer_release}, /* WATCH KEY WHY */
         {"uninstall", 0, false, answer_uninstall},
 };
 

@@ -17,7 +17,8 @@
 
 static const char *static_reason(const char *reason)
 {
-        static const char *const known[] = {"retry", "requeueAfter", "resync", "settling", "throttled"};
+        static const char *const known[] = {"retry",    "requeueAfter", "resync",
+                                            "settling", "throttled",    "requested"};
 
         for (size_t i = 0; i < ELEMENTS(known); i++)
                 if (strcmp(known[i], reason) == 0)

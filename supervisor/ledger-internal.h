@@ -6,6 +6,13 @@
 
 #include "supervisor/ledger.h"
 
+#define ROW_STATE                                                                                           \
+        "fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "                           \
+        "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
+        "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
+        "unselected"
+#define ROW_COLUMNS "watch, key, uid, " ROW_STATE
+
 enum ledger_statement {
         STATEMENT_BEGIN,
         STATEMENT_COMMIT,
@@ -44,6 +51,11 @@ int ledger_errno(sqlite3 *database, int code);
 /* Opens the database file, checks and migrates its schema, prepares nothing. -EBADMSG: the file is corrupt.
  */
 int ledger_database_open(const char *path, sqlite3 **ret, struct error *error);
+
+/* What a statement that selects ROW_COLUMNS finds. The visitor may write rows: a page is copied before the
+ * first call. */
+int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+                      void *userdata);
 
 int checkpointer_new(const char *path, struct checkpointer **ret);
 void checkpointer_start(struct checkpointer *checkpointer); /* one checkpoint; ignored while one runs */

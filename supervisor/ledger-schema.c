@@ -47,6 +47,8 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE ledger ADD COLUMN ran_reason TEXT NOT NULL DEFAULT '';"
         "ALTER TABLE ledger ADD COLUMN ran_result TEXT NOT NULL DEFAULT '';"
         "ALTER TABLE ledger ADD COLUMN ran_version TEXT NOT NULL DEFAULT '';"
+        "CREATE INDEX ledger_failing ON ledger (watch, key, uid, permanent, throttled, attempts)"
+        "  WHERE attempts > 0;"
         "PRAGMA user_version = 3;",
 };
 

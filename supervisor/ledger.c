@@ -16,13 +16,6 @@
 #define CHECKPOINT_PAGES 1024 /* 4 MiB */
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)
 
-#define ROW_STATE                                                                                           \
-        "fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "                           \
-        "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
-        "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
-        "unselected"
-#define ROW_COLUMNS "watch, key, uid, " ROW_STATE
-
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
@@ -392,8 +385,7 @@ bool ledger_dirty(const struct ledger *ledger)
 
 /* ---- pages of rows */
 
-/* The visitor may write rows, so a page is copied before the first call. */
-static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
                       void *userdata)
 {
         struct page {
@@ -435,7 +427,7 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
         sqlite3_stmt *statement = bind_identity(ledger, STATEMENT_PAGE, watch, key, uid);
 
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
 
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit, void *userdata)
@@ -444,7 +436,7 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
 
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)now);
         sqlite3_bind_int64(statement, 2, (sqlite3_int64)limit);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
 
 static int query_number(struct ledger *ledger, enum ledger_statement which, int64_t *ret)
@@ -474,7 +466,7 @@ int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t
         sqlite3_stmt *statement = ledger->statement[STATEMENT_QUARANTINED];
 
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
 
 int64_t ledger_count_quarantined(struct ledger *ledger)

@@ -91,6 +91,16 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
 /* Those in quarantine, by watch and key; and how many. */
 int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
 int64_t ledger_count_quarantined(struct ledger *ledger);
+/* Those that have failed since their last success: of a watch; behind (key, uid), in that order; of all
+ * watches those that are given up first, then what the server refuses, then by attempts. */
+struct ledger_failing {
+        uint64_t failing;
+        uint64_t permanent, throttled; /* of them; never both */
+};
+int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret);
+int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                         size_t limit, ledger_visit_t visit, void *userdata);
+int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
 int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime); /* 0 = none */
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 

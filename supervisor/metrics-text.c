@@ -58,11 +58,17 @@ static uint64_t watch_retries(const struct supervisor *supervisor, size_t index)
         return supervisor->watch[index].metrics.retries;
 }
 
+static uint64_t count_errors(const struct watch_metrics *metrics)
+{
+        return metrics->result[RESULT_RETRY] + metrics->result[RESULT_PERMANENT] +
+               metrics->result[RESULT_UNRECOVERABLE] + metrics->result[RESULT_STOP];
+}
+
 static uint64_t watch_errors(const struct supervisor *supervisor, size_t index)
 {
         const struct watch_metrics *metrics = &supervisor->watch[index].metrics;
 
-        return metrics->result[RESULT_RETRY] + metrics->result[RESULT_PERMANENT];
+        return count_errors(metrics);
 }
 
 static uint64_t watch_concurrency(const struct supervisor *supervisor, size_t index)
@@ -197,7 +203,7 @@ static uint64_t result_count(const struct watch_metrics *metrics, const char *re
         case 's':
                 return metrics->result[RESULT_SUCCESS] + metrics->result[RESULT_STALE] - metrics->requeues;
         case 'e':
-                return metrics->result[RESULT_RETRY] + metrics->result[RESULT_PERMANENT];
+                return count_errors(metrics);
         default:
                 return metrics->requeues;
         }
@@ -347,6 +353,37 @@ static void write_quarantine(const struct supervisor *supervisor, struct text *t
         text_printf(text, "reconciled_quarantined %" PRId64 "\n", count < 0 ? 0 : count);
 }
 
+static void write_failing(const struct supervisor *supervisor, struct text *text)
+{
+        static const struct {
+                const char *name, *help;
+                size_t offset;
+        } family[] = {
+                {"reconciled_failing", "Objects that have failed since their last success.",
+                 offsetof(struct ledger_failing, failing)},
+                {"reconciled_failed_permanently",
+                 "Of them, those that are not tried again before they change.",
+                 offsetof(struct ledger_failing, permanent)},
+                {"reconciled_throttled", "Of them, those whose writes the API server refuses for good.",
+                 offsetof(struct ledger_failing, throttled)},
+        };
+        _cleanup_free_ struct ledger_failing *failing = calloc(supervisor->watch_count, sizeof(*failing));
+
+        for (size_t i = 0; failing && i < supervisor->watch_count; i++)
+                (void)ledger_count_failing(supervisor->ledger, supervisor->watch[i].config->name,
+                                           &failing[i]);
+        for (size_t f = 0; failing && f < ELEMENTS(family); f++) {
+                head(text, family[f].name, GAUGE, family[f].help);
+                for (size_t i = 0; i < supervisor->watch_count; i++) {
+                        const char *counts = (const char *)&failing[i];
+
+                        text_printf(text, "%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
+                                    supervisor->watch[i].config->name,
+                                    *(const uint64_t *)(const void *)(counts + family[f].offset));
+                }
+        }
+}
+
 static int count_doubt(const struct ledger_doubt *doubt _unused_, void *userdata)
 {
         ++*(uint64_t *)userdata;
@@ -446,6 +483,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_watcher_counters(supervisor, text);
         write_events(supervisor, text);
         write_quarantine(supervisor, text);
+        write_failing(supervisor, text);
         write_doubtful(supervisor, text);
         write_requests(supervisor, text);
         write_processes(supervisor, text);

@@ -11,6 +11,17 @@ static const char *phase_name(enum supervisor_phase phase)
         return name[phase];
 }
 
+static void write_failing_counts(const struct supervisor *supervisor, const struct watch *watch,
+                                 struct text *json)
+{
+        struct ledger_failing failing = {0};
+
+        (void)ledger_count_failing(supervisor->ledger, watch->config->name, &failing);
+        json_number(json, "failing", failing.failing);
+        json_number(json, "permanent", failing.permanent);
+        json_number(json, "throttled", failing.throttled);
+}
+
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json)
 {
         static const struct {
@@ -44,6 +55,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "settling", counts.settling);
         if (watch->config->finalizer)
                 json_number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
+        write_failing_counts(supervisor, watch, json);
         json_number(json, "succeeded", watch->successes);
         json_number(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)
@@ -69,6 +81,7 @@ void status_write_worker(const struct supervisor *supervisor, size_t index, stru
 }
 
 #define QUARANTINED_MAX 1000 /* are listed */
+#define FAILING_MAX     100  /* likewise; each has its error texts */
 
 static int write_quarantined(const char *watch, const struct ledger_row *row, void *userdata)
 {
@@ -82,6 +95,24 @@ static int write_quarantined(const char *watch, const struct ledger_row *row, vo
         json_number(json, "lastCrash", row->crashed_realtime);
         json_number(json, "until", row->quarantined_until);
         json_string(json, "error", row->first_error);
+        json_close(json, "},");
+        return 0;
+}
+
+static int write_failing(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        struct text *json = userdata;
+
+        text_append_string(json, "{");
+        json_string(json, "watch", watch);
+        json_string(json, "key", row->key);
+        json_string(json, "uid", row->uid);
+        json_number(json, "attempts", row->attempts);
+        json_bool(json, "permanent", row->permanent);
+        json_number(json, "throttled", row->throttled);
+        json_number(json, "next", row->next_realtime);
+        json_string(json, "firstError", row->first_error);
+        json_string(json, "lastError", row->last_error);
         json_close(json, "},");
         return 0;
 }
@@ -129,6 +160,10 @@ int status_write(const struct supervisor *supervisor, struct text *json)
         json_close(json, "},");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, json) < 0)
+                return -1;
+        json_close(json, "],");
+        text_append_string(json, "\"failing\":[");
+        if (ledger_visit_worst(supervisor->ledger, FAILING_MAX, write_failing, json) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"doubtful\":[");

@@ -253,6 +253,8 @@ static void watch_done(struct watch *watch)
         free(watch->degraded_reason);
         free(watch->owed_key);
         free(watch->owed_uid);
+        free(watch->retry_key);
+        free(watch->retry_uid);
 }
 
 void supervisor_done(struct supervisor *supervisor)
@@ -272,6 +274,7 @@ void supervisor_done(struct supervisor *supervisor)
         message_free(supervisor->credential);
         sd_event_source_disable_unref(supervisor->commit_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
+        sd_event_source_disable_unref(supervisor->retry_source);
         sd_event_source_disable_unref(supervisor->heartbeat_timer);
         sd_event_source_disable_unref(supervisor->due_timer);
         sd_event_source_disable_unref(supervisor->queue_timer);

@@ -60,6 +60,8 @@ struct watch {
         size_t handled_count;
         uint64_t successes, failures_total;
         struct watch_metrics metrics;
+        bool retrying; /* what has failed is made due, page by page; where the next one begins: */
+        char *retry_key, *retry_uid;
         size_t doubt_count; /* objects that its watcher has died over */
 };
 
@@ -108,6 +110,7 @@ struct supervisor {
         bool rested;
         bool commit_due; /* something must not be told before the ledger has it */
         sd_event_source *commit_timer;
+        sd_event_source *retry_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
                 *extend_timer, *control_source;
         struct control_peer *control_peer;
@@ -131,7 +134,7 @@ void children_reap(struct supervisor *supervisor);
 bool children_all(const struct supervisor *supervisor, enum child_kind kind, enum child_state state);
 bool children_gone(const struct supervisor *supervisor);
 void child_describe(const struct child_slot *child, char *buffer,
-                    size_t size); /* "watcher of widgets (pid 12)" */
+                    size_t size);                            /* "watcher of widgets (pid 12)" */
 const char *child_busy_with(const struct child_slot *child); /* a key, or NULL */
 const char *child_binary(enum child_kind kind);
 enum role child_role(enum child_kind kind);
@@ -179,6 +182,9 @@ void blame_tell(const struct config_watch *config,
 void blame_worker(struct supervisor *supervisor, const struct worker *worker, const char *cause);
 /* By hand: out of quarantine (release), or merely now. -ENOENT: there is no such object. */
 int blame_release(struct supervisor *supervisor, struct watch *watch, const char *key, bool release);
+
+/* retry.c: all of a watch, or of all watches (NULL), that have failed. */
+int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);
 
 /* release.c */
 extern const char release_reason[], uninstall_reason[]; /* of runs that only take our finalizer off */

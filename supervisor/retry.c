@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `reconciledctl retry --all-failed`: what has failed is due now, whatever it waits for. There may be as
+ * many as objects: a page is taken each time that the loop has nothing else to do, and rows are merely
+ * marked as due, so that the queue takes them as it takes what is due by itself. What is in quarantine stays
+ * there.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "supervisor/supervisor.h"
+
+#define PAGE     500
+#define PRIORITY 20 /* after the end of the turn */
+
+static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+{
+        struct watch *watch = userdata;
+        struct supervisor *supervisor = watch->child->supervisor;
+        unsigned number = (unsigned)(watch - supervisor->watch);
+        struct ledger_row changed = *row;
+        struct queue_item item = {
+                .key = row->key, .uid = row->uid, .kind = ledger_row_kind(row), .reason = "requested"};
+        int r = 0;
+
+        if (text_replace(&watch->retry_key, row->key) < 0 || text_replace(&watch->retry_uid, row->uid) < 0)
+                return -ENOMEM;
+        /* Those that settle are not waiting, and those under way will be over by themselves. */
+        if (row->quarantined_until > 0 || row->settling[0] ||
+            dispatch_is_under_way(watch, row->key, row->uid))
+                return 0;
+        changed.permanent = false;
+        changed.next_realtime = clock_realtime_usec();
+        changed.next_reason = (char[]){"requested"};
+        item.suspect = row->crashes > 0;
+        /* A short backoff waits in the queue: there it ends at once. */
+        if (queue_has(supervisor->queue, number, row->key))
+                r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
+        return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &changed);
+}
+
+static struct watch *next_watch(struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                if (supervisor->watch[i].retrying)
+                        return &supervisor->watch[i];
+        return NULL;
+}
+
+static int take_page(sd_event_source *source, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        struct watch *watch = next_watch(supervisor);
+        _cleanup_free_ char *key = NULL, *uid = NULL;
+        int r;
+
+        if (!watch || supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
+                return 0;
+        key = strdup(watch->retry_key);
+        uid = strdup(watch->retry_uid);
+        r = key && uid ? ledger_visit_failing(supervisor->ledger, watch->config->name, key, uid, PAGE,
+                                              take_row, watch)
+                       : -ENOMEM;
+        if (r < 0) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        watch->retrying = r == PAGE;
+        due_arm(supervisor);
+        turn_settle_soon(supervisor);
+        return next_watch(supervisor) ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) : 0;
+}
+
+static int begin(struct supervisor *supervisor)
+{
+        int r = 0;
+
+        if (!supervisor->retry_source) {
+                r = sd_event_add_defer(supervisor->event, &supervisor->retry_source, take_page, supervisor);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(supervisor->retry_source, PRIORITY);
+        }
+        return r < 0 ? r : sd_event_source_set_enabled(supervisor->retry_source, SD_EVENT_ONESHOT);
+}
+
+static int retry_watch(struct watch *watch, uint64_t *count)
+{
+        struct ledger_failing failing = {0};
+        int r = ledger_count_failing(watch->child->supervisor->ledger, watch->config->name, &failing);
+
+        if (r < 0 || failing.failing == 0)
+                return r;
+        if (text_replace(&watch->retry_key, "") < 0 || text_replace(&watch->retry_uid, "") < 0)
+                return -ENOMEM;
+        *count += failing.failing;
+        watch->retrying = true;
+        log_write(LOG_NOTICE, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                  "%llu objects of watch %s that have failed run again now, as it was asked for by hand",
+                  (unsigned long long)failing.failing, watch->config->name);
+        return begin(watch->child->supervisor);
+}
+
+int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count)
+{
+        uint64_t count = 0;
+        int r = 0;
+
+        if (watch)
+                r = retry_watch(watch, &count);
+        for (size_t i = 0; !watch && i < supervisor->watch_count && r >= 0; i++)
+                r = retry_watch(&supervisor->watch[i], &count);
+        if (r >= 0)
+                *ret_count = count;
+        return r;
+}
