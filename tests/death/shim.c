@@ -39,6 +39,7 @@
 #define CHANNEL_FD 3
 #define EXPORTED   __attribute__((visibility("default")))
 #define ARRAY_OF   0x90 /* msgpack: an array of up to 15 */
+#define ARRAY_16   0xdc /* of more: two bytes for how many */
 
 enum act {
         ACT_EXIT = 0,      /* + exit code */
@@ -124,6 +125,8 @@ static bool is_message(const void *packet, ssize_t size, enum message_type type)
 {
         const uint8_t *byte = packet;
 
+        if (size > 3 && byte[0] == ARRAY_16)
+                return byte[3] == type;
         return size > 1 && byte[0] >> 4 == ARRAY_OF >> 4 && byte[1] == type;
 }
 
