@@ -207,8 +207,10 @@ static void kill_all(struct process *process)
 {
         ssize_t count;
 
-        if (process->pid > 0)
+        if (process->pid > 0) {
+                descendants_spare_no_more(process->pid);
                 (void)sys_kill(-process->pid, SIGKILL);
+        }
         count = descendants_signal(SIGKILL);
         if (process->pid == 0 && process->end == PROCESS_EXITED && count > 0)
                 process->left_over = true;
@@ -273,8 +275,7 @@ static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *in
         struct process *process = userdata;
 
         process->wait_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status & 0x7f;
-        if (process->options.on_output)
-                descendants_spare_no_more(process->pid);
+        descendants_spare_no_more(process->pid);
         process->pid = 0;
         process->child = sd_event_source_disable_unref(process->child);
         if (sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, 0, 1, on_sweep,
@@ -320,7 +321,7 @@ void process_free(struct process *process)
         sd_event_source_disable_unref(process->child);
         sd_event_source_disable_unref(process->timer);
         sd_event_source_disable_unref(process->sweep);
-        if (process->options.on_output && process->pid > 0)
+        if (process->pid > 0)
                 descendants_spare_no_more(process->pid);
         if (process->started && !process->finished)
                 descendants_end(FREE_USEC);
@@ -380,7 +381,8 @@ static int process_launch(struct process *process)
                 if (child[i] >= 0)
                         close(child[i]);
         process->started = process->pid > 0;
-        if (r >= 0 && process->options.on_output)
+        /* From the end of others: one that serves another watch may die while this one runs. */
+        if (r >= 0)
                 r = descendants_spare(process->pid);
         return r < 0 ? r : add_sources(process);
 }

@@ -3,7 +3,8 @@
 /*
  * One program (a handler, a plugin) and everything it starts. Its stdin is fed and its outputs are read
  * without waiting; it has a process group of its own, and where its parent is a subreaper nothing it starts
- * escapes: setsid and double forks end up as our children. It is over only when no descendant is left.
+ * escapes: setsid and double forks end up as our children. It is over only when no descendant is left. While
+ * it lives it and what is below it are spared when another one is cleaned up.
  */
 #include <systemd/sd-event.h>
 
@@ -38,8 +39,7 @@ struct process_options {
         uint64_t timeout_usec, grace_usec; /* timeout 0: none */
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
          * newline and NUL-terminated, at most PROCESS_ANSWER_MAX bytes (a longer one ends the process).
-         * stdin then stays open for process_write(), and the process is spared when others are cleaned up.
-         */
+         * stdin then stays open for process_write(). */
         void (*on_output)(const char *line, size_t size, void *userdata);
         /* A line of stderr, cleaned. */
         void (*on_line)(const char *line, void *userdata);

@@ -209,6 +209,28 @@ def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler,
     operator.assert_no_processes()
 
 
+def test_its_death_does_not_end_an_exec_run_beside_it(devserver, operator, served, handler, widgets):
+    """One worker does both; what the one that served leaves behind is ended, the run of another watch is not."""
+    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    entry = watch("served", labelSelector="kind=served")
+    entry["handler"] = {"serve": [str(served.program)]}
+    operator.configure(devserver, [entry, watch("run", handler, labelSelector="kind=run")], workers=1)
+    operator.start_ready().wait_synced()
+    widgets.create("served", labels={"kind": "served"}, spec={"do": "fork"})
+    pid = served.wait("served")[0]["pid"]
+    widgets.create("run", labels={"kind": "run"})
+    handler.wait_for(name="run")
+    left = [found for found in operator.processes() if found.command == ["sleep", "1000"] and found.ppid == pid]
+    assert left
+    os.kill(pid, signal.SIGKILL)
+    operator.wait_for_log("the next run starts another one")
+    wait_until(lambda: not left[0].alive(), "what it left behind to end")
+    (handler.folder / "go").touch()
+    assert handler.wait_finished(name="run").exit_code == 0
+    operator.stop()
+    assert len(handler.requests(name="run")) == 1
+
+
 def test_nothing_survives_the_supervisor(start, served, widgets, operator):
     start()
     widgets.create("forks", spec={"do": "fork"})
