@@ -76,29 +76,47 @@ static int decode(const MDB_val *key, const MDB_val *value, struct record_change
         return 0;
 }
 
-/* The key's pending update goes when it is about this UID (`same`), or when it is not. */
-static int drop_update(struct store *store, const struct record_change *change, bool same)
+struct pending {
+        unsigned char bytes[8]; /* its sequence */
+        struct record_change change;
+        struct text record; /* what `change` borrows from */
+};
+
+static void pending_done(struct pending *pending)
+{
+        text_done(&pending->record);
+}
+
+/* The key's pending update, as a copy. -ENOENT: there is none. */
+static int pending_update(struct store *store, const char *key, struct pending *ret)
 {
         char buffer[KEY_MAX];
-        unsigned char bytes[8];
-        MDB_val index, sequence, value;
-        struct record_change old;
-        int r = tombstone_key(change->key, "", buffer, &index);
+        MDB_val index, sequence, value, copy;
+        int r = tombstone_key(key, "", buffer, &index);
 
         if (r >= 0)
                 r = store_errno(
                         mdb_get(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence));
         if (r >= 0)
                 r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY], &sequence, &value));
-        if (r >= 0)
-                r = decode(&sequence, &value, &old);
+        if (r >= 0 && sequence.mv_size != sizeof(ret->bytes))
+                r = -EBADMSG;
         if (r < 0)
-                return r == -ENOENT ? 0 : r;
-        if ((strcmp(old.uid, change->uid) == 0) != same || sequence.mv_size != sizeof(bytes))
-                return 0;
-        memcpy(bytes, sequence.mv_data, sizeof(bytes));
-        sequence.mv_data = bytes;
-        r = store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY], &sequence, NULL));
+                return r;
+        memcpy(ret->bytes, sequence.mv_data, sizeof(ret->bytes));
+        r = text_append(&ret->record, value.mv_data, value.mv_size);
+        copy = (MDB_val){ret->record.size, ret->record.data};
+        return r < 0 ? r : decode(&sequence, &copy, &ret->change);
+}
+
+static int drop_update(struct store *store, struct pending *pending)
+{
+        MDB_val index, sequence = {sizeof(pending->bytes), pending->bytes};
+        char buffer[KEY_MAX];
+        int r = tombstone_key(pending->change.key, "", buffer, &index);
+
+        if (r >= 0)
+                r = store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY], &sequence, NULL));
         if (r < 0)
                 return r;
         return store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, NULL));
@@ -130,21 +148,15 @@ static bool was_event(struct store *store, MDB_val *sequence)
                decode(sequence, &value, &old) >= 0 && !old.first;
 }
 
-int store_dirty_add(struct store *store, const struct record_change *change)
+static int put(struct store *store, const struct record_change *change)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY;
         struct record_change merged = *change;
         unsigned char bytes[8];
         char buffer[KEY_MAX];
         MDB_val index, sequence = {8, bytes}, value;
-        int r = store_begin(store);
+        int r = index_key(change, buffer, &index);
 
-        if (r >= 0)
-                r = index_key(change, buffer, &index);
-        /* The end of an object never comes behind the beginning of the next one of that name: its own update
-         * needs no announcing any more, and an update of the next one goes to the end. */
-        if (r >= 0)
-                r = drop_update(store, change, change->kind != CHANGE_UPDATED);
         if (r >= 0)
                 r = find_sequence(store, &index, bytes);
         if (r < 0)
@@ -161,6 +173,28 @@ int store_dirty_add(struct store *store, const struct record_change *change)
                 return r;
         return store_errno(
                 mdb_put(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence, 0));
+}
+
+/* The end of an object never comes behind the beginning of the next one of that name: its own update needs
+ * no announcing any more, and an update of the next one goes to the end. */
+int store_dirty_add(struct store *store, const struct record_change *change)
+{
+        _cleanup_(pending_done) struct pending pending = {.record = TEXT_EMPTY};
+        bool is_update = change->kind == CHANGE_UPDATED, same = false, found;
+        int r = store_begin(store);
+
+        if (r >= 0)
+                r = pending_update(store, change->key, &pending);
+        found = r >= 0;
+        if (found)
+                same = strcmp(pending.change.uid, change->uid) == 0;
+        if (found && !(is_update && same))
+                r = drop_update(store, &pending);
+        if (r >= 0 || r == -ENOENT)
+                r = put(store, change);
+        if (r >= 0 && found && !is_update && !same)
+                r = put(store, &pending.change);
+        return r;
 }
 
 /* Takes the entry under the cursor. The change is told before its memory goes with the page. */

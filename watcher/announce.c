@@ -177,14 +177,18 @@ static int tombstone_again(const struct store_object *object, void *userdata)
         return store_dirty_add(watcher->store, &change);
 }
 
-/* Deletions that a former life announced and nobody confirmed; and, where no LIST has shown them, the
- * objects. */
-static int begin_life(struct watcher *watcher)
+/* Deletions that a former life announced and nobody confirmed. Before any stream: the end of an object comes
+ * before the beginning of the next one of that name. */
+int announce_tombstones(struct watcher *watcher)
 {
         int r = store_visit_tombstones(watcher->store, tombstone_again, watcher);
 
-        if (r < 0)
-                return store_failed(watcher, r);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+/* Where no LIST has shown them, the objects. */
+static int begin_life(struct watcher *watcher)
+{
         /* Owned objects are no reason to run by themselves. */
         for (size_t i = 0; i < watcher->stream_count && !watcher->sweep_after && !is_owned(watcher); i++)
                 if (watcher->stream[i].resumed && !(watcher->sweep_after = strdup("")))

@@ -223,7 +223,8 @@ static int identity_known(struct watcher *watcher, const char *cluster)
                 if (!watcher->cluster || !watcher->cluster_server)
                         return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                            "no memory");
-                if (adopt_cluster(watcher) < 0 || resume_streams(watcher) < 0)
+                if (adopt_cluster(watcher) < 0 || announce_tombstones(watcher) < 0 ||
+                    resume_streams(watcher) < 0)
                         return -ECANCELED;
         }
         watcher->identified = true;

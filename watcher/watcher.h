@@ -222,6 +222,7 @@ int store_failed(struct watcher *watcher, int status);
 void announce_soon(struct watcher *watcher);
 int announce_now(struct watcher *watcher);
 int announce_due(struct watcher *watcher); /* while events pour in: when a batch is full */
+int announce_tombstones(struct watcher *watcher); /* once, before the streams begin */
 void announce_synced(struct watcher *watcher);
 
 /* verify.c */

@@ -86,14 +86,16 @@ static void test_deleted_and_created_again(void **state)
         assert_taken(fixture, 9, "-n/a.1=2 -n/a.2=4 +n/a.3=5");
 }
 
-static void test_a_late_verdict_on_the_old_one_keeps_the_new_ones_update(void **state)
+static void test_a_late_verdict_on_the_old_one_comes_before_the_new_ones_update(void **state)
 {
         struct fixture *fixture = *state;
 
         fixture_open(fixture);
         add(fixture, CHANGE_UPDATED, "n/a", "2", "3", false);
+        add(fixture, CHANGE_UPDATED, "n/b", "4", "4", true);
         add(fixture, CHANGE_DELETED, "n/a", "1", "", false);
-        assert_taken(fixture, 9, "+n/a.2=3 -n/a.1=");
+        add(fixture, CHANGE_DELETED, "n/a", "1", "", false);
+        assert_taken(fixture, 9, "+n/b.4=4 -n/a.1= +n/a.2=3");
 }
 
 static void test_unselected_and_selected_again(void **state)
@@ -159,7 +161,7 @@ int main(void)
                 fixture_test(test_order),
                 fixture_test(test_one_entry_a_key_with_the_newest_data),
                 fixture_test(test_deleted_and_created_again),
-                fixture_test(test_a_late_verdict_on_the_old_one_keeps_the_new_ones_update),
+                fixture_test(test_a_late_verdict_on_the_old_one_comes_before_the_new_ones_update),
                 fixture_test(test_unselected_and_selected_again),
                 fixture_test(test_an_event_outranks_a_first_sync),
                 fixture_test(test_survives_a_restart),
