@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the ledger says is due: long backoffs, requeueAfter, resync. They cost no memory while they wait. A
- * row that is handed to the queue gets a later time, not none: should we die before its run, it is due
- * again.
+ * row that is handed to the queue keeps its time: should we die before its run, it is due at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,9 +10,7 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define PAGE          500
-#define AGAIN_USEC    (10 * USEC_PER_MINUTE) /* when a run that was due never came to be */
-#define UNSYNCED_USEC (5 * USEC_PER_SEC)     /* its watch knows no objects yet */
+#define PAGE 500
 
 static const char *static_reason(const char *reason)
 {
@@ -30,8 +27,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
 {
         struct supervisor *supervisor = userdata;
         struct watch *watch = watch_find(supervisor, watch_name);
-        uint64_t now = clock_realtime_usec();
-        struct ledger_row later = *row;
+        struct ledger_row never = *row;
         struct queue_item item = {
                 .key = row->key,
                 .uid = row->uid,
@@ -40,22 +36,22 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 .priority = strcmp(row->next_reason, "resync") == 0 ? QUEUE_LOW : QUEUE_NORMAL,
                 .reason = static_reason(row->next_reason),
         };
-        int r = 0;
+        unsigned number;
+        int r;
 
-        if (!watch)
-                later.next_realtime = 0; /* a watch that is not configured any more */
-        else if (!watch->synced)
-                later.next_realtime = now + UNSYNCED_USEC;
-        else {
-                unsigned number = (unsigned)(watch - supervisor->watch);
-
-                later.next_realtime = now + AGAIN_USEC;
-                /* What waits in the queue as well, or runs already, is not due a second time. */
-                if (!queue_has(supervisor->queue, number, row->key))
-                        r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
-                watch->metrics.adds += r == QUEUE_ADDED;
+        if (!watch) {
+                never.next_realtime = 0; /* not configured any more */
+                return ledger_put(supervisor->ledger, watch_name, &never);
         }
-        return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &later);
+        if (!watch->synced)
+                return 0; /* it knows no objects yet: due_arm() begins anew when it does */
+        number = (unsigned)(watch - supervisor->watch);
+        /* What waits in the queue as well, or runs already, is not due a second time. */
+        if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
+                return 0;
+        r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
+        watch->metrics.adds += r == QUEUE_ADDED;
+        return r < 0 ? r : 0;
 }
 
 static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -75,10 +71,25 @@ static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void
         return 0;
 }
 
+static size_t count_synced(const struct supervisor *supervisor)
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                count += supervisor->watch[i].synced;
+        return count;
+}
+
 void due_arm(struct supervisor *supervisor)
 {
+        size_t synced = count_synced(supervisor);
         uint64_t due = 0;
-        int r = ledger_next_due(supervisor->ledger, &due);
+        int r;
+
+        if (synced != supervisor->due_synced)
+                ledger_due_again(supervisor->ledger);
+        supervisor->due_synced = synced;
+        r = ledger_next_due(supervisor->ledger, clock_realtime_usec(), &due);
 
         if (r < 0) {
                 ledger_failed(supervisor, r);

@@ -35,6 +35,14 @@ enum ledger_statement {
 
 struct checkpointer;
 
+/* The last row that was visited as due. Its time stays in the ledger: should we die before its run, it is
+ * due at once, not later. */
+struct due_cursor {
+        uint64_t realtime;
+        char *watch, *key, *uid;
+        uint64_t visited_realtime;
+};
+
 struct ledger {
         sqlite3 *database;
         sqlite3_stmt *statement[STATEMENT_TOTAL];
@@ -43,6 +51,7 @@ struct ledger {
         int wal_pages,
                 checkpoint_pages; /* in the WAL: after the last commit; when the last checkpoint began */
         bool in_transaction;
+        struct due_cursor due;
 };
 
 /* A negative errno for a result code of SQLite; 0 for OK, ROW and DONE. */

@@ -35,10 +35,12 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
                            " ORDER BY key, uid LIMIT ?4",
-        [STATEMENT_DUE] =
-                "SELECT " ROW_COLUMNS " FROM ledger WHERE next_realtime > 0 AND next_realtime <= ?1"
-                " ORDER BY next_realtime LIMIT ?2",
-        [STATEMENT_NEXT_DUE] = "SELECT min(next_realtime) FROM ledger WHERE next_realtime > 0",
+        [STATEMENT_DUE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE next_realtime > 0"
+                          " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4) AND next_realtime <= ?5"
+                          " ORDER BY next_realtime, watch, key, uid LIMIT ?6",
+        [STATEMENT_NEXT_DUE] = "SELECT next_realtime FROM ledger WHERE next_realtime > 0"
+                               " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4)"
+                               " ORDER BY next_realtime, watch, key, uid LIMIT 1",
         [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
         [STATEMENT_QUARANTINED] = "SELECT " ROW_COLUMNS " FROM ledger WHERE quarantined_until > 0"
                                   " ORDER BY watch, key LIMIT ?1",
@@ -151,6 +153,7 @@ void ledger_free(struct ledger *ledger)
                 return;
         (void)ledger_commit(
                 ledger); /* the supervisor has committed before, and has said so if that failed */
+        ledger_due_again(ledger);
         ledger_close(ledger);
 }
 
@@ -430,13 +433,63 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
         return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
 
+/* ---- what is due */
+
+void ledger_due_again(struct ledger *ledger)
+{
+        struct due_cursor *cursor = &ledger->due;
+
+        free(cursor->watch);
+        free(cursor->key);
+        free(cursor->uid);
+        *cursor = (struct due_cursor){0};
+}
+
+/* A clock that was set back: what is written from now on is due before what was visited. */
+static void bind_due(struct ledger *ledger, sqlite3_stmt *statement, uint64_t now)
+{
+        struct due_cursor *cursor = &ledger->due;
+
+        if (now < cursor->visited_realtime)
+                ledger_due_again(ledger);
+        cursor->visited_realtime = now;
+        sqlite3_bind_int64(statement, 1, (sqlite3_int64)cursor->realtime);
+        sqlite3_bind_text(statement, 2, cursor->watch ? cursor->watch : "", -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 3, cursor->key ? cursor->key : "", -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 4, cursor->uid ? cursor->uid : "", -1, SQLITE_STATIC);
+}
+
+struct due_visit {
+        struct ledger *ledger;
+        ledger_visit_t visit;
+        void *userdata;
+};
+
+static int visit_due(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        const struct due_visit *due = userdata;
+        struct due_cursor *cursor = &due->ledger->due;
+        int r = due->visit(watch, row, due->userdata);
+
+        cursor->realtime = row->next_realtime;
+        if (r >= 0)
+                r = text_replace(&cursor->watch, watch);
+        if (r >= 0)
+                r = text_replace(&cursor->key, row->key);
+        if (r >= 0)
+                r = text_replace(&cursor->uid, row->uid);
+        return r;
+}
+
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit, void *userdata)
 {
         sqlite3_stmt *statement = ledger->statement[STATEMENT_DUE];
+        struct due_visit due = {ledger, visit, userdata};
 
-        sqlite3_bind_int64(statement, 1, (sqlite3_int64)now);
-        sqlite3_bind_int64(statement, 2, (sqlite3_int64)limit);
-        return ledger_visit_page(ledger, statement, limit, visit, userdata);
+        bind_due(ledger, statement, now);
+        sqlite3_bind_int64(statement, 5, (sqlite3_int64)now);
+        sqlite3_bind_int64(statement, 6, (sqlite3_int64)limit);
+        return ledger_visit_page(ledger, statement, limit, visit_due, &due);
 }
 
 static int query_number(struct ledger *ledger, enum ledger_statement which, int64_t *ret)
@@ -451,11 +504,13 @@ static int query_number(struct ledger *ledger, enum ledger_statement which, int6
         return ledger_errno(ledger->database, code);
 }
 
-int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime)
+int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
 {
         int64_t due = 0;
-        int r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
+        int r;
 
+        bind_due(ledger, ledger->statement[STATEMENT_NEXT_DUE], now);
+        r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
         if (r >= 0)
                 *ret_realtime = (uint64_t)due;
         return r;

@@ -84,8 +84,8 @@ typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, v
 /* Rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. Returns how many. */
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata);
-/* Rows that are due at `now` (CLOCK_REALTIME), earliest first, at most `limit`. The visitor must move or
- * clear next_realtime. */
+/* Rows that are due at `now` (CLOCK_REALTIME), earliest first, at most `limit`; each once, until its time is
+ * set anew or ledger_due_again() says so. */
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit,
                      void *userdata);
 /* Those in quarantine, by watch and key; and how many. */
@@ -101,7 +101,9 @@ int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger
 int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                          size_t limit, ledger_visit_t visit, void *userdata);
 int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
-int ledger_next_due(struct ledger *ledger, uint64_t *ret_realtime); /* 0 = none */
+/* When the next one will be that was not visited yet; 0 = none. */
+int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime);
+void ledger_due_again(struct ledger *ledger);
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 
 /* Objects that a watcher has died or hung over; no row of the ledger needs to exist for them. Written at

@@ -505,9 +505,14 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
         };
 }
 
-bool queue_has(const struct queue *queue, unsigned watch, const char *key)
+bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
+               enum change_kind kind)
 {
-        return entry_table_find(queue, watch, key) != NULL;
+        struct entry *entry = entry_table_find(queue, watch, key);
+
+        if (!entry || kind != CHANGE_DELETED)
+                return entry != NULL;
+        return works_on(entry->current, CHANGE_DELETED, uid) || *deletion_slot(entry, uid);
 }
 
 uint64_t queue_next_time(const struct queue *queue)

@@ -112,8 +112,10 @@ struct queue_view {
 };
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
 
-/* Whether anything is pending or running for the key. */
-bool queue_has(const struct queue *queue, unsigned watch, const char *key);
+/* Whether it is pending or running: the deletion of that very UID; anything else, whatever there is for the
+ * key. */
+bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
+               enum change_kind kind);
 uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);

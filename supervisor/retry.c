@@ -36,7 +36,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         changed.next_reason = (char[]){"requested"};
         item.suspect = row->crashes > 0;
         /* A short backoff waits in the queue: there it ends at once. */
-        if (queue_has(supervisor->queue, number, row->key))
+        if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
                 r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
         return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &changed);
 }

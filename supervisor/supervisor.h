@@ -108,7 +108,8 @@ struct supervisor {
         int lock_fd, control_fd;
         uint64_t runs_seen; /* at the last heartbeat */
         bool rested;
-        bool commit_due; /* something must not be told before the ledger has it */
+        size_t due_synced; /* watches in sync, when it was last asked what is due */
+        bool commit_due;   /* something must not be told before the ledger has it */
         sd_event_source *commit_timer;
         sd_event_source *retry_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,

@@ -165,9 +165,48 @@ static void test_pages_and_due(void **state)
         assert_int_equal(ledger_visit(ledger, "p", "", "", 10, count_rows, &count), 10);
         assert_int_equal(ledger_visit(ledger, "p", "k09", "u", 100, count_rows, &count), 15);
         assert_int_equal(count, 25);
-        assert_int_equal(ledger_next_due(ledger, &due), 0);
+        assert_int_equal(ledger_next_due(ledger, 100, &due), 0);
         assert_int_equal(due, 100);
         assert_int_equal(ledger_visit_due(ledger, 104, 100, count_rows, &count), 5);
+        ledger_free(ledger);
+}
+
+static void put_due(struct ledger *ledger, const char *key, uint64_t when)
+{
+        struct ledger_row row = {.key = (char *)(uintptr_t)key, .uid = (char[]){"u"}, .next_realtime = when};
+
+        assert_int_equal(ledger_put(ledger, "p", &row), 0);
+}
+
+static void test_due_once_and_again_after_a_restart(void **state)
+{
+        struct ledger *ledger;
+        size_t count = 0;
+        uint64_t due;
+        char *aside;
+
+        (void)state;
+        assert_int_equal(unlink(path), 0);
+        ledger = open_ledger(&aside);
+        put_due(ledger, "b", 100);
+        put_due(ledger, "a", 100);
+        put_due(ledger, "c", 100);
+        put_due(ledger, "d", 200);
+        assert_int_equal(ledger_visit_due(ledger, 150, 2, count_rows, &count), 2);
+        assert_int_equal(ledger_visit_due(ledger, 150, 2, count_rows, &count), 1);
+        assert_int_equal(ledger_visit_due(ledger, 150, 2, count_rows, &count), 0);
+        assert_int_equal(ledger_next_due(ledger, 150, &due), 0);
+        assert_int_equal(due, 200);
+        put_due(ledger, "a", 160); /* its time was set anew */
+        assert_int_equal(ledger_visit_due(ledger, 170, 9, count_rows, &count), 1);
+        assert_int_equal(ledger_next_due(ledger, 90, &due), 0);
+        assert_int_equal(due, 100); /* the clock was set back */
+        assert_int_equal(ledger_visit_due(ledger, 150, 9, count_rows, &count), 2);
+        ledger_due_again(ledger);
+        assert_int_equal(ledger_visit_due(ledger, 300, 9, count_rows, &count), 4);
+        ledger_free(ledger);
+        ledger = open_ledger(&aside);
+        assert_int_equal(ledger_visit_due(ledger, 300, 9, count_rows, &count), 4);
         ledger_free(ledger);
 }
 
@@ -258,6 +297,7 @@ int main(void)
                 cmocka_unit_test(test_rows_survive),
                 cmocka_unit_test(test_how_the_last_run_ended_stays_with_its_row),
                 cmocka_unit_test(test_pages_and_due),
+                cmocka_unit_test(test_due_once_and_again_after_a_restart),
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
                 cmocka_unit_test(test_an_older_schema_is_migrated),
                 cmocka_unit_test(test_a_newer_schema_is_refused),
