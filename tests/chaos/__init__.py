@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random changes of objects while processes die, restart and meet faults: docs/reliability.md."""

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries the plan out: changes objects on a devserver, ends processes of the operator, starts it again as systemd would,
+and in the end asks whether every object's last essence and every deletion was handled."""
+import collections
+import contextlib
+import http.client
+import signal
+import sqlite3
+import threading
+import time
+
+from harness import ApiError, Devserver, Operator, WIDGET_CRD, find_processes, scaled, wait_until, watch
+from harness.operator import MESSAGE_ID
+
+from . import handlers, plan
+from .world import HOLD, Notes, Thing, missing
+
+# What systemd starts again (units/reconciled.service); 0 only when it was asked for.
+RESTARTED = {69, 70, 74, 77}
+RESTART_SECONDS = 0.1
+# From the death of a child to the end of the operator, hang detection included.
+END_SECONDS = 30
+SETTLE_SECONDS = 90
+
+
+class Broken(AssertionError):
+    """A promise was not kept."""
+
+
+class Chaos:
+    def __init__(self, sandbox, seed, pace=0.004, say=lambda text: None):
+        self.sandbox, self.seed, self.pace, self.say = sandbox, seed, pace, say
+        self.devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--bookmark-interval", "1s"]).start()
+        self.operator = Operator(sandbox)
+        self.count = collections.Counter()
+        self.codes = collections.Counter()
+        folder = sandbox.subfolder("chaos", mode=0o777)
+        self.notes = Notes(folder / "notes")
+        self.things, self.gone = {}, []
+        self._number = 0
+        self._due = None  # when it must have ended: somebody was killed
+        self._restart = 0
+        self._stopping = self._killed = False
+        self._pause = threading.Event()
+        self._prepare(handlers.write(folder, self.notes.path))
+
+    def _prepare(self, commands):
+        api = self.devserver.api
+        self.widgets, self.children = {}, {}
+        for kind in plan.KINDS:
+            api.resource("v1", "namespaces").create(kind)
+            self.widgets[kind] = api.resource("example.com/v1", "widgets", kind)
+        self.children = api.resource("v1", "configmaps", "held")
+        common = {"quarantine": {"after": 3, "duration": "1s"},
+                  "reconnect": {"first": "50ms", "max": "1s", "stall": "3s", "initialEvents": "3s"}}
+        special = {"held": {"finalizer": True, "owns": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+                            "children": {"force": True}},
+                   "chosen": {"labelSelector": "tier=gold", "unselected": True}}
+        self.operator.configure(self.devserver, [
+            {**watch(kind, namespaces=[kind]), "handler": commands[kind], **common, **special.get(kind, {})}
+            for kind in plan.KINDS], workers=3, pageLimit=10, heartbeat={"interval": "200ms", "deadline": "4s"},
+            stop={"grace": "3s"}, gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
+
+    # ---- the whole
+
+    def run(self, seconds):
+        """Until the time is over; raises Broken. The figures are in count and codes."""
+        started = told = time.monotonic()
+        self.operator.start()
+        for step in plan.steps(self.seed):
+            if time.monotonic() - started > seconds:
+                break
+            self._look_after_operator()
+            self._carry_out(step)
+            self._judge()
+            if time.monotonic() - told > 10:
+                told = time.monotonic()
+                self.say(self.figures())
+            self._pause.wait(self.pace)
+        self._settle()
+        self._rest()
+        return self
+
+    def figures(self):
+        changes = sum(self.count[what] for what in ("create", "update", "status", "delete", "hold", "release", "relabel"))
+        deaths = sum(number for what, number in self.count.items() if what.startswith("kill"))
+        codes = ", ".join(f"{code}: {number}" for code, number in sorted(self.codes.items()))
+        return (f"{self.count['step']} steps, {changes} changes, {self.count['create']} objects, {len(self.gone)} gone, "
+                f"{self.notes.runs()} runs, {deaths} kills, {self.count['fault']} faults, {self.count['start']} restarts "
+                f"(by exit code: {codes})")
+
+    def _carry_out(self, step):
+        self.count["step"] += 1
+        action = getattr(self, "_" + step.what.replace(" ", "_"))
+        try:
+            if action(step) is not False:
+                self.count[step.what] += 1
+        except ApiError as error:
+            # A fault hit us; or the object is just going.
+            self.count[f"refused with {error.code}"] += 1
+        except (OSError, http.client.HTTPException):
+            self.count["not answered"] += 1
+
+    def _judge(self):
+        if self.notes.read().broken:
+            raise Broken("\n".join(self.notes.broken))
+
+    # ---- objects
+
+    def _next(self):
+        self._number += 1
+        return self._number
+
+    def _thing(self, step):
+        return self.things.get((step.kind, step.name))
+
+    def _create(self, step):
+        known = self._thing(step)
+        if known is not None and (not known.deleting or known.kind != "held"):
+            return False
+        gold = step.values["chance"] < 0.8
+        body = self.widgets[step.kind].create(step.name, spec={"essence": self._next()},
+                                              labels={"tier": "gold" if gold else "silver"})
+        if known is not None:
+            self.gone.append(known)
+        number = self._number
+        self.things[step.kind, step.name] = Thing(step.kind, step.name, body["metadata"]["uid"], number, gold,
+                                                  chosen_since=number)
+
+    def _change(self, step, change, subresource=None):
+        """GET, change(body), PUT, until nobody came between. False: there is no such object."""
+        thing = self._thing(step)
+        if thing is None or thing.deleting:
+            return False
+        while True:
+            body = self.widgets[step.kind].get(step.name)
+            change(body)
+            try:
+                self.widgets[step.kind].replace(body, subresource)
+                return thing
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+
+    def _update(self, step):
+        number = self._next()
+        thing = self._change(step, lambda body: body["spec"].update(essence=number))
+        if thing:
+            thing.number = number
+        return bool(thing)
+
+    def _status(self, step):
+        def change(body):
+            body.setdefault("status", {})["other"] = step.values["chance"]
+
+        return bool(self._change(step, change, "status"))
+
+    def _relabel(self, step):
+        number = self._next()
+        gold = step.values["chance"] < 0.6
+        thing = self._thing(step)
+        if thing is None or thing.deleting or thing.gold == gold:
+            return False
+        if not gold:
+            self.notes.write("relabelled", thing.uid)
+
+        def change(body):
+            body["spec"]["essence"] = number
+            body["metadata"]["labels"]["tier"] = "gold" if gold else "silver"
+
+        self._change(step, change)
+        thing.number, thing.gold, thing.chosen_since = number, gold, number if gold else thing.chosen_since
+        return True
+
+    def _hold(self, step):
+        """A finalizer of somebody else: the object stays a while when it is deleted."""
+        thing = self._change(step, lambda body: body["metadata"].setdefault("finalizers", []).append(HOLD)
+                             if HOLD not in body["metadata"].get("finalizers", []) else None)
+        if thing:
+            thing.held = True
+        return bool(thing)
+
+    def _delete(self, step):
+        thing = self._thing(step)
+        if thing is None or thing.deleting:
+            return False
+        self.notes.write("deleting", thing.uid)
+        if not thing.held:
+            self.notes.write("gone", thing.uid)
+        thing.deleting = True
+        try:
+            self.widgets[step.kind].delete(step.name)
+        except ApiError as error:
+            if error.code != 404:
+                thing.deleting = False
+            raise
+        self._forget_if_gone(thing)
+        return True
+
+    def _forget_if_gone(self, thing):
+        if thing.kind != "held" and not thing.held:
+            self.gone.append(self.things.pop((thing.kind, thing.name)))
+
+    def _release(self, step):
+        """Somebody else's finalizer goes from an object that is being deleted."""
+        thing = self._thing(step)
+        if thing is None or not thing.deleting or not thing.held:
+            return False
+        self.notes.write("gone", thing.uid)
+        while True:
+            body = self.widgets[step.kind].get(step.name)
+            body["metadata"]["finalizers"].remove(HOLD)
+            try:
+                self.widgets[step.kind].replace(body)
+                break
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+        thing.held = False
+        self._forget_if_gone(thing)
+        return True
+
+    def _child(self, step):
+        """A child is deleted, or changed, behind the operator's back."""
+        if step.kind != "held":
+            return False
+        if step.values["cut"]:
+            self.children.delete(step.name)
+            return True
+        body = self.children.get(step.name)
+        body["data"]["of"] = "nothing"
+        self.children.replace(body)
+        return True
+
+    # ---- the server
+
+    def _fault(self, step):
+        self.devserver.clear_faults()
+        self.devserver.fault(**step.values["fault"])
+
+    def _watches(self, step):
+        self.devserver.close_watches("cut" if step.values["cut"] else "clean")
+
+    def _compact(self, _):
+        self.devserver.compact()
+
+    def _outage(self, step):
+        self.devserver.suspend()
+        self._pause.wait(step.values["seconds"])
+        self.devserver.resume()
+
+    # ---- processes
+
+    def _up(self):
+        return self.operator.popen is not None and self.operator.popen.poll() is None and self._due is None
+
+    def _ends_soon(self, seconds=END_SECONDS):
+        self._due = time.monotonic() + scaled(seconds)
+
+    def _send(self, process, number):
+        try:
+            process.kill(number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _kill(self, step):
+        if not self._up():
+            return False
+        found = self.operator.children(step.values["role"])
+        if not found:
+            return False
+        number = getattr(signal, f"SIG{step.values['signal']}")
+        if not self._send(found[int(step.values["chance"] * len(found))], number):
+            return False
+        self._ends_soon()
+        return True
+
+    def _kill_supervisor(self, _):
+        if not self._up():
+            return False
+        self._killed = True
+        self.operator.send_signal(signal.SIGKILL)
+        self._ends_soon()
+        return True
+
+    def _suspend(self, step):
+        """The whole operator sleeps for less than its deadlines."""
+        if not self._up():
+            return False
+        found = self.operator.processes()
+        for process in found:
+            self._send(process, signal.SIGSTOP)
+        self._pause.wait(step.values["seconds"])
+        for process in reversed(found):
+            self._send(process, signal.SIGCONT)
+        return True
+
+    def _kill_handler(self, step):
+        if not self._up():
+            return False
+        found = [process for process in self.operator.processes()
+                 if any("handler-" in word for word in process.command) and not process.program.startswith("reconciled")]
+        if not found:
+            return False
+        victim = found[int(step.values["chance"] * len(found))]
+        self.notes.write("killed", victim.pid)
+        return self._send(victim, signal.SIGKILL)
+
+    def _stop(self, _):
+        if not self._up():
+            return False
+        self._stopping = True
+        self.operator.send_signal(signal.SIGTERM)
+        self._ends_soon()
+        return True
+
+    def _reload(self, _):
+        if not self._up() or not any("READY" in message for message in self.operator.notifications):
+            return False
+        self.operator.send_signal(signal.SIGHUP)
+        return True
+
+    def _lose_store(self, step):
+        """Only while it is down: the caches are gone, the ledger is not."""
+        if self.operator.popen is not None:
+            return False
+        for path in (self.operator.state_directory / "store" / step.kind).glob("*"):
+            with contextlib.suppress(OSError):
+                (path / "data.mdb").unlink()
+        return True
+
+    # ---- systemd
+
+    def _look_after_operator(self):
+        now = time.monotonic()
+        if self.operator.popen is None:
+            if now >= self._restart:
+                self.operator.start()
+                self.count["start"] += 1
+        elif self.operator.popen.poll() is not None:
+            self._has_ended()
+        elif self._due is not None and now > self._due:
+            raise Broken(f"the operator goes on, {END_SECONDS} s after a child was killed:\n{self._said()}")
+
+    def _said(self):
+        return self.operator.output.text()[-20000:]
+
+    def _has_ended(self):
+        operator = self.operator
+        output = operator.output
+        code = operator.wait_exit()
+        self.codes[code] += 1
+        wanted = {-signal.SIGKILL} if self._killed else {0} | RESTARTED if self._stopping else RESTARTED
+        if code not in wanted:
+            raise Broken(f"exit code {code}, not one of {sorted(wanted)}:\n{output.text()[-20000:]}")
+        causes = [record for record in output.records() if record.get("message_id") == MESSAGE_ID["CHILD_FATAL"]]
+        if code in RESTARTED and len(causes) != 1:
+            raise Broken(f"exit code {code}, with {len(causes)} causes:\n{output.text()[-20000:]}")
+        # What systemd would kill with the cgroup: nothing must be left to it.
+        operator.assert_no_processes(deadline=1.5)
+        self.notes.read().write("over")
+        self._due, self._stopping, self._killed = None, False, False
+        self._restart = time.monotonic() + RESTART_SECONDS
+
+    # ---- the end
+
+    def _settle(self):
+        """No more trouble: everything must come right by itself."""
+        self.devserver.clear_faults()
+        for thing in list(self.things.values()):
+            if thing.deleting and thing.held:
+                self._release(plan.Step("release", thing.kind, thing.name))
+        wait_until(self._operator_stays_up, "the operator to be up", 60)
+        try:
+            wait_until(lambda: not self._differences(), "all to be handled", SETTLE_SECONDS, interval=0.2)
+        except AssertionError:
+            self._judge()
+            raise Broken("in the end:\n" + "\n".join(self._differences()[:40]) + "\n" + self._said()) from None
+        self._judge()
+
+    def _operator_stays_up(self):
+        self._look_after_operator()
+        return self._up() and any("READY" in message for message in self.operator.notifications)
+
+    def _differences(self):
+        self._look_after_operator()
+        self.notes.read()
+        found = []
+        for kind, resource in self.widgets.items():
+            live = {body["metadata"]["uid"]: body for body in resource.list()["items"]}
+            known = [thing for thing in self.gone + list(self.things.values()) if thing.kind == kind]
+            for thing in known:
+                body = live.get(thing.uid)
+                why = missing(thing, body, self.notes.of(thing.uid))
+                if body is not None and thing.deleting:
+                    why = why or "it is still there"
+                if body is None and not thing.deleting:
+                    why = "nobody has deleted it, and it is gone"
+                if why:
+                    found.append(f"{kind}/{thing.name} ({thing.uid}): {why}")
+        return found + self._child_differences()
+
+    def _child_differences(self):
+        wanted = {thing.name: str(thing.number) for thing in self.things.values()
+                  if thing.kind == "held" and not thing.deleting}
+        found = {body["metadata"]["name"]: body["data"].get("of") for body in self.children.list()["items"]}
+        return [] if found == wanted else [f"children: {sorted(wanted.items() ^ found.items())}"]
+
+    def _owed(self):
+        """What the ledger knows."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.operator.state_directory}/ledger.sqlite?mode=ro",
+                                                uri=True)) as ledger:
+            return {(row[0], row[1]) for row in ledger.execute("SELECT watch, uid FROM ledger")}
+
+    def _rest(self):
+        """It ends in order, owes nothing, and does nothing again when it is started again."""
+        self.operator.stop()
+        self.operator.assert_no_processes()
+        self.notes.read().write("over")
+        wanted = {(thing.kind, thing.uid) for thing in self.things.values()
+                  if not thing.deleting and (thing.kind != "chosen" or thing.gold)}
+        owed = self._owed()
+        if owed != wanted:
+            raise Broken(f"the ledger has {sorted(owed - wanted)} too much and lacks {sorted(wanted - owed)}")
+        before = self.notes.read().runs()
+        self.operator.start_ready().wait_synced()
+        last = {kind: self.widgets[kind].create("last", spec={"essence": self._next()}, labels={"tier": "gold"})
+                for kind in plan.KINDS}
+        wait_until(lambda: all(("reconcile", body["spec"]["essence"]) in self.notes.read().of(body["metadata"]["uid"]).ended
+                               for body in last.values()), "the last ones to be handled")
+        again = self.notes.runs() - before - sum(len(self.notes.of(body["metadata"]["uid"]).begun)
+                                                 for body in last.values())
+        if again:
+            raise Broken(f"{again} runs after a restart in order, where nothing had changed")
+        self.operator.stop()
+        self.say(self.figures())
