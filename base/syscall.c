@@ -71,6 +71,11 @@ int sys_set_subreaper(void)
         return result(prctl(PR_SET_CHILD_SUBREAPER, 1));
 }
 
+int sys_set_no_new_privileges(void)
+{
+        return result(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
 int sys_set_not_dumpable(void)
 {
         return result(prctl(PR_SET_DUMPABLE, 0));

@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/sandbox.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
 
@@ -62,7 +63,7 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the HTTP server cannot be set up: %s", strerror(-r));
-        r = gateway_sandbox();
+        r = sandbox_enter(&(struct sandbox){.connects = false});
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "its sandbox (seccomp) cannot be entered: %s", strerror(-r));

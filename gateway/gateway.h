@@ -38,5 +38,3 @@ int gateway_http_start(struct gateway *gateway);
 void gateway_http_stop(struct gateway *gateway);
 /* token.c: whether this Authorization header (or NULL) carries what the file holds now. */
 bool gateway_token_matches(const char *file, const char *authorization);
-/* sandbox.c: from here on no program is started and no other process touched; whoever tries is ended. */
-int gateway_sandbox(void);

@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 
         block_signals();
         sys_set_not_dumpable();
+        sys_set_no_new_privileges(); /* what a handler or a plugin runs gets no more rights than we have */
         r = options_parse(argc, argv, &options);
         if (r != 0)
                 return r > 0 ? EXIT_CODE_OK : EXIT_CODE_USAGE;

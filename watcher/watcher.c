@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/sandbox.h"
 #include "ipc/message-id.h"
 
 int store_failed(struct watcher *watcher, int status)
@@ -88,6 +89,29 @@ static int compile(struct child *child, const char *key, const char *text, struc
                      : 0;
 }
 
+/* It reads what strangers write, with parsers: it runs no program, and writes nothing but its store. A
+ * kernel that has no such thing is no reason to serve nobody. */
+static int close_in(struct watcher *watcher)
+{
+        const char *watch = watcher->config->watch;
+        int r = sandbox_write_only_below(watcher->config->store_folder);
+
+        if (r < 0)
+                log_debug("watch %s: the kernel does not forbid writing outside %s (Landlock): %s", watch,
+                          watcher->config->store_folder, strerror(-r));
+        r = sandbox_enter(&(struct sandbox){.connects = true});
+        if (r >= 0)
+                return 0;
+        if (r != -EOPNOTSUPP)
+                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watch, NULL,
+                                   "its sandbox (seccomp) cannot be entered: %s", strerror(-r));
+        log_warning(
+                "the kernel has no system call filters (seccomp): the watcher of watch %s goes on without "
+                "its sandbox",
+                watch);
+        return 0;
+}
+
 static int on_config(struct child *child, struct message **config)
 {
         struct watcher *watcher = child->userdata;
@@ -122,6 +146,8 @@ static int on_config(struct child *child, struct message **config)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "cannot start: %s", strerror(-r));
         r = open_store(watcher);
+        if (r >= 0)
+                r = close_in(watcher);
         return r < 0 ? r : 1;
 }
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What our processes can no longer do, and what nobody can do to them. (What the sandbox itself refuses is tried from inside
+in tests/unit/base/test-sandbox.c.)"""
+import os
+import resource
+import signal
+import subprocess
+
+import pytest
+
+from harness import wait_until, watch
+from harness.process import User
+
+from death.conftest import EXECUTE, LIBC, WRITE_ELSEWHERE, tell
+
+SYS_LANDLOCK_CREATE_RULESET = 444
+ROLES = ("credential", "watcher", "worker", "gateway")
+
+
+def has_landlock():
+    return LIBC.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, 1) >= 1
+
+
+class Plain(User):
+    """Without what the harness does for its processes: as one would start it by hand."""
+
+    def command(self, command):
+        return [word for word in super().command(command) if word != "--no-new-privs"]
+
+
+@pytest.fixture
+def running(devserver, operator, handler, widgets):
+    operator.user.__class__ = Plain
+    operator.configure(devserver, [watch("widgets", handler)], workers=1,
+                       gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+    return operator
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def test_nobody_gets_more_rights(running):
+    for pid in [running.pid] + [child.pid for child in running.children()]:
+        assert status(pid)["NoNewPrivs"] == "1"
+        assert int(status(pid)["CapEff"], 16) == 0
+
+
+def test_who_reads_what_strangers_write_is_closed_in(running):
+    for role in ROLES:
+        assert status(running.child(role).pid)["Seccomp"] == ("2" if role in ("watcher", "gateway") else "0"), role
+
+
+@pytest.mark.parametrize("what", ["environ", "mem", "maps", "fd/3", "exe", "cwd"])
+def test_not_even_the_same_user_looks_into_them(running, what):
+    """With ptrace it would be the same: what is not dumpable is root's."""
+    for pid in [running.pid] + [child.pid for child in running.children()]:
+        tried = subprocess.run(running.user.command(["sh", "-c", f"head -c 1 /proc/{pid}/{what} || readlink /proc/{pid}/{what}"]),
+                               capture_output=True, text=True, check=False)
+        assert tried.returncode != 0 and "Permission denied" in tried.stderr and not tried.stdout, (pid, tried)
+
+
+@pytest.mark.parametrize("role", ROLES + ("supervisor",))
+def test_no_core_file(devserver, operator, handler, role):
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        operator.configure(devserver, [watch("widgets", handler)], workers=1,
+                           gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
+        operator.user.give(operator.folder, 0o700)
+        operator.start_ready()
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    if role == "supervisor":
+        operator.send_signal(signal.SIGSEGV)
+        operator.wait_exit(expect=-signal.SIGSEGV)
+    else:
+        operator.child(role).kill(signal.SIGSEGV)
+        operator.wait_exit(expect=70)
+        assert "core dumped" not in operator.output.text()
+    operator.assert_no_processes(deadline=1.5)
+    assert not [name for name in os.listdir(operator.folder) if name.startswith("core")]
+
+
+@pytest.mark.parametrize("kind", ["exec", "serve"])
+def test_a_handler_inherits_three_descriptors(devserver, operator, sandbox, widgets, kind):
+    folder = sandbox.subfolder("seen", mode=0o777)
+    script = folder / "handler"
+    script.write_text("#!/usr/bin/python3\n"
+                      "import os\n"
+                      "fds = {n: os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') "
+                      "if os.path.exists(f'/proc/self/fd/{n}')}\n"
+                      f"open({str(folder / 'new')!r}, 'w').write(repr((fds, dict(os.environ))))\n"
+                      f"os.rename({str(folder / 'new')!r}, {str(folder / 'seen')!r})\n")
+    script.chmod(0o755)
+    entry = {**watch("widgets", retry={"first": "1h", "max": "1h"}), "handler": {kind: [str(script)]}}
+    operator.configure(devserver, [entry], workers=1)
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    wait_until(lambda: (folder / "seen").exists(), "what the handler has seen")
+    descriptors, environment = eval((folder / "seen").read_text())  # pylint: disable=eval-used
+    pipes = {number for number, target in descriptors.items() if target.startswith("pipe:")}
+    assert pipes == {"0", "1", "2"}
+    # Python's own listing is the only other one.
+    assert all("/proc/" in target and target.endswith("/fd") for number, target in descriptors.items() if number not in pipes)
+    assert not [name for name in environment if "KUBE" in name or "TOKEN" in name or "NOTIFY" in name or "WATCHDOG" in name]
+    operator.stop()
+
+
+def test_credentials_not_separated_is_said_once(running):
+    said = running.logs(lambda record: "credentials not separated" in record["message"])
+    assert len(said) == 1 and said[0]["level"] == "warning" and str(running.user.uid) in said[0]["message"]
+    checked = running.ctl.check(running.config_file)
+    assert checked.stdout.count("credentials not separated") == 1
+
+
+def test_a_watcher_that_runs_a_program_ends_the_operator(devserver, operator, handler, shim):
+    """As code would that had been put into it: the kernel ends it, and it is told."""
+    operator.environment["LD_PRELOAD"] = shim
+    operator.configure(devserver, [watch("widgets", handler)], workers=1)
+    operator.start_ready().wait_synced()
+    child = operator.child("watcher")
+    tell(child.pid, EXECUTE)
+    operator.wait_exit(expect=70)
+    operator.assert_no_processes()
+    assert "was killed by signal SYS" in operator.logs(level="critical")[0]["message"]
+
+
+def test_a_watcher_that_writes_elsewhere(devserver, operator, handler, shim):
+    """Refused where the kernel has Landlock; where it has not, that is said at debug level, and nothing else changes."""
+    folder, elsewhere = operator.state_directory / "store" / "widgets", operator.state_directory / "elsewhere"
+    operator.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_MAKES=f"{elsewhere}:{folder}/tried")
+    operator.configure(devserver, [watch("widgets", handler)], workers=1)
+    operator.start_ready().wait_synced()
+    tell(operator.child("watcher").pid, WRITE_ELSEWHERE)
+    wait_until((folder / "tried").exists, "the attempt")
+    assert elsewhere.exists() != has_landlock()
+    operator.stop()

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sandbox, by trying to break out of it: each attempt in a process of its own, which must die of it, or
+ * be refused. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/sandbox.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1 /* its leak check needs processes */
+#endif
+
+static const struct sandbox with_connections = {.connects = true}, without = {.connects = false};
+
+/* Exit status of a process that enters the sandbox and tries; -1: it was ended for it. */
+static int try_in(const struct sandbox *sandbox, int (*attempt)(void))
+{
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+                prctl(PR_SET_DUMPABLE, 0); /* no core file of a death that is meant */
+                if (sandbox_enter(sandbox) < 0)
+                        _exit(99);
+                _exit(attempt());
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFSIGNALED(status)) {
+                assert_int_equal(WTERMSIG(status), SIGSYS);
+                return -1;
+        }
+        return WEXITSTATUS(status);
+}
+
+static int attempt_execve(void)
+{
+        char *const argument[] = {(char[]){"/bin/true"}, NULL}, *const environment[] = {NULL};
+
+        execve(argument[0], argument, environment);
+        return 1;
+}
+
+static int attempt_setuid(void)
+{
+        return setuid(1) < 0 ? 1 : 0;
+}
+
+static int attempt_unshare(void)
+{
+        return (int)syscall(SYS_unshare, 0);
+}
+
+static int attempt_look_into_another(void)
+{
+        return (int)syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
+}
+
+static int attempt_connect(void)
+{
+        struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/nonexistent"};
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+        return connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ENOENT ? 0 : 1;
+}
+
+static int attempt_listen(void)
+{
+        return listen(socket(AF_UNIX, SOCK_STREAM, 0), 1) < 0 ? 1 : 0;
+}
+
+static void test_programs_and_privileges(void **state)
+{
+        static int (*const attempt[])(void) = {attempt_execve, attempt_setuid, attempt_unshare,
+                                               attempt_look_into_another, attempt_listen};
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(attempt) / sizeof(attempt[0]); i++) {
+                assert_int_equal(try_in(&without, attempt[i]), -1);
+                assert_int_equal(try_in(&with_connections, attempt[i]), -1);
+        }
+}
+
+static void test_connections(void **state)
+{
+        (void)state;
+        assert_int_equal(try_in(&without, attempt_connect), -1);
+        assert_int_equal(try_in(&with_connections, attempt_connect), 0);
+}
+
+#ifndef SANITIZED
+static int attempt_fork(void)
+{
+        return fork() < 0 ? 1 : 0;
+}
+
+static int attempt_vfork(void)
+{
+        pid_t pid =
+                (pid_t)syscall(SYS_clone, 0x4000 | 0x100 | SIGCHLD, 0, 0, 0, 0); /* CLONE_VFORK | CLONE_VM */
+
+        if (pid == 0)
+                _exit(0);
+        return 1;
+}
+
+static int attempt_ptrace(void)
+{
+        return (int)ptrace(PTRACE_TRACEME, 0, 0, 0);
+}
+
+static void *thread(void *userdata)
+{
+        return userdata;
+}
+
+static int attempt_thread(void)
+{
+        char told = 0;
+        pthread_t id;
+        void *back = NULL;
+
+        return pthread_create(&id, NULL, thread, &told) == 0 && pthread_join(id, &back) == 0 && back == &told
+                       ? 0
+                       : 1;
+}
+
+static void test_processes(void **state)
+{
+        (void)state;
+        assert_int_equal(try_in(&without, attempt_fork), -1);
+        assert_int_equal(try_in(&with_connections, attempt_fork), -1);
+        assert_int_equal(try_in(&with_connections, attempt_vfork), -1);
+        assert_int_equal(try_in(&with_connections, attempt_ptrace), -1);
+        assert_int_equal(try_in(&without, attempt_thread), -1);
+        assert_int_equal(try_in(&with_connections, attempt_thread), 0); /* names are resolved in one */
+}
+#endif
+
+/* ---- writing */
+
+static char inside[64], outside[64];
+
+static bool can_write(const char *folder)
+{
+        char path[128];
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/file", folder);
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (fd < 0)
+                return false;
+        close(fd);
+        return unlink(path) == 0;
+}
+
+static bool can_change(const char *folder)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/made", folder);
+        return mkdir(path, 0700) == 0 && rmdir(path) == 0;
+}
+
+/* 0: as it must be; 77: this kernel has no Landlock, and then nothing else has changed. */
+static int attempt_writes(void)
+{
+        int r = sandbox_write_only_below(inside);
+
+        if (r == -EOPNOTSUPP)
+                return can_write(inside) && can_write(outside) ? 77 : 1;
+        if (r < 0)
+                return 2;
+        if (!can_write(inside) || !can_change(inside))
+                return 3;
+        if (can_write(outside) || errno != EACCES || can_change(outside))
+                return 4;
+        return open("/etc/hostname", O_RDONLY) < 0 && errno == EACCES ? 5 : 0; /* reading stays */
+}
+
+static void test_writing(void **state)
+{
+        int status;
+        pid_t pid;
+
+        (void)state;
+        snprintf(inside, sizeof(inside), "/tmp/reconciled-sandbox-XXXXXX");
+        snprintf(outside, sizeof(outside), "/tmp/reconciled-sandbox-XXXXXX");
+        assert_non_null(mkdtemp(inside));
+        assert_non_null(mkdtemp(outside));
+        pid = fork();
+        if (pid == 0)
+                _exit(attempt_writes());
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        rmdir(inside);
+        rmdir(outside);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+                print_message(
+                        "this kernel has no Landlock: what is promised is that nothing else changes\n");
+        else
+                assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest test[] = {
+                cmocka_unit_test(test_programs_and_privileges),
+                cmocka_unit_test(test_connections),
+#ifndef SANITIZED
+                cmocka_unit_test(test_processes),
+#endif
+                cmocka_unit_test(test_writing),
+        };
+
+        return cmocka_run_group_tests(test, NULL, NULL);
+}
