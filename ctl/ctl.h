@@ -32,6 +32,10 @@ int ctl_failed(int status, const struct error *error);
 /* argument: a watch, or nothing: all; returns the exit code. */
 int ctl_retry_all(const char *runtime_directory, char **argument);
 
+/* Return exit codes. */
+int ctl_pause(const char *runtime_directory, const char *watch, const char *why);
+int ctl_resume(const char *runtime_directory, const char *watch);
+
 /* argument: watch, key. Return exit codes. */
 int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why, bool yes);
 int ctl_uninstall(const char *runtime_directory, bool yes);

@@ -51,6 +51,22 @@ static bool say_running(const struct facts *facts, struct text *text)
         return true;
 }
 
+static bool say_paused(const struct facts *facts, struct text *text)
+{
+        const char *why = ctl_text(facts->watch, "pauseReason");
+        char buffer[64];
+
+        if (ctl_number(facts->watch, "pausedSince") == 0)
+                return false;
+        text_printf(text,
+                    "the watch is paused, for %s%s%s: nothing of it runs before `reconciledctl resume %s`, "
+                    "but what "
+                    "`reconciledctl retry` asks for",
+                    ctl_since(facts->watch, "pausedSince", buffer, sizeof(buffer)), why[0] ? ": " : "", why,
+                    ctl_text(facts->watch, "name"));
+        return true;
+}
+
 static bool say_queued(const struct facts *facts, struct text *text)
 {
         const char *state = ctl_text(facts->queue, "state");
@@ -226,9 +242,10 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
 static void conclude(const struct facts *facts, struct text *text)
 {
         static bool (*const rule[])(const struct facts *, struct text *) = {
-                say_uninstalling, say_running,  say_queued,      say_left_out,  say_not_synced,
-                say_unknown,      say_deleting, say_quarantined, say_permanent, say_settling,
-                say_waits,        say_gone,     say_unreadable,  say_changed,   say_at_rest,
+                say_uninstalling, say_running,    say_paused,   say_queued,
+                say_left_out,     say_not_synced, say_unknown,  say_deleting,
+                say_quarantined,  say_permanent,  say_settling, say_waits,
+                say_gone,         say_unreadable, say_changed,  say_at_rest,
         };
 
         for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)
@@ -316,7 +333,21 @@ static void print_failures(const cJSON *row)
                 printf("last error  %s\n", last);
 }
 
-static void print_row(const cJSON *row)
+static void print_next(const cJSON *row, const cJSON *watch)
+{
+        uint64_t next = ctl_number(row, "next");
+        char buffer[64];
+
+        if (next == 0)
+                return;
+        if (ctl_number(watch, "pausedSince") > 0 && next < clock_realtime_usec())
+                printf("next try    when the watch is resumed (%s)\n", ctl_text(row, "nextReason"));
+        else
+                printf("next try    in %s (%s)\n", ctl_until(row, "next", buffer, sizeof(buffer)),
+                       ctl_text(row, "nextReason"));
+}
+
+static void print_row(const cJSON *row, const cJSON *watch)
 {
         char buffer[64];
 
@@ -329,9 +360,7 @@ static void print_row(const cJSON *row)
                        ctl_since(row, "handledAt", buffer, sizeof(buffer)),
                        ctl_text(row, "handledFingerprint"));
         print_failures(row);
-        if (ctl_number(row, "next") > 0)
-                printf("next try    in %s (%s)\n", ctl_until(row, "next", buffer, sizeof(buffer)),
-                       ctl_text(row, "nextReason"));
+        print_next(row, watch);
         if (ctl_number(row, "crashes") > 0)
                 printf("crashes     %" PRIu64 " of the operator are blamed on it, the last one %s ago\n",
                        ctl_number(row, "crashes"), ctl_since(row, "lastCrash", buffer, sizeof(buffer)));
@@ -347,7 +376,8 @@ static void print_facts(const struct facts *facts, const char *conclusion)
         if (ctl_text(facts->watch, "reason")[0])
                 printf("watch       %s\n", ctl_text(facts->watch, "reason"));
         print_stored(facts);
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(facts->answer, "objects")) print_row(item);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"))
+                print_row(item, facts->watch);
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(facts->answer, "doubtful"));
 }
 

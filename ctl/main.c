@@ -47,6 +47,8 @@ static void help(void)
              "  release WATCH KEY   let an object out of quarantine\n"
              "  release --finalizer --reason TEXT [--yes] WATCH KEY\n"
              "                      take our finalizer off an object whose cleanup cannot succeed\n"
+             "  pause [--reason TEXT] WATCH, resume WATCH\n"
+             "                      let nothing of a watch run, also over restarts; changes are kept\n"
              "  uninstall [--yes]   take our finalizers off everything; shows what first\n\n"
              "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
@@ -134,6 +136,16 @@ static int verb_release(const struct options *options, int count _unused_, char 
         return ctl_release_finalizer(options->runtime_directory, argument, options->why, options->yes);
 }
 
+static int verb_pause(const struct options *options, int count _unused_, char **argument)
+{
+        return ctl_pause(options->runtime_directory, argument[0], options->why ? options->why : "");
+}
+
+static int verb_resume(const struct options *options, int count _unused_, char **argument)
+{
+        return ctl_resume(options->runtime_directory, argument[0]);
+}
+
 static int verb_uninstall(const struct options *options, int count _unused_, char **argument _unused_)
 {
         return ctl_uninstall(options->runtime_directory, options->yes);
@@ -152,6 +164,8 @@ static const struct verb {
         {"rbac", 0, 1, "one file", verb_rbac},
         {"retry", 0, 2, "a watch and a key (namespace/name)", verb_retry},
         {"release", 2, 2, "a watch and a key (namespace/name)", verb_release},
+        {"pause", 1, 1, "a watch", verb_pause},
+        {"resume", 1, 1, "a watch", verb_resume},
         {"uninstall", 0, 0, "no arguments", verb_uninstall},
 };
 

@@ -10,7 +10,8 @@ static void print_watch(const cJSON *watch)
         char buffer[64];
 
         printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 "\n",
-               ctl_text(watch, "name"), ctl_text(watch, "state"),
+               ctl_text(watch, "name"),
+               ctl_number(watch, "pausedSince") > 0 ? "paused" : ctl_text(watch, "state"),
                ctl_since(watch, ctl_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
                          sizeof(buffer)),
                ctl_text(watch, "resourceVersion")[0] ? ctl_text(watch, "resourceVersion") : "-",
@@ -18,6 +19,12 @@ static void print_watch(const cJSON *watch)
                ctl_number(watch, "waiting"), ctl_number(watch, "failing"));
         if (ctl_text(watch, "reason")[0])
                 printf("    %s\n", ctl_text(watch, "reason"));
+        if (ctl_number(watch, "pausedSince") > 0)
+                printf("    paused for %s (user %" PRIu64
+                       ")%s%s; `reconciledctl resume %s` lets it run again\n",
+                       ctl_since(watch, "pausedSince", buffer, sizeof(buffer)),
+                       ctl_number(watch, "pausedBy"), ctl_text(watch, "pauseReason")[0] ? ": " : "",
+                       ctl_text(watch, "pauseReason"), ctl_text(watch, "name"));
 }
 
 static void print_worker(const cJSON *worker)

@@ -107,6 +107,7 @@ static int run_now(const struct search *search, const struct ledger_row *row)
                 .uid = row->uid,
                 .kind = ledger_row_kind(row),
                 .suspect = row->crashes > 0,
+                .urgent = !search->release,
                 .reason = "requested",
         };
         unsigned number = (unsigned)(search->watch - search->supervisor->watch);

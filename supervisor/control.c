@@ -121,6 +121,8 @@ static int answer_retry_all(struct control_peer *peer, const struct message_quer
 
         if (peer->supervisor->uninstalling)
                 return refuse_query(peer, "the operator is being uninstalled: nothing else runs any more");
+        if (watch && watch->paused_realtime > 0)
+                return refuse_query(peer, "the watch is paused; resume it first");
         r = retry_all(peer->supervisor, watch, &count);
         if (r < 0)
                 return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
@@ -128,6 +130,37 @@ static int answer_retry_all(struct control_peer *peer, const struct message_quer
         json_number(&json, "objects", count);
         json_close(&json, "}");
         return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
+/* Tells whether that is new. */
+static int answer_changed(struct control_peer *peer, const struct watch *watch, int changed)
+{
+        struct supervisor *supervisor = peer->supervisor;
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+
+        if (changed == -ENOMEM)
+                return changed;
+        if (changed < 0) {
+                ledger_failed(supervisor, changed);
+                return refuse_query(peer, "the ledger cannot be written");
+        }
+        text_append_string(&json, "{");
+        json_bool(&json, "changed", changed > 0);
+        json_number(&json, "running",
+                    queue_count(supervisor->queue, (unsigned)(watch - supervisor->watch)).running);
+        json_close(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
+static int answer_pause(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        return answer_changed(peer, watch, pause_watch(watch, query->argument[1].value, peer->uid));
+}
+
+static int answer_resume(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch)
+{
+        return answer_changed(peer, watch, pause_resume(watch, peer->uid));
 }
 
 static int answer_release(struct control_peer *peer, const struct message_query *query, struct watch *watch)
@@ -191,6 +224,8 @@ static const struct command {
         {"retry-all", 1, true, answer_retry_all},       /* WATCH */
         {"release", 2, true, answer_by_hand},           /* WATCH KEY */
         {"release-finalizer", 3, true, answer_release}, /* WATCH KEY WHY */
+        {"pause", 2, true, answer_pause},               /* WATCH WHY */
+        {"resume", 1, true, answer_resume},             /* WATCH */
         {"uninstall", 0, false, answer_uninstall},
 };
 
@@ -204,7 +239,8 @@ static int answer(struct control_peer *peer, const struct message_query *query)
                         continue;
                 if (command[i].of_watch)
                         watch = watch_find(peer->supervisor, query->argument[0].value);
-                if (command[i].of_watch && !watch)
+                /* Of owned and related objects nothing runs: their owners do. */
+                if (command[i].of_watch && (!watch || watch->config->owner))
                         return refuse_watch(peer, query->argument[0].value);
                 return command[i].answer(peer, query, watch);
         }

@@ -43,6 +43,9 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 never.next_realtime = 0; /* not configured any more */
                 return ledger_put(supervisor->ledger, watch_name, &never);
         }
+        /* pause_resume() begins anew. What has begun is ended nevertheless. */
+        if (watch->paused_realtime > 0 && strcmp(row->next_reason, "settling") != 0)
+                return 0;
         if (!watch->synced)
                 return 0; /* it knows no objects yet: due_arm() begins anew when it does */
         number = (unsigned)(watch - supervisor->watch);

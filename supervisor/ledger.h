@@ -126,6 +126,17 @@ typedef int (*ledger_visit_doubt_t)(const struct ledger_doubt *doubt, void *user
 int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, size_t limit,
                         ledger_visit_doubt_t visit, void *userdata);
 
+/* A watch of which nothing runs. Written at once, or with the transaction that is open. */
+struct ledger_pause {
+        uint64_t since_realtime, user;
+        const char *reason; /* "" */
+};
+int ledger_pause_put(struct ledger *ledger, const char *watch, const struct ledger_pause *pause);
+int ledger_pause_remove(struct ledger *ledger, const char *watch);
+typedef int (*ledger_see_pause_t)(const struct ledger_pause *pause, void *userdata);
+/* 0: it is not paused; else what `see` returns; the text is borrowed for the call. */
+int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_t see, void *userdata);
+
 /* What the rows of a watch belong to; "" when unknown. Strings are owned by the caller. */
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster);
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster);

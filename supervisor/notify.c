@@ -47,11 +47,13 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
 {
         struct queue_counts counts = queue_count_all(supervisor->queue);
         const struct watch *trouble = worst(supervisor);
-        size_t synced = 0, used;
+        size_t synced = 0, paused = 0, used;
         int64_t quarantined = ledger_count_quarantined(supervisor->ledger);
 
-        for (size_t i = 0; i < supervisor->watch_count; i++)
+        for (size_t i = 0; i < supervisor->watch_count; i++) {
                 synced += watch_is_in_sync(&supervisor->watch[i]);
+                paused += supervisor->watch[i].paused_realtime > 0;
+        }
         if (synced == supervisor->watch_count)
                 used = (size_t)snprintf(buffer, size, "%zu watch%s in sync", synced,
                                         synced == 1 ? "" : "es");
@@ -65,6 +67,8 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         if (quarantined > 0 && used < size)
                 used += (size_t)snprintf(buffer + used, size - used, ", %" PRId64 " quarantined",
                                          quarantined);
+        if (paused > 0 && used < size)
+                used += (size_t)snprintf(buffer + used, size - used, ", %zu paused", paused);
         if (trouble && used < size)
                 snprintf(buffer + used, size - used, "; watch %s %s: %s", trouble->config->name,
                          watch_health_name(trouble->health), trouble->degraded_reason);

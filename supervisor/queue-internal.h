@@ -11,7 +11,7 @@ struct work {
         char *uid;
         enum change_kind kind;
         enum queue_priority priority;
-        bool suspect;
+        bool suspect, urgent;
         uint64_t version;
         uint64_t fingerprint, sequence, not_before;
         const char *reason; /* static */
@@ -31,9 +31,12 @@ struct entry {
         uint64_t run, due, ready_since;
         unsigned watch;
         enum entry_place place;
-        bool settling;                /* while it is delayed */
-        enum queue_priority priority; /* of the ready list in which it stands */
+        bool settling; /* while it is delayed */
+        size_t line;   /* the ready list in which it stands: enum queue_priority, or LINE_URGENT */
 };
+
+#define LINE_URGENT QUEUE_PRIORITY_COUNT
+#define LINE_COUNT  (QUEUE_PRIORITY_COUNT + 1)
 
 struct entry_list {
         struct entry *first, *last;
@@ -45,7 +48,8 @@ struct entry_heap {
 };
 
 struct queue_watch {
-        struct entry_list ready[QUEUE_PRIORITY_COUNT];
+        struct entry_list ready[LINE_COUNT];
+        bool paused;
         struct queue_counts counts;
         unsigned concurrency;
         unsigned picks;

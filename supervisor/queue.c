@@ -43,6 +43,7 @@ static struct work *work_new(const struct queue_item *item)
                 .sequence = item->sequence,
                 .not_before = item->not_before,
                 .suspect = item->suspect,
+                .urgent = item->urgent,
                 .reason = item->reason ? item->reason : "",
                 .uid = strdup(item->uid),
         };
@@ -122,7 +123,23 @@ int queue_add_watch(struct queue *queue, unsigned concurrency)
         return (int)queue->watch_count++;
 }
 
+void queue_pause(struct queue *queue, unsigned watch, bool paused)
+{
+        queue->watch[watch].paused = paused;
+}
+
 /* ---- places */
+
+/* What has begun is ended, and somebody waits for what he has asked for. */
+static bool is_urgent(const struct work *work)
+{
+        return work->urgent || strcmp(work->reason, "settling") == 0;
+}
+
+static size_t line_of(const struct work *work)
+{
+        return is_urgent(work) ? LINE_URGENT : (size_t)work->priority;
+}
 
 static void entry_unplace(struct queue *queue, struct entry *entry)
 {
@@ -132,7 +149,7 @@ static void entry_unplace(struct queue *queue, struct entry *entry)
         case PLACE_NONE:
                 return;
         case PLACE_READY:
-                entry_list_remove(&watch->ready[entry->priority], entry);
+                entry_list_remove(&watch->ready[entry->line], entry);
                 watch->counts.queued--;
                 break;
         case PLACE_SUSPECT:
@@ -175,9 +192,9 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 watch->counts.queued++;
         } else {
                 entry->place = PLACE_READY;
-                entry->priority = head->priority;
+                entry->line = line_of(head);
                 entry->ready_since = now;
-                entry_list_append(&watch->ready[entry->priority], entry);
+                entry_list_append(&watch->ready[entry->line], entry);
                 watch->counts.queued++;
         }
 }
@@ -201,7 +218,7 @@ static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
 
         if (entry->place == PLACE_RUNNING)
                 return;
-        if (entry->place == PLACE_READY && head->not_before <= now && head->priority == entry->priority &&
+        if (entry->place == PLACE_READY && head->not_before <= now && line_of(head) == entry->line &&
             !head->suspect)
                 return;
         if (entry->place == PLACE_SUSPECT && head->not_before <= now)
@@ -227,6 +244,7 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
                 return 0;
         if (*slot) {
                 (*slot)->sequence = item->sequence;
+                (*slot)->urgent = (*slot)->urgent || item->urgent;
                 if (item->not_before < (*slot)->not_before)
                         (*slot)->not_before = item->not_before;
                 return 0;
@@ -245,6 +263,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
                 return -ENOMEM;
         if (old) {
                 work->suspect = work->suspect || old->suspect;
+                work->urgent = work->urgent || old->urgent;
                 if (old->priority < work->priority)
                         work->priority = old->priority;
                 if (old->not_before < work->not_before) {
@@ -304,7 +323,9 @@ static void release_due(struct queue *queue, uint64_t now)
 
 static bool watch_may_run(const struct queue_watch *watch)
 {
-        return (watch->ready[QUEUE_NORMAL].first || watch->ready[QUEUE_LOW].first) &&
+        bool ordinary = watch->ready[QUEUE_NORMAL].first || watch->ready[QUEUE_LOW].first;
+
+        return (watch->ready[LINE_URGENT].first || (ordinary && !watch->paused)) &&
                (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
 }
 
@@ -312,6 +333,8 @@ static struct entry *watch_pick(struct queue_watch *watch)
 {
         struct entry *normal = watch->ready[QUEUE_NORMAL].first, *low = watch->ready[QUEUE_LOW].first;
 
+        if (watch->ready[LINE_URGENT].first)
+                return watch->ready[LINE_URGENT].first;
         watch->picks++;
         if (!normal || (low && watch->picks % QUEUE_AGEING == 0))
                 return low;
@@ -360,6 +383,15 @@ static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *r
         return false;
 }
 
+static struct entry *next_suspect(const struct queue *queue)
+{
+        struct entry *entry = queue->suspects.first;
+
+        while (entry && queue->watch[entry->watch].paused && !is_urgent(entry_head(entry)))
+                entry = entry->next;
+        return entry;
+}
+
 /* Last, and alone: whatever it does harms nobody else's run. But not never. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
 {
@@ -368,7 +400,7 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
         if (queue->alone != 0)
                 return false;
         release_due(queue, now);
-        suspect = queue->suspects.first;
+        suspect = next_suspect(queue);
         if (!suspect || now < suspect->ready_since + QUEUE_PATIENCE_USEC) {
                 if (next_ordinary(queue, now, ret))
                         return true;
@@ -433,6 +465,8 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         }
         if (!outcome->handled || outcome->again) {
                 work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
+                /* The same thing once more: somebody still waits for it. */
+                work->urgent = work->urgent && outcome->reason && strcmp(outcome->reason, work->reason) == 0;
                 work->reason = outcome->reason ? outcome->reason : "";
                 if (outcome->fingerprint != 0)
                         work->fingerprint = outcome->fingerprint;

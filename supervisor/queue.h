@@ -14,8 +14,12 @@
  * Never: two runs of one key at once; an update before a deletion of the same key; an entry that is
  * forgotten without queue_done().
  *
- * Order: round robin between watches that have work and are below their concurrency; within a watch normal
- * before low priority, FIFO, with ageing: every QUEUE_AGEING-th pick of a watch takes the oldest low one.
+ * A watch that is paused runs nothing but what is not over (settling) and what was asked for by hand
+ * (urgent); everything else is kept.
+ *
+ * Order: round robin between watches that have work and are below their concurrency; within a watch that
+ * same work first, then normal before low priority, FIFO, with ageing: every QUEUE_AGEING-th pick of a watch
+ * takes the oldest low one.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +44,7 @@ struct queue_item {
         uint64_t sequence;    /* of the announcement: for HANDLED */
         uint64_t not_before;  /* delay until; 0 = at once */
         bool suspect;         /* runs alone and last */
+        bool urgent;          /* somebody waits for it: also while the watch is paused */
         const char *
                 reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
 };
@@ -69,6 +74,8 @@ int queue_new(struct queue **ret);
 void queue_free(struct queue *queue);
 /* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
 int queue_add_watch(struct queue *queue, unsigned concurrency);
+
+void queue_pause(struct queue *queue, unsigned watch, bool paused);
 
 /* An update with not_before in the future delays a key that is at rest or delayed (the earliest time wins);
  * an immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */

@@ -25,8 +25,11 @@ struct search {
 static int take_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
 {
         struct search *search = userdata;
-        struct queue_item item = {
-                .key = row->key, .uid = row->uid, .kind = CHANGE_UPDATED, .reason = search->reason};
+        struct queue_item item = {.key = row->key,
+                                  .uid = row->uid,
+                                  .kind = CHANGE_UPDATED,
+                                  .urgent = true,
+                                  .reason = search->reason};
         unsigned number = (unsigned)(search->watch - search->supervisor->watch);
         int r;
 

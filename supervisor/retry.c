@@ -12,8 +12,7 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define PAGE     500
-#define PRIORITY 20 /* after the end of the turn */
+#define PAGE 500
 
 static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
@@ -73,24 +72,12 @@ static int take_page(sd_event_source *source, void *userdata)
         return next_watch(supervisor) ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) : 0;
 }
 
-static int begin(struct supervisor *supervisor)
-{
-        int r = 0;
-
-        if (!supervisor->retry_source) {
-                r = sd_event_add_defer(supervisor->event, &supervisor->retry_source, take_page, supervisor);
-                if (r >= 0)
-                        r = sd_event_source_set_priority(supervisor->retry_source, PRIORITY);
-        }
-        return r < 0 ? r : sd_event_source_set_enabled(supervisor->retry_source, SD_EVENT_ONESHOT);
-}
-
 static int retry_watch(struct watch *watch, uint64_t *count)
 {
         struct ledger_failing failing = {0};
         int r = ledger_count_failing(watch->child->supervisor->ledger, watch->config->name, &failing);
 
-        if (r < 0 || failing.failing == 0)
+        if (r < 0 || failing.failing == 0 || watch->paused_realtime > 0)
                 return r;
         if (text_replace(&watch->retry_key, "") < 0 || text_replace(&watch->retry_uid, "") < 0)
                 return -ENOMEM;
@@ -99,7 +86,8 @@ static int retry_watch(struct watch *watch, uint64_t *count)
         log_write(LOG_NOTICE, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                   "%llu objects of watch %s that have failed run again now, as it was asked for by hand",
                   (unsigned long long)failing.failing, watch->config->name);
-        return begin(watch->child->supervisor);
+        return supervisor_when_idle(watch->child->supervisor, &watch->child->supervisor->retry_source,
+                                    take_page);
 }
 
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count)

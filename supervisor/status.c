@@ -45,6 +45,9 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                     : watch->synced                ? "in-sync"
                                                    : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
+        json_number(json, "pausedSince", watch->paused_realtime);
+        json_number(json, "pausedBy", watch->paused_by);
+        json_string(json, "pauseReason", watch->pause_reason);
         json_number(json, "degradedSince", watch->health != WATCH_HEALTHY ? watch->degraded_realtime : 0);
         json_string(json, "resourceVersion", watch->resource_version);
         json_number(json, "syncedSince", watch->synced_realtime);

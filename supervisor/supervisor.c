@@ -148,6 +148,8 @@ static int init_parts(struct supervisor *supervisor)
         if (r >= 0)
                 r = children_new(supervisor);
         if (r >= 0)
+                r = pause_load(supervisor);
+        if (r >= 0)
                 r = add_signals(supervisor);
         if (r >= 0)
                 r = sys_set_subreaper();
@@ -241,6 +243,21 @@ int supervisor_run(struct supervisor *supervisor)
         return r;
 }
 
+#define IDLE_PRIORITY 20 /* after the end of the turn */
+
+int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source,
+                         sd_event_handler_t callback)
+{
+        int r = 0;
+
+        if (!*source) {
+                r = sd_event_add_defer(supervisor->event, source, callback, supervisor);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(*source, IDLE_PRIORITY);
+        }
+        return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
+}
+
 static void watch_done(struct watch *watch)
 {
         for (size_t i = 0; i < watch->handled_count; i++) {
@@ -255,6 +272,7 @@ static void watch_done(struct watch *watch)
         free(watch->owed_uid);
         free(watch->retry_key);
         free(watch->retry_uid);
+        free(watch->pause_reason);
 }
 
 void supervisor_done(struct supervisor *supervisor)

@@ -62,6 +62,8 @@ struct watch {
         struct watch_metrics metrics;
         bool retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
+        uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
+        char *pause_reason;
         size_t doubt_count; /* objects that its watcher has died over */
 };
 
@@ -123,6 +125,9 @@ struct supervisor {
 int supervisor_init(struct supervisor *supervisor, struct options *options, struct config *config);
 int supervisor_run(struct supervisor *supervisor); /* returns the exit code */
 void supervisor_done(struct supervisor *supervisor);
+/* Calls once, when the loop has nothing else to do; the callback enables *source again for more. */
+int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source,
+                         sd_event_handler_t callback);
 
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
@@ -186,6 +191,11 @@ int blame_release(struct supervisor *supervisor, struct watch *watch, const char
 
 /* retry.c: all of a watch, or of all watches (NULL), that have failed. */
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);
+
+/* pause.c: 0 when that is how it is already, 1 when it is new. */
+int pause_load(struct supervisor *supervisor);
+int pause_watch(struct watch *watch, const char *reason, uid_t user);
+int pause_resume(struct watch *watch, uid_t user);
 
 /* release.c */
 extern const char release_reason[], uninstall_reason[]; /* of runs that only take our finalizer off */

@@ -89,6 +89,46 @@ static void test_where_a_key_stands(void **state)
         queue_free(queue);
 }
 
+static void test_a_paused_watch_keeps_its_keys(void **state)
+{
+        struct queue_outcome settles = {.reason = "settling"}, fails = {.reason = "retry"};
+        struct queue *queue = new_queue(2, 0);
+        struct queue_item item = update("a", 1), asked = update("b", 1), suspect = update("s", 1);
+        struct queue_run run;
+
+        (void)state;
+        queue_push(queue, 0, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        queue_pause(queue, 0, true);
+        assert_int_equal(queue_done(queue, run.id, &settles, 1, NULL), 0);
+        item.key = "waits";
+        queue_push(queue, 0, &item, 1);
+        suspect.suspect = true;
+        queue_push(queue, 0, &suspect, 1);
+        asked.urgent = true;
+        queue_push(queue, 0, &asked, 1);
+        assert_true(queue_next(queue, 2, &run)); /* what has begun is ended */
+        assert_string_equal(run.key, "a");
+        done(queue, run.id, 1, 2);
+        assert_true(queue_next(queue, 2, &run)); /* and somebody waits for this one */
+        assert_string_equal(run.key, "b");
+        assert_int_equal(queue_done(queue, run.id, &fails, 2, NULL), 0);
+        assert_false(queue_next(queue, 3, &run)); /* but not for its retries */
+        suspect.key = "t";
+        queue_push(queue, 1, &suspect, 3);
+        assert_true(queue_next(queue, 3, &run)); /* a suspect of another watch is not held up */
+        assert_int_equal(run.watch, 1);
+        done(queue, run.id, 1, 3);
+        assert_int_equal(queue_count(queue, 0).queued, 3);
+        queue_pause(queue, 0, false);
+        for (int i = 0; i < 3; i++) {
+                assert_true(queue_next(queue, 4, &run));
+                done(queue, run.id, 1, 4);
+        }
+        assert_int_equal(queue_count_all(queue).queued, 0);
+        queue_free(queue);
+}
+
 static void test_what_was_read_needs_no_run(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -400,6 +440,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_one_run_a_key),
                 cmocka_unit_test(test_where_a_key_stands),
+                cmocka_unit_test(test_a_paused_watch_keeps_its_keys),
                 cmocka_unit_test(test_what_was_read_needs_no_run),
                 cmocka_unit_test(test_deletion_before_the_next_object),
                 cmocka_unit_test(test_delayed_add_then_add_is_one_run),

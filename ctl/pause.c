@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "base/exit-code.h"
+#include "ctl/ctl.h"
+
+static int ask(const char *runtime_directory, const char *command, const char *watch, const char *why,
+               cJSON **ret)
+{
+        char *argument[] = {(char *)(uintptr_t)watch, (char *)(uintptr_t)why, NULL};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = ctl_query_about(runtime_directory, command, argument, ret, &error);
+
+        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+}
+
+int ctl_pause(const char *runtime_directory, const char *watch, const char *why)
+{
+        cJSON *answer = NULL;
+        int r = ask(runtime_directory, "pause", watch, why, &answer);
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        if (!ctl_is(answer, "changed"))
+                printf("watch %s has been paused before\n", watch);
+        else if (ctl_number(answer, "running") > 0)
+                printf("watch %s is paused; %" PRIu64 " that run will be finished\n", watch,
+                       ctl_number(answer, "running"));
+        else
+                printf("watch %s is paused; nothing of it runs\n", watch);
+        cJSON_Delete(answer);
+        return EXIT_CODE_OK;
+}
+
+int ctl_resume(const char *runtime_directory, const char *watch)
+{
+        cJSON *answer = NULL;
+        int r = ask(runtime_directory, "resume", watch, NULL, &answer);
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        printf("watch %s %s\n", watch, ctl_is(answer, "changed") ? "is resumed" : "was not paused");
+        cJSON_Delete(answer);
+        return EXIT_CODE_OK;
+}

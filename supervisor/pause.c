@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A watch that somebody has paused: nothing of it runs, across restarts, until it is resumed. The watcher
+ * goes on, so that nothing is missed; changes wait in the queue as far as the credit goes, then in the
+ * store. What becomes due by itself meanwhile stays in the ledger (due.c), and is looked for when the watch
+ * is resumed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+static unsigned number_of(const struct watch *watch)
+{
+        return (unsigned)(watch - watch->child->supervisor->watch);
+}
+
+static void tell_paused(const struct watch *watch, const char *since)
+{
+        char user[24];
+
+        snprintf(user, sizeof(user), "%llu", (unsigned long long)watch->paused_by);
+        log_write(LOG_WARNING, MESSAGE_ID_PAUSED,
+                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_USER", user},
+                             {"RECONCILED_WHY", watch->pause_reason}),
+                  "watch %s is paused%s (user %s)%s%s; nothing of it runs until `reconciledctl resume %s`; "
+                  "what "
+                  "changes is kept",
+                  watch->config->name, since, user, watch->pause_reason[0] ? ": " : "", watch->pause_reason,
+                  watch->config->name);
+}
+
+/* ---- at the start */
+
+static int remember(const struct ledger_pause *pause, void *userdata)
+{
+        struct watch *watch = userdata;
+
+        watch->paused_realtime = pause->since_realtime;
+        watch->paused_by = pause->user;
+        queue_pause(watch->child->supervisor->queue, number_of(watch), true);
+        return text_replace(&watch->pause_reason, pause->reason);
+}
+
+int pause_load(struct supervisor *supervisor)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < supervisor->watch_count && r >= 0; i++) {
+                struct watch *watch = &supervisor->watch[i];
+
+                r = ledger_pause_see(supervisor->ledger, watch->config->name, remember, watch);
+                if (r >= 0 && watch->paused_realtime > 0)
+                        tell_paused(watch, " since before this start");
+        }
+        return r;
+}
+
+/* ---- by hand */
+
+int pause_watch(struct watch *watch, const char *reason, uid_t user)
+{
+        struct ledger *ledger = watch->child->supervisor->ledger;
+        _cleanup_free_ char *clean = strdup(reason);
+        struct ledger_pause pause = {clock_realtime_usec(), user, clean};
+        int r;
+
+        if (watch->paused_realtime > 0)
+                return 0;
+        if (!clean)
+                return -ENOMEM;
+        utf8_clean(clean);
+        r = ledger_pause_put(ledger, watch->config->name, &pause);
+        if (r >= 0)
+                r = ledger_commit(ledger);
+        if (r >= 0)
+                r = remember(&pause, watch);
+        if (r < 0)
+                return r;
+        tell_paused(watch, "");
+        turn_settle_soon(watch->child->supervisor);
+        return 1;
+}
+
+static void tell_resumed(const struct watch *watch, uid_t user)
+{
+        uint64_t now = clock_realtime_usec(), since = watch->paused_realtime;
+        char duration[64], name[24];
+
+        snprintf(name, sizeof(name), "%u", (unsigned)user);
+        duration_format(now > since ? (now - since) / USEC_PER_SEC * USEC_PER_SEC : 0, duration,
+                        sizeof(duration));
+        log_write(LOG_NOTICE, MESSAGE_ID_RESUMED,
+                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_USER", name}),
+                  "watch %s is resumed (user %s), after %s; what has waited runs now", watch->config->name,
+                  name, duration);
+}
+
+int pause_resume(struct watch *watch, uid_t user)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r;
+
+        if (watch->paused_realtime == 0)
+                return 0;
+        r = ledger_pause_remove(supervisor->ledger, watch->config->name);
+        if (r >= 0)
+                r = ledger_commit(supervisor->ledger);
+        if (r < 0)
+                return r;
+        tell_resumed(watch, user);
+        watch->paused_realtime = 0;
+        queue_pause(supervisor->queue, number_of(watch), false);
+        ledger_due_again(supervisor->ledger);
+        due_arm(supervisor);
+        turn_settle_soon(supervisor);
+        return 1;
+}
