@@ -6,6 +6,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "supervisor/config.h"
+
+#define EXIT_CODE_FAILED 1 /* the handler has failed; answers differ */
 
 /* Asks `command` and returns the answer as a tree that the caller owns. -ENOENT: no operator runs there;
  * -EACCES: it refuses us; -EPROTO and others with a text. */
@@ -49,6 +52,18 @@ int ctl_explain(const char *runtime_directory, char **argument, bool json);
 
 /* Checks a configuration file and says every problem; returns the exit code. */
 int ctl_check(const char *path);
+
+/* The configuration (NULL: of the default place), or NULL with every mistake said. */
+struct config *ctl_load_config(const char *path);
+
+struct ctl_run_options {
+        const char *config, *watch; /* NULL: the default place; the only watch */
+        const char *object;         /* a file or a key; of replay: the folder */
+        bool apply, json;
+};
+
+int ctl_run(const struct ctl_run_options *options);
+int ctl_replay(const struct ctl_run_options *options);
 
 /* Whether the operator is healthy, or ready; says why not; returns the exit code. */
 int ctl_health(const char *runtime_directory, bool ready);

@@ -15,6 +15,10 @@ static const struct option option[] = {
         {"namespace", required_argument, NULL, 'n'},
         {"service-account", required_argument, NULL, 'a'},
         {"plural", required_argument, NULL, 'p'},
+        {"config", required_argument, NULL, 'c'},
+        {"watch", required_argument, NULL, 'W'},
+        {"object", required_argument, NULL, 'o'},
+        {"apply", no_argument, NULL, 'P'},
         {"finalizer", no_argument, NULL, 'f'},
         {"all-failed", no_argument, NULL, 'A'},
         {"reason", required_argument, NULL, 'w'},
@@ -29,6 +33,7 @@ struct options {
         bool json, ready, finalizer, all_failed, yes;
         const char *why;
         struct rbac_options rbac;
+        struct ctl_run_options run;
 };
 
 static void help(void)
@@ -49,11 +54,21 @@ static void help(void)
              "                      take our finalizer off an object whose cleanup cannot succeed\n"
              "  pause [--reason TEXT] WATCH, resume WATCH\n"
              "                      let nothing of a watch run, also over restarts; changes are kept\n"
-             "  uninstall [--yes]   take our finalizers off everything; shows what first\n\n"
+             "  uninstall [--yes]   take our finalizers off everything; shows what first\n"
+             "  run --object FILE|NS/NAME [--watch WATCH] [--apply]\n"
+             "                      run one handler without an operator and show what it writes: of FILE "
+             "on\n"
+             "                      a server in memory, of NS/NAME on the cluster, kept only with --apply\n"
+             "  replay DIR [--watch WATCH]\n"
+             "                      run what an operator with --record DIR has kept again; shows where\n"
+             "                      answers differ\n\n"
+             "  --config FILE             of check, rbac, run and replay (default: " RECONCILED_SYSCONFDIR
+             "/reconciled.yaml)\n"
              "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
              "  --json, --help, --version\n\n"
-             "Exit codes: 0, 64 usage, 69 no operator is running there, 77 it refuses us, 78 mistakes in "
+             "Exit codes: 0, 1 the handler failed or answers differ, 64 usage, 69 no operator is running "
+             "there, 77 it refuses us, 78 mistakes in "
              "the\n"
              "configuration.");
 }
@@ -95,9 +110,9 @@ static int verb_explain(const struct options *options, int count _unused_, char 
         return ctl_explain(options->runtime_directory, argument, options->json);
 }
 
-static int verb_check(const struct options *options _unused_, int count, char **argument)
+static int verb_check(const struct options *options, int count, char **argument)
 {
-        return ctl_check(count > 0 ? argument[0] : NULL);
+        return ctl_check(count > 0 ? argument[0] : options->run.config);
 }
 
 static int verb_health(const struct options *options, int count _unused_, char **argument _unused_)
@@ -107,7 +122,7 @@ static int verb_health(const struct options *options, int count _unused_, char *
 
 static int verb_rbac(const struct options *options, int count, char **argument)
 {
-        return ctl_rbac(count > 0 ? argument[0] : NULL, &options->rbac);
+        return ctl_rbac(count > 0 ? argument[0] : options->run.config, &options->rbac);
 }
 
 static int by_hand(const struct options *options, const char *command, char **argument)
@@ -151,6 +166,23 @@ static int verb_uninstall(const struct options *options, int count _unused_, cha
         return ctl_uninstall(options->runtime_directory, options->yes);
 }
 
+static int verb_run(const struct options *options, int count _unused_, char **argument _unused_)
+{
+        struct ctl_run_options run = options->run;
+
+        run.json = options->json;
+        return run.object ? ctl_run(&run)
+                          : usage("--object FILE, or NAMESPACE/NAME, says what the handler is run for");
+}
+
+static int verb_replay(const struct options *options, int count _unused_, char **argument)
+{
+        struct ctl_run_options run = options->run;
+
+        run.object = argument[0];
+        return ctl_replay(&run);
+}
+
 static const struct verb {
         const char *name;
         int least, most; /* arguments */
@@ -167,6 +199,8 @@ static const struct verb {
         {"pause", 1, 1, "a watch", verb_pause},
         {"resume", 1, 1, "a watch", verb_resume},
         {"uninstall", 0, 0, "no arguments", verb_uninstall},
+        {"run", 0, 0, "no arguments; --object says what for", verb_run},
+        {"replay", 1, 1, "the folder that an operator with --record has filled", verb_replay},
 };
 
 static int usage_verbs(const char *text)
@@ -215,6 +249,18 @@ int main(int argc, char **argv)
                         break;
                 case 'R':
                         options.ready = true;
+                        break;
+                case 'c':
+                        options.run.config = optarg;
+                        break;
+                case 'W':
+                        options.run.watch = optarg;
+                        break;
+                case 'o':
+                        options.run.object = optarg;
+                        break;
+                case 'P':
+                        options.run.apply = true;
                         break;
                 case 'f':
                         options.finalizer = true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CustomResourceDefinitions: each served version becomes a resource. */
+#include <ctype.h>
 #include <string.h>
 #include <time.h>
 
@@ -151,4 +152,57 @@ void crd_deleted(struct server *server, const cJSON *crd)
                         hide(server, resource);
                         resource->dead = true;
                 }
+}
+
+/* ---- made up */
+
+/* As people would name it: Widget, widgets; Policy, policies; Box, boxes. */
+static char *guess_plural(const char *kind)
+{
+        _cleanup_text_ struct text plural = TEXT_EMPTY;
+        size_t size = strlen(kind);
+        bool y = size > 1 && kind[size - 1] == 'y' && !strchr("aeiou", kind[size - 2]);
+        bool es = size > 0 && (strchr("sx", kind[size - 1]) || strcmp(kind + size - 1, "z") == 0);
+
+        text_append(&plural, kind, y ? size - 1 : size);
+        text_append_string(&plural, y ? "ies" : es ? "es" : "s");
+        for (char *c = plural.data; c && *c; c++)
+                *c = (char)tolower((unsigned char)*c);
+        return text_take(&plural);
+}
+
+static cJSON *made_up(const char *group, const char *version, const char *kind, const char *plural,
+                      bool namespaced)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        text_printf(&text,
+                    "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
+                    "\"metadata\":{\"name\":\"%s.%s\"},\"spec\":{\"group\":\"%s\",\"scope\":\"%s\","
+                    "\"names\":{\"plural\":\"%s\",\"kind\":\"%s\"},\"versions\":[{\"name\":\"%s\","
+                    "\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},\"schema\":"
+                    "{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":"
+                    "true}}}]}}",
+                    plural, group, group, namespaced ? "Namespaced" : "Cluster", plural, kind, version);
+        return text.failed ? NULL : cJSON_ParseWithLength(text.data, text.size);
+}
+
+struct resource *crd_make_up(struct server *server, const char *api_version, const char *kind,
+                             bool namespaced)
+{
+        struct resource *definitions =
+                resource_find(&server->storage, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        const char *slash = strchr(api_version, '/');
+        _cleanup_free_ char *group = slash ? strndup(api_version, (size_t)(slash - api_version)) : NULL;
+        _cleanup_free_ char *plural = guess_plural(kind);
+        cJSON *crd = NULL;
+
+        if (definitions && group && plural && !strpbrk(api_version, "\"\\") && !strpbrk(kind, "\"\\"))
+                crd = made_up(group, slash + 1, kind, plural, namespaced);
+        if (!crd || !object_insert(server, definitions, "", crd)) {
+                cJSON_Delete(crd);
+                return NULL;
+        }
+        cJSON_Delete(crd);
+        return resource_find_kind(&server->storage, api_version, kind);
 }

@@ -183,6 +183,23 @@ static int check_object(const char *path, const struct resource *resource, const
                        : 0;
 }
 
+static int add_namespace(struct server *server, const char *name)
+{
+        struct resource *namespaces = resource_find(&server->storage, "", "v1", "namespaces");
+        cJSON *object;
+        bool done;
+
+        if (!namespaces || object_find(namespaces, name))
+                return 0;
+        object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "apiVersion", "v1");
+        cJSON_AddStringToObject(object, "kind", "Namespace");
+        cJSON_AddStringToObject(cJSON_AddObjectToObject(object, "metadata"), "name", name);
+        done = object_insert(server, namespaces, "", object) != NULL;
+        cJSON_Delete(object);
+        return done ? 0 : -ENOMEM;
+}
+
 static int load_object(struct server *server, const char *path, cJSON *object, struct error *error)
 {
         const char *api_version = tree_text(object, "apiVersion"), *kind = tree_text(object, "kind");
@@ -195,6 +212,8 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
                 return error_set(error, -EINVAL, "%s: an object lacks apiVersion, kind or metadata.name",
                                  path);
         resource = resource_find_kind(&server->storage, api_version, kind);
+        if (!resource && server->load_as_is)
+                resource = crd_make_up(server, api_version, kind, namespace_name[0] != '\0');
         if (!resource)
                 return error_set(error, -EINVAL,
                                  "%s: there is no kind %s in %s; load its CustomResourceDefinition first",
@@ -206,6 +225,8 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
         else if (!namespace_name[0])
                 namespace_name = "default";
         r = check_object(path, resource, object, error);
+        if (r >= 0 && server->load_as_is && namespace_name[0])
+                r = add_namespace(server, namespace_name);
         if (r >= 0)
                 r = check_place(server, path, resource, namespace_name, name, error);
         if (r >= 0 && !object_insert(server, resource, namespace_name, object))

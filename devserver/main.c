@@ -20,7 +20,7 @@ struct options {
         unsigned version_minor;
         bool no_watch_list;
         uint64_t bookmark_usec;
-        bool tls, allow_remote;
+        bool tls, allow_remote, load_as_is;
 };
 
 enum {
@@ -32,7 +32,8 @@ enum {
         OPTION_FAULTS,
         OPTION_WATCH_LIST,
         OPTION_VERSION_MINOR,
-        OPTION_REMOTE
+        OPTION_REMOTE,
+        OPTION_AS_IS
 };
 
 static const struct option option[] = {
@@ -51,6 +52,7 @@ static const struct option option[] = {
         {"watch-list", required_argument, NULL, OPTION_WATCH_LIST},
         {"version-minor", required_argument, NULL, OPTION_VERSION_MINOR},
         {"allow-remote", no_argument, NULL, OPTION_REMOTE},
+        {"load-as-is", no_argument, NULL, OPTION_AS_IS},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -75,6 +77,9 @@ static void help(void)
              "  --watch-list on|off       whether watches may send initial events (default on)\n"
              "  --version-minor N         the version that is claimed: 1.N (default 31; 33 without "
              "watch-list)\n"
+             "  --load-as-is              keep status, uid and deletionTimestamp of what is loaded; unknown "
+             "kinds\n"
+             "                            get a definition, unknown namespaces are made\n"
              "  --allow-remote            listen on other addresses than loopback\n"
              "  --help, --version\n\n"
              "Nothing is kept on disk. It ends with 0 on SIGTERM and SIGINT.");
@@ -186,6 +191,9 @@ static int take_option(struct options *options, int c)
         case OPTION_REMOTE:
                 options->allow_remote = true;
                 return 0;
+        case OPTION_AS_IS:
+                options->load_as_is = true;
+                return 0;
         default:
                 return -EINVAL;
         }
@@ -288,6 +296,7 @@ static int serve(const struct options *options)
         struct server server = {
                 .bookmark_usec = options->bookmark_usec,
                 .watch_list = !options->no_watch_list,
+                .load_as_is = options->load_as_is,
                 .version_minor = options->version_minor ? options->version_minor
                                  : options->no_watch_list
                                          ? 33

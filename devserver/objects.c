@@ -115,6 +115,24 @@ static void after_write(struct server *server, struct resource *resource, const 
                 gc_look_later(server, resource, version->key);
 }
 
+/* What a server decides itself, but an object that was taken from one has already. */
+static void keep_as_loaded(const cJSON *object, cJSON *copy)
+{
+        static const char *const kept[] = {"uid", "creationTimestamp", "deletionTimestamp", "generation"};
+        const cJSON *status = cJSON_GetObjectItemCaseSensitive(object, "status");
+
+        for (size_t i = 0; i < ELEMENTS(kept); i++) {
+                const cJSON *value = cJSON_GetObjectItemCaseSensitive(tree_metadata(object), kept[i]);
+
+                if (!value || cJSON_IsNull(value))
+                        continue;
+                cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(copy), kept[i]);
+                cJSON_AddItemToObject(tree_metadata(copy), kept[i], cJSON_Duplicate(value, true));
+        }
+        if (status && !cJSON_HasObjectItem(copy, "status"))
+                cJSON_AddItemToObject(copy, "status", cJSON_Duplicate(status, true));
+}
+
 struct version *object_insert(struct server *server, struct resource *resource, const char *namespace_name,
                               cJSON *object)
 {
@@ -123,6 +141,8 @@ struct version *object_insert(struct server *server, struct resource *resource, 
         struct version *version;
 
         fill_new(resource, namespace_name, copy);
+        if (server->load_as_is)
+                keep_as_loaded(object, copy);
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(copy);
         copy = in_order(copy);

@@ -70,7 +70,8 @@ struct server {
         char *token;
         FILE *request_log;
         uint64_t bookmark_usec;
-        bool watch_list;        /* sendInitialEvents works */
+        bool watch_list; /* sendInitialEvents works */
+        bool load_as_is; /* what a cluster made of the objects stays; what is missing for them is made up */
         unsigned version_minor; /* the claimed version: 1.N */
         struct gc_list gc;
         char *certificate, *key;             /* PEM, with TLS */
@@ -176,6 +177,10 @@ void crd_changed(struct server *server, const cJSON *crd);
 struct resource *crd_table(struct server *server, const char *name);
 void crd_deleted(struct server *server, const cJSON *crd);
 void crd_add_status(cJSON *crd);
+/* A definition for a kind that has none, made up from one object of it: any content, with a status. NULL: no
+ * memory, or nothing that could be a custom resource. */
+struct resource *crd_make_up(struct server *server, const char *api_version, const char *kind,
+                             bool namespaced);
 
 /* builtin.c */
 void builtin_add(struct server *server);

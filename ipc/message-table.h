@@ -305,9 +305,17 @@
         U64(page_limit)                                                                                     \
         U64(heartbeat_usec)
 
+/* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that is
+ * run by hand: the one file that has all of it; "" otherwise. dry_run: writes are only tried. replay_folder:
+ * has the requests of the runs, each named by its sequence; what handlers answer is not carried out; "" =
+ * requests are made from the store, as usual. */
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
         STR(finalizer)                                                                                      \
+        STR(record_folder)                                                                                  \
+        STR(trace_file)                                                                                     \
+        STR(replay_folder)                                                                                  \
+        BOOL(dry_run)                                                                                       \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 

@@ -308,6 +308,19 @@ size_t kube_client_count(const struct kube_client *client, struct record_counter
         return count;
 }
 
+void kube_client_set_dry_run(struct kube_client *client)
+{
+        client->dry_run = true;
+}
+
+void kube_client_on_exchange(struct kube_client *client,
+                             void (*on_exchange)(const struct kube_exchange *exchange, void *userdata),
+                             void *userdata)
+{
+        client->on_exchange = on_exchange;
+        client->on_exchange_userdata = userdata;
+}
+
 /* ---- starting */
 
 static int set_tls(CURL *easy, const struct credential *credential)

@@ -55,6 +55,20 @@ int kube_client_set_credential(struct kube_client *client, const struct message_
 bool kube_client_has_credential(const struct kube_client *client);
 uint64_t kube_client_credential_serial(const struct kube_client *client);
 const char *kube_client_server(const struct kube_client *client); /* "" before the first credential */
+/* From now on writes are only tried: the server says what would come of them, and keeps nothing
+ * (dryRun=All). */
+void kube_client_set_dry_run(struct kube_client *client);
+/* What went over the wire, told when it has ended, before its owner hears of it. The callback must not touch
+ * the client. */
+struct kube_exchange {
+        const char *method, *path;
+        const void *body;
+        size_t body_size;
+        const struct kube_response *response;
+};
+void kube_client_on_exchange(struct kube_client *client,
+                             void (*on_exchange)(const struct kube_exchange *exchange, void *userdata),
+                             void *userdata);
 /* No request leaves before this time (CLOCK_BOOTTIME); requests started meanwhile wait. */
 void kube_client_throttle(struct kube_client *client, uint64_t until_boottime);
 /* Each text of the server's `Warning` headers once, among the last 64; on one line. The callback must not

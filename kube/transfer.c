@@ -119,7 +119,19 @@ void transfer_free(struct kube_transfer *transfer)
         curl_slist_free_all(transfer->header);
         curl_slist_free_all(transfer->connect_to);
         text_done(&transfer->body);
+        text_done(&transfer->sent);
+        free(transfer->method);
+        free(transfer->path);
         free(transfer);
+}
+
+static int keep_for_exchange(struct kube_transfer *transfer, const struct kube_request *request)
+{
+        transfer->method = strdup(request->method);
+        transfer->path = strdup(request->path);
+        if (!transfer->method || !transfer->path)
+                return -ENOMEM;
+        return request->body ? text_append(&transfer->sent, request->body, request->body_size) : 0;
 }
 
 int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret)
@@ -135,7 +147,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
         transfer->userdata = request->userdata;
         transfer->body_max = request->body_max > 0 ? request->body_max : BODY_MAX_DEFAULT;
         transfer->easy = curl_easy_init();
-        if (!transfer->easy) {
+        if (!transfer->easy || (client->on_exchange && keep_for_exchange(transfer, request) < 0)) {
                 transfer_free(transfer);
                 return -ENOMEM;
         }
@@ -318,14 +330,29 @@ static int set_body(struct kube_transfer *transfer, const struct kube_request *r
         return r < 0 ? r : add_header(transfer, "Expect", NULL);
 }
 
+/* With dryRun, where the client only tries. */
+static char *whole_path(const struct kube_transfer *transfer, const struct kube_request *request)
+{
+        char *path;
+
+        if (!transfer->client->dry_run || strcmp(request->method, "GET") == 0)
+                return strdup(request->path);
+        return asprintf(&path, "%s%sdryRun=All", request->path, strchr(request->path, '?') ? "&" : "?") < 0
+                       ? NULL
+                       : path;
+}
+
 int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
                          const struct credential *credential)
 {
+        _cleanup_free_ char *path = whole_path(transfer, request);
         CURL *easy = transfer->easy;
         int r;
 
-        r = credential->tls_server_name[0] ? set_url(transfer, request->path, credential)
-                                           : set_plain_url(transfer, request->path, credential);
+        if (!path)
+                return -ENOMEM;
+        r = credential->tls_server_name[0] ? set_url(transfer, path, credential)
+                                           : set_plain_url(transfer, path, credential);
         if (r >= 0)
                 r = set_proxy(transfer, credential);
         if (r >= 0)
@@ -446,6 +473,21 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
         }
 }
 
+static void tell_exchange(const struct kube_transfer *transfer, const struct kube_response *response)
+{
+        const struct kube_client *client = transfer->client;
+        struct kube_exchange exchange = {
+                .method = transfer->method,
+                .path = transfer->path,
+                .body = transfer->sent.data,
+                .body_size = transfer->sent.size,
+                .response = response,
+        };
+
+        if (client->on_exchange && transfer->method)
+                client->on_exchange(&exchange, client->on_exchange_userdata);
+}
+
 void transfer_finish(struct kube_transfer *transfer, CURLcode code)
 {
         struct kube_response response = {
@@ -462,6 +504,7 @@ void transfer_finish(struct kube_transfer *transfer, CURLcode code)
         response.body = transfer->body.data ? transfer->body.data : "";
         response.body_size = transfer->body.size;
         count_end(transfer, &response, code);
+        tell_exchange(transfer, &response);
         transfer->on_done(transfer, &response, transfer->userdata);
         kube_error_done(&response.error);
 }

@@ -33,6 +33,9 @@ struct kube_client {
         struct warnings warnings;
         void (*on_warning)(const char *text, void *userdata);
         void *on_warning_userdata;
+        void (*on_exchange)(const struct kube_exchange *exchange, void *userdata);
+        void *on_exchange_userdata;
+        bool dry_run;
         unsigned depth; /* of turns: above 0 the multi handle must not be touched */
         bool freed;
 };
@@ -43,6 +46,8 @@ struct kube_transfer {
         CURL *easy;
         struct curl_slist *header, *connect_to;
         struct text body;
+        char *method, *path; /* for on_exchange; NULL: nobody wants to know */
+        struct text sent;
         size_t body_max;
         uint64_t credential_serial;
         int (*on_data)(struct kube_transfer *transfer, const char *bytes, size_t size, void *userdata);

@@ -381,6 +381,15 @@ static void check_gateway(struct reader *reader)
                             config->gateway_token_file);
 }
 
+static void check_record(struct reader *reader)
+{
+        struct config *config = reader->config;
+
+        default_text(reader, &config->record, "");
+        if (config->record && config->record[0] && config->record[0] != '/')
+                problem_add(reader, NULL, false, "record", "\"%s\" is no absolute path", config->record);
+}
+
 /* ---- owned kinds */
 
 static char *copy_or_empty(const char *text)
@@ -473,6 +482,7 @@ void check_config(struct reader *reader)
                             "field manager)",
                             config->operator_name);
         check_gateway(reader);
+        check_record(reader);
         if (config->watch_count == 0)
                 problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
         if (config->heartbeat_deadline_usec < 3 * config->heartbeat_interval_usec)

@@ -118,6 +118,7 @@ static const struct key config_key[] = {
         {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false, NULL},
         {"watches", KEY_WATCHES, 0, 0, 0, NULL, false, NULL},
         {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
+        {"record", KEY_TEXT, IN_CONFIG(record), 0, 0, NULL, false, NULL},
         LATER("leaderElection"),
 };
 const struct key_table config_table = {config_key, ELEMENTS(config_key)};

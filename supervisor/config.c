@@ -28,6 +28,7 @@ void config_free(struct config *config)
         free(config->context);
         free(config->gateway_listen);
         free(config->gateway_token_file);
+        free(config->record);
         free(config);
 }
 

@@ -95,6 +95,7 @@ struct config {
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
         unsigned page_limit;      /* of LIST; default 500 */
+        char *record;             /* a folder for requests and answers of runs; "" = they are not kept */
         bool gateway;             /* the key is there: HTTP for health and metrics */
         char *gateway_listen;     /* default 127.0.0.1:9464 */
         char *gateway_token_file; /* "" = no token */
@@ -120,6 +121,14 @@ struct config_problems {
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
 void config_free(struct config *config);
 void config_problems_done(struct config_problems *problems);
+/* config-message.c: what children are told; texts are borrowed. The watcher's lists, folder and finalizer,
+ * and what the ledger knows, are left to the caller. */
+char *config_finalizer(const struct config *config); /* owned by the caller; NULL on lack of memory */
+struct record_string *config_strings(char *const *text, size_t count); /* likewise */
+void config_watcher_message(const struct config *config, const struct config_watch *watch,
+                            const struct config_watch *owner, struct message_config_watcher *ret);
+void config_worker_watch(const struct config_watch *config, const char *store_folder,
+                         const struct record_string *exec, struct record_watch *ret);
 /* "file:line: key: text" into `line`. */
 int config_problem_format(const struct config_problem *problem, struct text *line);
 DEFINE_CLEANUP(struct config *, config_free);

@@ -6,13 +6,6 @@
 #include "base/duration.h"
 #include "supervisor/supervisor.h"
 
-static char *finalizer_name(const struct supervisor *supervisor)
-{
-        char *name;
-
-        return asprintf(&name, "%s/finalizer", supervisor->config->operator_name) < 0 ? NULL : name;
-}
-
 static uint64_t shortest_deadline(const struct config *config)
 {
         uint64_t shortest = UINT64_MAX;
@@ -36,106 +29,45 @@ static int config_credential(struct child_slot *child)
         return channel_send(child->channel, MESSAGE_CONFIG_CREDENTIAL, &message);
 }
 
-static struct record_string *to_strings(char *const *text, size_t count)
-{
-        struct record_string *string = calloc(count ? count : 1, sizeof(*string));
-
-        for (size_t i = 0; string && i < count; i++)
-                string[i].value = text[i];
-        return string;
-}
-
 static int config_watcher(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
         struct watch *watch = &supervisor->watch[child->index];
         const struct config_watch *config = watch->config;
         const struct watch *owner = config->owner ? watch_find(supervisor, config->owner) : NULL;
-        _cleanup_free_ char *scope = NULL, *cluster = NULL, *finalizer = finalizer_name(supervisor);
+        _cleanup_free_ char *scope = NULL, *cluster = NULL,
+                            *finalizer = config_finalizer(supervisor->config);
         _cleanup_free_ struct record_string *namespace =
-                to_strings(config->namespace, config->namespace_count);
-        struct message_config_watcher message = {
-                .operator_name = supervisor->config->operator_name,
-                .watch = config->name,
-                .api_version = config->api_version,
-                .kind = config->kind,
-                .namespace = namespace,
-                .namespace_count = config->namespace_count,
-                .label_selector = config->label_selector,
-                .field_selector = config->field_selector,
-                .metadata_only = config->metadata_only,
-                .required = config->required,
-                .isolate = config->on_deadline == ON_DEADLINE_ISOLATE,
-                .trigger = (uint64_t)config->trigger,
-                .trigger_jq = config->trigger_jq,
-                .filter = config->filter,
-                .owner_api_version = owner ? owner->config->api_version : "",
-                .related = config->is_related,
-                .owner_kind = owner ? owner->config->kind : "",
-                .store_folder = watch->store_folder,
-                .slot_file = supervisor->slots_path,
-                .slot = child->index,
-                .finalizer = finalizer,
-                .deadline_usec = config->deadline_usec,
-                .reconnect_first_usec = config->reconnect_first_usec,
-                .stall_usec = config->stall_usec,
-                .watch_timeout_usec = config->watch_timeout_usec,
-                .initial_events_usec = config->initial_events_usec,
-                .reconnect_max_usec = config->reconnect_max_usec,
-                .page_limit = supervisor->config->page_limit,
-                .heartbeat_usec = supervisor->config->heartbeat_interval_usec,
-        };
+                config_strings(config->namespace, config->namespace_count);
+        struct message_config_watcher message;
         int r = ledger_scope_get(supervisor->ledger, config->name, &scope, &cluster);
 
         if (r >= 0 && (!namespace || !finalizer))
                 r = -ENOMEM;
         if (r < 0)
                 return r;
+        config_watcher_message(supervisor->config, config, owner ? owner->config : NULL, &message);
+        message.namespace = namespace;
+        message.finalizer = finalizer;
+        message.store_folder = watch->store_folder;
+        message.slot_file = supervisor->slots_path;
+        message.slot = child->index;
         message.known_scope = scope;
         message.known_cluster = cluster;
         return channel_send(child->channel, MESSAGE_CONFIG_WATCHER, &message);
-}
-
-static void worker_watch(const struct watch *watch, struct record_watch *ret, struct record_string *exec)
-{
-        const struct config_watch *config = watch->config;
-
-        *ret = (struct record_watch){
-                .name = config->name,
-                .api_version = config->api_version,
-                .kind = config->kind,
-                .related = config->is_related,
-                .owner = config->owner ? config->owner : "",
-                .trigger = (uint64_t)config->trigger,
-                .trigger_jq = config->trigger_jq,
-                .store_folder = watch->store_folder,
-                .handler_kind = (uint64_t)config->handler.kind,
-                .finalizer = config->finalizer,
-                .ready_condition = config->ready_condition,
-                .events = config->events,
-                .metadata_only = config->metadata_only,
-                .unselected = config->unselected,
-                .rollback = config->on_failure == ON_FAILURE_ROLLBACK,
-                .wait_usec = config->wait_usec,
-                .settle_usec = config->settle_usec,
-                .children_force = config->children_force,
-                .recycle_runs = config->handler.recycle_runs,
-                .recycle_memory = config->handler.recycle_memory,
-                .handler_exec = exec,
-                .handler_exec_count = config->handler.exec_count,
-                .handler_timeout_usec = config->handler.timeout_usec,
-                .handler_grace_usec = config->handler.grace_usec,
-        };
 }
 
 static int config_worker(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
         _cleanup_free_ struct record_watch *watch = calloc(supervisor->watch_count, sizeof(*watch));
-        _cleanup_free_ char *finalizer = finalizer_name(supervisor);
+        _cleanup_free_ char *finalizer = config_finalizer(supervisor->config);
         struct message_config_worker message = {
                 .operator_name = supervisor->config->operator_name,
                 .finalizer = finalizer,
+                .record_folder = supervisor->options->record ? supervisor->options->record
+                                                             : supervisor->config->record,
+                .trace_file = "",
                 .watch = watch,
                 .watch_count = supervisor->watch_count,
                 .heartbeat_usec = supervisor->config->heartbeat_interval_usec,
@@ -144,10 +76,11 @@ static int config_worker(struct child_slot *child)
 
         for (size_t i = 0; i < supervisor->watch_count && r >= 0; i++) {
                 const struct config_handler *handler = &supervisor->watch[i].config->handler;
-                struct record_string *exec = to_strings(handler->exec, handler->exec_count);
+                struct record_string *exec = config_strings(handler->exec, handler->exec_count);
 
                 if (exec)
-                        worker_watch(&supervisor->watch[i], &watch[i], exec);
+                        config_worker_watch(supervisor->watch[i].config, supervisor->watch[i].store_folder,
+                                            exec, &watch[i]);
                 else
                         r = -ENOMEM;
         }

@@ -10,6 +10,7 @@ static const struct option option[] = {
         {"log", required_argument, NULL, 'l'},
         {"state-directory", required_argument, NULL, 's'},
         {"runtime-directory", required_argument, NULL, 'r'},
+        {"record", required_argument, NULL, 'R'},
         {"check", no_argument, NULL, 'C'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
@@ -29,6 +30,8 @@ static void help(void)
              ")\n"
              "  --runtime-directory DIR  control socket (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
+             "  --record DIR             keep what handlers are asked and answer, one file a run (newest "
+             "1000)\n"
              "  --help, --version\n\n"
              "Exit codes: 0 stopped, 64 usage, 69 API server unreachable, 70 a child failed, 74 disk,\n"
              "77 the API server refuses us, 78 configuration. See reconciled(1).");
@@ -51,8 +54,12 @@ static int usage(const char *text, const char *argument)
         return -EINVAL;
 }
 
-static int finish(struct options *options, const char *state, const char *runtime)
+static int finish(struct options *options, const char *state, const char *runtime, const char *record)
 {
+        if (record && record[0] != '/')
+                return usage("--record must be absolute", record);
+        if (record && !(options->record = strdup(record)))
+                return usage("no memory", NULL);
         options->state_directory = folder_from(state, "STATE_DIRECTORY", RECONCILED_STATEDIR);
         options->runtime_directory = folder_from(runtime, "RUNTIME_DIRECTORY", RECONCILED_RUNDIR);
         if (!options->state_directory || !options->runtime_directory)
@@ -67,7 +74,7 @@ static int finish(struct options *options, const char *state, const char *runtim
 int options_parse(int argc, char **argv, struct options *ret)
 {
         struct options options = {.log_target = LOG_TARGET_AUTO};
-        const char *state = NULL, *runtime = NULL;
+        const char *state = NULL, *runtime = NULL, *record = NULL;
         int c, r;
 
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
@@ -85,6 +92,9 @@ int options_parse(int argc, char **argv, struct options *ret)
                 case 'r':
                         runtime = optarg;
                         break;
+                case 'R':
+                        record = optarg;
+                        break;
                 case 'C':
                         options.check = true;
                         break;
@@ -99,7 +109,7 @@ int options_parse(int argc, char **argv, struct options *ret)
                 }
         if (optind < argc)
                 return usage("an argument that is no option", argv[optind]);
-        r = finish(&options, state, runtime);
+        r = finish(&options, state, runtime, record);
         if (r < 0)
                 options_done(&options);
         else
@@ -111,4 +121,5 @@ void options_done(struct options *options)
 {
         free(options->state_directory);
         free(options->runtime_directory);
+        free(options->record);
 }

@@ -9,7 +9,8 @@ struct options {
         const char *config_path;                   /* NULL: the default place */
         char *state_directory, *runtime_directory; /* owned, absolute */
         enum log_target log_target;
-        bool check; /* judge the configuration and end */
+        char *record; /* owned, absolute; NULL: as the configuration says */
+        bool check;   /* judge the configuration and end */
 };
 
 /* 0: go on; 1: --help or --version was answered; -EINVAL: usage, said on stderr. */

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "worker/kind.h"
+#include "worker/record.h"
 #include "worker/settle.h"
 
 #define APPLY_PATCH     "application/apply-patch+yaml"
@@ -403,6 +404,12 @@ static int apply_one(struct children *children, const struct child_object *child
         return r < 0 ? r : children_request(children, child, "PATCH", &body, on_applied);
 }
 
+/* At what is there before it is applied: to undo it, or to show what changes. */
+static bool must_look(const struct run *run)
+{
+        return run->watch->config->rollback || record_is_by_hand(run->worker->record);
+}
+
 static int apply_next(struct children *children)
 {
         struct child_object *child;
@@ -418,9 +425,8 @@ static int apply_next(struct children *children)
                 if (r != 0)
                         return r;
                 if (child_list_has(&children->known, child))
-                        return children->run->watch->config->rollback && !child->looked
-                                       ? children_look(children, child)
-                                       : apply_one(children, child);
+                        return must_look(children->run) && !child->looked ? children_look(children, child)
+                                                                          : apply_one(children, child);
                 /* Its kind came with another child. */
                 r = child->recorded ? -EBADMSG : check_twins(children);
                 return r != 0 ? r : send_record(children, true);

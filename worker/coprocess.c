@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
+#include "worker/record.h"
 
 #define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
 #define RESTART_MAX_USEC (30 * USEC_PER_SEC)
@@ -170,8 +171,10 @@ static int send_request(struct coprocess *coprocess)
         _cleanup_text_ struct text request = TEXT_EMPTY;
         int r = request_build(coprocess->run, ++coprocess->last_id, &request);
 
-        if (r >= 0)
+        if (r >= 0) {
+                record_request(coprocess->run, &request);
                 r = process_write(coprocess->process, &request);
+        }
         if (r >= 0)
                 r = arm(coprocess, coprocess->watch->config->handler_timeout_usec, on_timeout);
         return r;

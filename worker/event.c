@@ -104,12 +104,14 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
                 worker_ask_refresh(recorder->worker, response);
         if (error->http_status == 403) {
                 refused(recorder, error);
+                worker_part_ended(recorder->worker);
                 return;
         }
         if (!is_passing(error) || ++operation->tries >= TRIES_MAX) {
                 log_debug("an Event is left out: %s", error->message);
                 give_up(recorder); /* its series has expired, its namespace goes ... */
                 send_next(recorder);
+                worker_part_ended(recorder->worker);
                 return;
         }
         if (sd_event_add_time_relative(recorder->worker->child->event, &recorder->again, CLOCK_MONOTONIC,
@@ -130,6 +132,7 @@ static void on_written(struct kube_transfer *transfer _unused_, const struct kub
         recorder->written++;
         remove_first(recorder);
         send_next(recorder);
+        worker_part_ended(recorder->worker);
 }
 
 static void send_next(struct recorder *recorder)
@@ -353,7 +356,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         char note[STATUS_MESSAGE_MAX];
         const cJSON *item;
 
-        if (!recorder || run->order->action == ACTION_DELETED)
+        if (!recorder || run_is_replay(run) || run->order->action == ACTION_DELETED)
                 return;
         if (result == RESULT_SUCCESS)
                 cJSON_ArrayForEach(item, run->answer.events)
@@ -402,6 +405,11 @@ void recorder_free(struct recorder *recorder)
                 remove_first(recorder);
         series_table_free(recorder->series);
         free(recorder);
+}
+
+bool recorder_is_busy(const struct recorder *recorder)
+{
+        return recorder && recorder->first;
 }
 
 size_t recorder_count(const struct recorder *recorder, struct record_counter *counter, size_t max)

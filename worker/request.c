@@ -152,13 +152,16 @@ static int add_children(const struct run *run, bool related, struct text *out)
 
 int request_build(const struct run *run, uint64_t id, struct text *out)
 {
-        int r;
-
         const struct message_run *order = run->order;
+        int r;
 
         text_append_string(out, "{");
         if (id > 0)
                 text_printf(out, "\"id\":%" PRIu64 ",", id);
+        if (run->recorded) { /* begins with a brace and no id */
+                text_append_string(out, run->recorded + 1);
+                return text_append_string(out, "\n");
+        }
         text_printf(out, "\"version\":%d,\"action\":", REQUEST_VERSION);
         text_json_string(out, run_action_name(run->action));
         text_append_string(out, ",\"reason\":");

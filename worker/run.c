@@ -4,6 +4,7 @@
  * the next or in run_finish(), exactly once.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/file.h"
 #include "ipc/message-id.h"
 #include "process/lines.h"
 #include "store/fingerprint.h"
@@ -18,9 +20,11 @@
 #include "worker/children.h"
 #include "worker/coprocess.h"
 #include "worker/event.h"
+#include "worker/record.h"
 #include "worker/status.h"
 
 #define MESSAGE_MAX   2048
+#define RECORDED_MAX  ((size_t)64 * 1024 * 1024)
 #define EXIT_DATAERR  65
 #define EXIT_SOFTWARE 70
 #define EXIT_TEMPFAIL 75
@@ -37,6 +41,7 @@ void run_free(struct run *run)
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);
         free(run->json);
+        free(run->recorded);
         free(run->output);
         free(run->current);
         free(run->current_version);
@@ -80,6 +85,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         int r;
 
         recorder_run_ended(worker->recorder, run, result, text);
+        record_end(run, (enum run_result)done.result, text);
         r = child_send(worker->child, MESSAGE_DONE, &done);
         worker->run = NULL;
         run_free(run);
@@ -106,6 +112,11 @@ void run_finish(struct run *run, enum run_result result, const char *format, ...
                 return; /* and ends again, the same way */
         }
         run_end(run, result, text);
+}
+
+bool run_is_replay(const struct run *run)
+{
+        return run->worker->config->replay_folder[0] != '\0';
 }
 
 /* ---- reading */
@@ -170,6 +181,10 @@ void run_log_line(const char *line, void *userdata)
         const struct run *run = userdata;
         char attempt[24];
 
+        if (record_is_by_hand(run->worker->record)) {
+                fprintf(stderr, "%s\n", line);
+                return;
+        }
         snprintf(attempt, sizeof(attempt), "%llu", (unsigned long long)run->order->attempt);
         log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
                   LOG_FIELDS({"RECONCILED_WATCH", run->order->watch}, {"RECONCILED_KEY", run->order->key},
@@ -250,6 +265,7 @@ static void carry_out(struct run *run, const char *text, size_t size)
 void coprocess_answered(struct run *run, const char *line, size_t size)
 {
         run->handler_done = true;
+        record_answer(run, line, size);
         run->output = strndup(line, size);
         if (run->output)
                 carry_out(run, run->output, size);
@@ -291,6 +307,7 @@ static void on_handler_done(const struct process_result *result, void *userdata)
 
         run->wait_status = status;
         run->handler_done = true;
+        record_answer(run, result->output->data, result->output->size);
         if (result->left_over)
                 run_log_line("(processes that the handler left behind were ended)", run);
         if (result->end == PROCESS_EXITED && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
@@ -356,8 +373,10 @@ static int start_exec(struct run *run)
 
         if (r >= 0 && (!argument || !environment))
                 r = -ENOMEM;
-        if (r >= 0)
+        if (r >= 0) {
+                record_request(run, &input);
                 r = process_start(run->worker->child->event, &options, &run->process);
+        }
         environment_free(environment);
         return r;
 }
@@ -390,9 +409,32 @@ static bool order_is_settling(const struct run *run)
                scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
 }
 
+static int read_recorded(struct run *run)
+{
+        const char *folder = run->worker->config->replay_folder;
+        _cleanup_free_ char *path = NULL;
+        size_t size;
+
+        if (asprintf(&path, "%s/%" PRIu64, folder, run->order->sequence) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return file_read(path, RECORDED_MAX, &run->recorded, &size);
+}
+
 static void begin(struct run *run)
 {
         int r;
+
+        if (run_is_replay(run)) {
+                r = read_recorded(run);
+                if (r < 0)
+                        run_finish(run, RESULT_RETRY, "the recorded request cannot be read: %s",
+                                   strerror(-r));
+                else
+                        run_handler(run);
+                return;
+        }
 
         if (run->action == ACTION_UNSELECTED) {
                 unselected_fetch(run);

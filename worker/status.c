@@ -280,8 +280,8 @@ bool status_tell_failure(struct run *run, enum run_result result, const char *te
         char message[STATUS_MESSAGE_MAX];
         cJSON *list;
 
-        if ((!status_is_failure(result) && result != RESULT_SETTLING) || !wants_ready(run) || !run->json ||
-            run->cancelled || run->transfer || run->discovery ||
+        if (run_is_replay(run) || (!status_is_failure(result) && result != RESULT_SETTLING) ||
+            !wants_ready(run) || !run->json || run->cancelled || run->transfer || run->discovery ||
             fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
         if (waits) /* nothing has failed */

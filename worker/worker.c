@@ -10,6 +10,7 @@
 #include "base/syscall.h"
 #include "worker/event.h"
 #include "worker/kind.h"
+#include "worker/record.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */
@@ -74,6 +75,10 @@ static int on_config(struct child *child, struct message **config)
                 r = add_watches(worker);
         if (r >= 0)
                 r = recorder_new(worker, &worker->recorder);
+        if (r >= 0)
+                r = record_new(worker, &worker->record);
+        if (r >= 0 && worker->config->dry_run)
+                kube_client_set_dry_run(worker->client);
         if (r < 0)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, NULL, NULL, "cannot start: %s", strerror(-r));
         return 1;
@@ -118,6 +123,8 @@ void worker_part_ended(struct worker *worker)
 {
         bool left = worker->run != NULL;
 
+        /* Nobody waits for Events, but for those of a run by hand, which are to be shown. */
+        left = left || (record_is_by_hand(worker->record) && recorder_is_busy(worker->recorder));
         for (size_t i = 0; i < worker->watch_count; i++)
                 left = left || coprocess_is_running(worker->watch[i].coprocess);
         if (worker->stopping && !left)
@@ -194,5 +201,6 @@ void worker_done(struct worker *worker)
         free(worker->watch);
         kinds_free(worker);
         kube_client_free(worker->client);
+        record_free(worker->record);
         message_free(worker->config_message);
 }

@@ -18,6 +18,7 @@ struct coprocess;
 struct children;
 struct kind;
 struct recorder;
+struct record;
 
 struct worker_watch {
         const struct record_watch *config;
@@ -40,6 +41,7 @@ struct worker {
         uint64_t refresh_serial;
         uint64_t runs;
         struct recorder *recorder; /* of Events */
+        struct record *record;     /* of runs; NULL: not wanted */
         struct kind *kind;         /* of children, looked up */
         size_t kind_count;
         bool stopping;
@@ -69,6 +71,7 @@ struct run {
         bool carrying_out;      /* the handler has answered; before that things are made ready for it */
         uint64_t fingerprint;
         char *json;              /* the object with apiVersion and kind */
+        char *recorded;          /* of a replay: the request, in the place of one that is made */
         struct process *process; /* exec */
         char *output;            /* serve: the line that the answer points into */
         struct answer answer;
@@ -98,6 +101,7 @@ struct run {
         int wait_status;
 };
 
+bool run_is_replay(const struct run *run); /* nothing of it may reach the API server */
 char **arguments_build(const struct record_watch *config);
 void run_log_line(const char *line, void *userdata); /* userdata: the run */
 /* Says DONE and frees the run. */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A configuration as children are told of it. Everything is borrowed from it. */
+#include "supervisor/config.h"
+
+char *config_finalizer(const struct config *config)
+{
+        char *name;
+
+        return asprintf(&name, "%s/finalizer", config->operator_name) < 0 ? NULL : name;
+}
+
+struct record_string *config_strings(char *const *text, size_t count)
+{
+        struct record_string *string = calloc(count ? count : 1, sizeof(*string));
+
+        for (size_t i = 0; string && i < count; i++)
+                string[i].value = text[i];
+        return string;
+}
+
+void config_watcher_message(const struct config *config, const struct config_watch *watch,
+                            const struct config_watch *owner, struct message_config_watcher *ret)
+{
+        *ret = (struct message_config_watcher){
+                .operator_name = config->operator_name,
+                .watch = watch->name,
+                .api_version = watch->api_version,
+                .kind = watch->kind,
+                .namespace_count = watch->namespace_count,
+                .label_selector = watch->label_selector,
+                .field_selector = watch->field_selector,
+                .metadata_only = watch->metadata_only,
+                .required = watch->required,
+                .isolate = watch->on_deadline == ON_DEADLINE_ISOLATE,
+                .trigger = (uint64_t)watch->trigger,
+                .trigger_jq = watch->trigger_jq,
+                .filter = watch->filter,
+                .owner_api_version = owner ? owner->api_version : "",
+                .related = watch->is_related,
+                .owner_kind = owner ? owner->kind : "",
+                .slot_file = "",
+                .known_scope = "",
+                .known_cluster = "",
+                .deadline_usec = watch->deadline_usec,
+                .reconnect_first_usec = watch->reconnect_first_usec,
+                .stall_usec = watch->stall_usec,
+                .watch_timeout_usec = watch->watch_timeout_usec,
+                .initial_events_usec = watch->initial_events_usec,
+                .reconnect_max_usec = watch->reconnect_max_usec,
+                .page_limit = config->page_limit,
+                .heartbeat_usec = config->heartbeat_interval_usec,
+        };
+}
+
+void config_worker_watch(const struct config_watch *config, const char *store_folder,
+                         const struct record_string *exec, struct record_watch *ret)
+{
+        *ret = (struct record_watch){
+                .name = config->name,
+                .api_version = config->api_version,
+                .kind = config->kind,
+                .related = config->is_related,
+                .owner = config->owner ? config->owner : "",
+                .trigger = (uint64_t)config->trigger,
+                .trigger_jq = config->trigger_jq,
+                .store_folder = store_folder,
+                .handler_kind = (uint64_t)config->handler.kind,
+                .finalizer = config->finalizer,
+                .ready_condition = config->ready_condition,
+                .events = config->events,
+                .metadata_only = config->metadata_only,
+                .unselected = config->unselected,
+                .rollback = config->on_failure == ON_FAILURE_ROLLBACK,
+                .wait_usec = config->wait_usec,
+                .settle_usec = config->settle_usec,
+                .children_force = config->children_force,
+                .recycle_runs = config->handler.recycle_runs,
+                .recycle_memory = config->handler.recycle_memory,
+                .handler_exec = exec,
+                .handler_exec_count = config->handler.exec_count,
+                .handler_timeout_usec = config->handler.timeout_usec,
+                .handler_grace_usec = config->handler.grace_usec,
+        };
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reconciledctl run`, `--record` and `reconciledctl replay`: how authors try a handler without an operator."""
+import json
+import signal
+import stat
+import subprocess
+
+import pytest
+import yaml
+
+from harness import wait_until, watch
+from harness.process import clean_environment
+from harness.wait import scaled
+
+CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def by_hand(operator, sandbox):
+    """by_hand("run", "--object", ...): with the operator's configuration, and without the operator."""
+    folder = sandbox.subfolder("by-hand", operator.user, 0o700)
+
+    def command(*arguments):
+        return operator.user.command([sandbox.program("reconciledctl"), "--config", operator.config_file,
+                                      *map(str, arguments)])
+
+    def run(*arguments, expect=0):
+        result = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, cwd=folder,
+                                env=clean_environment(operator.user, {"TMPDIR": str(folder)}), timeout=scaled(60),
+                                stdin=subprocess.DEVNULL)
+        assert result.returncode == expect, result.stdout + result.stderr
+        assert not list(folder.glob("reconciledctl-*")), "the folder of the run is removed"
+        return result
+
+    run.folder, run.command = folder, command
+    return run
+
+
+@pytest.fixture
+def manifests(by_hand, operator):
+    def write(*objects, name="objects.yaml"):
+        path = by_hand.folder / name
+        path.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
+        operator.user.give(path)
+        return path
+
+    return write
+
+
+def widget(name="w", namespace="default", **more):
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"size": 1}, **more}
+
+
+def writes(devserver):
+    return devserver.requests(lambda request: request["method"] not in ("GET", "CONNECT"))
+
+
+def test_a_file_needs_no_cluster(devserver, operator, handler, by_hand, manifests):
+    handler.answer({"status": {"size": 7}, "children": [CHILD]})
+    operator.configure(devserver, [watch("widgets", handler)])
+    path = manifests(widget(status={"size": 3}), widget("x", "elsewhere"))
+    before = len(devserver.requests())
+    shown = by_hand("run", "--object", path).stdout
+    assert "widgets: reconcile default/w" in shown and "widgets: reconcile elsewhere/x" in shown
+    assert "- status.size: 3\n    + status.size: 7" in shown, "the definition was made up, the status kept"
+    assert "+ create ConfigMap default/child" in shown and '+ data.a: "1"' in shown
+    assert len(devserver.requests()) == before, "the cluster of the configuration was not asked"
+    assert handler.requests(name="w")[0].object["status"] == {"size": 3}
+
+
+def test_the_cluster_keeps_nothing(devserver, operator, handler, by_hand, widgets, api):
+    config_maps = api.resource("v1", "configmaps", "default")
+    handler.answer({"status": {"size": 7}, "children": [CHILD], "events": [{"reason": "Tried", "note": "n"}]})
+    operator.configure(devserver, [watch("widgets", handler, finalizer=True, owns=[
+        {"apiVersion": "v1", "kind": "ConfigMap"}])])
+    before = widgets.create("w", {"size": 1})
+    shown = by_hand("run", "--object", "default/w").stdout
+    assert "+ status.size: 7" in shown and "+ create ConfigMap default/child" in shown
+    assert '+ metadata.finalizers[0]: "widgets.example.com/finalizer"' in shown
+    assert "+ create Event" in shown and '+ reason: "Tried"' in shown
+    assert "Nothing was written; --apply writes it." in shown
+    assert widgets.get("w") == before and not config_maps.exists("child")
+    [created, *ours] = writes(devserver)
+    assert created["path"].endswith("/widgets") and ours
+    assert all("dryRun=All" in request["query"] for request in ours), ours
+
+
+def test_apply_writes(devserver, operator, handler, by_hand, widgets, api):
+    config_maps = api.resource("v1", "configmaps", "default")
+    handler.answer({"status": {"size": 7}, "children": [CHILD]})
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w")
+    shown = by_hand("run", "--object", "default/w", "--watch", "widgets", "--apply").stdout
+    assert "Nothing was written" not in shown
+    assert widgets.get("w")["status"] == {"size": 7} and config_maps.get("child")["data"] == {"a": "1"}
+    config_maps.merge_patch("child", {"data": {"a": "2"}})
+    refused = by_hand("run", "--object", "default/w", "--apply", expect=1).stdout
+    assert "! refused (HTTP 409): PATCH /api/v1/namespaces/default/configmaps/child: Apply failed with 1 conflict" in refused
+    operator.configure(devserver, [watch("widgets", handler, children={"force": True})])
+    shown = by_hand("run", "--object", "default/w", "--apply").stdout
+    assert '~ change ConfigMap default/child\n    - data.a: "2"\n    + data.a: "1"' in shown, shown
+    lines = [json.loads(line) for line in by_hand("run", "--object", "default/w", "--json").stdout.splitlines()]
+    assert [line["type"] for line in lines if line["type"] != "exchange"] == ["run", "request", "answer", "end"]
+
+
+def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widgets, manifests):
+    operator.configure(devserver, [watch("widgets", handler, labelSelector="on=yes"), watch("others", handler)])
+    widgets.create("w")
+    assert "--watch NAME" in by_hand("run", "--object", "default/w", expect=64).stderr
+    assert "no watch \"x\"" in by_hand("run", "--watch", "x", "--object", "default/w", expect=64).stderr
+    said = by_hand("run", "--watch", "widgets", "--object", "default/w", expect=64).stderr
+    assert "default/w: there is no Widget (example.com/v1) that the watch widgets selects" in said
+    said = by_hand("run", "--watch", "others", "--object", manifests({"kind": "Widget"}), expect=70).stderr
+    assert "lacks apiVersion, kind or metadata.name" in said
+    handler.answer({"error": "no room"})
+    shown = by_hand("run", "--watch", "others", "--object", "default/w", expect=1).stdout
+    assert "result: retry" in shown and "the handler has failed: no room" in shown
+    devserver.fault({"verb": "patch"}, status=422)
+    handler.answer({"status": {"a": 1}})
+    shown = by_hand("run", "--watch", "others", "--object", "default/w", expect=1).stdout
+    assert "! refused (HTTP 422): PATCH" in shown and "result: unrecoverable" in shown
+    devserver.stop()
+    assert by_hand("run", "--watch", "others", "--object", "default/w", expect=69).stderr
+
+
+def test_interrupted_it_leaves_nothing(devserver, operator, handler, by_hand, widgets):
+    handler.behave("sleep 300")
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w")
+    environment = clean_environment(operator.user, {"TMPDIR": str(by_hand.folder)})
+    running = subprocess.Popen(by_hand.command("run", "--object", "default/w"), env=environment,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=by_hand.folder)
+    handler.wait_for(name="w")
+    [process] = [process for process in operator.user.processes() if process.program == "reconciledctl"]
+    process.kill(signal.SIGINT)
+    assert running.wait(scaled(30)) == 130
+    wait_until(lambda: not operator.user.processes(), lambda: f"the end of all: {operator.user.processes()}")
+    assert not list(by_hand.folder.glob("reconciledctl-*"))
+
+
+@pytest.fixture
+def recorded(devserver, operator, sandbox, widgets):
+    """What an operator with --record has kept of runs for the widgets `names`."""
+    folder = sandbox.subfolder("records", operator.user, 0o700) / "kept"
+
+    def record(watches, names, finished):
+        operator.configure(devserver, watches)
+        operator.arguments = ["--record", str(folder)]
+        operator.start()
+        operator.wait_ready().wait_synced()
+        for name in names:
+            widgets.create(name, {"size": 1})
+        wait_until(finished, "the runs to be recorded")
+        operator.stop()
+        return folder
+
+    record.folder = folder
+    return record
+
+
+def records(folder):
+    return [[json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            for path in sorted(folder.glob("*.jsonl"))] if folder.exists() else []
+
+
+def test_what_was_recorded_runs_again(operator, handler, by_hand, recorded):
+    handler.answer({"status": {"size": 7}})
+    folder = recorded([watch("widgets", handler)], ["a", "b"], lambda: len(records(recorded.folder)) == 2)
+    kept = records(folder)
+    assert sorted(lines[0]["key"] for lines in kept) == ["default/a", "default/b"]
+    for path in folder.glob("*.jsonl"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    run, request, answer, end = kept[0]
+    assert (run["watch"], run["action"], run["attempt"]) == ("widgets", "reconcile", 1)
+    assert request["body"]["object"]["metadata"]["name"] == run["key"].split("/")[1]
+    assert answer["body"] == {"status": {"size": 7}} and end["result"] == "success"
+    handler.forget()
+    assert by_hand("replay", folder).stdout == "2 runs: 2 as recorded, 0 different\n"
+    assert sorted(request.name for request in handler.requests()) == ["a", "b"]
+    handler.answer({"status": {"size": 8, "more": True}})
+    shown = by_hand("replay", folder, expect=1).stdout
+    assert "    - status.size: 7\n    + status.size: 8\n    + status.more: true" in shown
+    assert shown.endswith("2 runs: 0 as recorded, 2 different\n")
+    handler.behave("echo broken >&2; exit 3")
+    assert "+ result: the handler exited with 3: broken" in by_hand("replay", folder, expect=1).stdout
+
+
+def test_no_secret_is_recorded(handler, by_hand, recorded):
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"p": "hunter2"}},
+                                 CHILD]})
+    folder = recorded([watch("widgets", handler)], ["a"], lambda: len(records(recorded.folder)) == 1)
+    [(_, _, answer, _)] = records(folder)
+    assert answer["redacted"] and [child["kind"] for child in answer["body"]["children"]] == ["Secret", "ConfigMap"]
+    assert "hunter2" not in "".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
+    assert by_hand("replay", folder).stdout == \
+        "0 runs: 0 as recorded, 0 different; 1 left out (with Secrets, or of another watch)\n"
+
+
+def test_a_serving_handler_is_replayed(operator, sandbox, by_hand, recorded):
+    script = by_hand.folder / "serve.py"
+    script.write_text("#!/usr/bin/python3\nimport json, sys\nfor line in sys.stdin:\n    request = json.loads(line)\n"
+                      "    print(json.dumps({'id': request['id'], 'status': {'n': request['object']['metadata']['name']}}),"
+                      " flush=True)\n", encoding="utf-8")
+    operator.user.give(script, 0o755)
+    folder = recorded([{**watch("widgets"), "handler": {"serve": [str(script)]}}], ["a", "b", "c"],
+                      lambda: len(records(recorded.folder)) == 3)
+    assert by_hand("replay", folder, "--watch", "widgets").stdout == "3 runs: 3 as recorded, 0 different\n"

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See redact.h. A tree keeps numbers as doubles, so what holds no Secret is copied byte by byte. */
+#include "worker/redact.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
+
+static bool is_text(const cJSON *object, const char *name, const char *value)
+{
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+        return text && strcmp(text, value) == 0;
+}
+
+static void keep_only(cJSON *object, const char *const *name, size_t count)
+{
+        cJSON *member = object ? object->child : NULL;
+
+        while (member) {
+                cJSON *next = member->next;
+                bool keep = false;
+
+                for (size_t i = 0; i < count; i++)
+                        keep = keep || (member->string && strcmp(member->string, name[i]) == 0);
+                if (!keep)
+                        cJSON_Delete(cJSON_DetachItemViaPointer(object, member));
+                member = next;
+        }
+}
+
+static bool redact(cJSON *value)
+{
+        static const char *const of_object[] = {"apiVersion", "kind", "metadata"};
+        static const char *const of_metadata[] = {"name", "namespace", "uid"};
+        cJSON *member;
+        bool found = false;
+
+        if (is_text(value, "kind", "Secret") || is_text(value, "kind", "SecretList")) {
+                keep_only(value, of_object, ELEMENTS(of_object));
+                keep_only(cJSON_GetObjectItemCaseSensitive(value, "metadata"), of_metadata,
+                          ELEMENTS(of_metadata));
+                return true;
+        }
+        cJSON_ArrayForEach(member, value) found = redact(member) || found;
+        return found;
+}
+
+/* An escape may hide the word. */
+static bool may_hold_secret(const char *bytes, size_t size)
+{
+        return memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\\u", 2);
+}
+
+/* Within a string of valid JSON there are no line breaks. */
+static void append_on_one_line(struct text *out, const char *bytes, size_t size)
+{
+        size_t start = out->size;
+
+        if (text_append(out, bytes, size) < 0)
+                return;
+        for (size_t i = start; i < out->size; i++)
+                if (out->data[i] == '\n' || out->data[i] == '\r')
+                        out->data[i] = ' ';
+}
+
+void redact_append(struct text *out, const char *bytes, size_t size, bool *ret_redacted)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *tree = NULL;
+        _cleanup_free_ char *left = NULL;
+        const char *end = NULL;
+
+        while (size > 0 && strchr(" \t\r\n", bytes[size - 1]))
+                size--;
+        if (size == 0) {
+                text_append_string(out, "null");
+                return;
+        }
+        tree = cJSON_ParseWithLengthOpts(bytes, size, &end, false);
+        if (!tree || end != bytes + size) {
+                /* A text that only begins like JSON could hold anything. */
+                *ret_redacted = *ret_redacted || may_hold_secret(bytes, size);
+                if (may_hold_secret(bytes, size))
+                        text_append_string(out, "null");
+                else
+                        text_json_bytes(out, bytes, size);
+        } else if (!may_hold_secret(bytes, size) || !redact(tree)) {
+                append_on_one_line(out, bytes, size);
+        } else {
+                *ret_redacted = true;
+                left = cJSON_PrintUnformatted(tree);
+                text_append_string(out, left ? left : "null");
+        }
+}
