@@ -142,6 +142,14 @@ static int send_heartbeat(struct child *child)
         return child_send(child, MESSAGE_HEARTBEAT, &heartbeat);
 }
 
+void child_beat(struct child *child)
+{
+        struct message_heartbeat heartbeat = {0};
+
+        if (child_send(child, MESSAGE_HEARTBEAT, &heartbeat) >= 0)
+                (void)channel_flush(child->channel, 0); /* what does not leave now leaves later */
+}
+
 static int on_heartbeat(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct child *child = userdata;

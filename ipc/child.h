@@ -52,6 +52,8 @@ int child_run(struct child *child);
 void child_done(struct child *child);
 
 int child_ready(struct child *child); /* sends READY, starts heartbeats */
+/* A sign of life from work before READY that may take long, and is done in one piece. */
+void child_beat(struct child *child);
 int child_send(struct child *child, enum message_type type, const void *fields);
 /* Ends the loop with this exit code. */
 void child_exit(struct child *child, int exit_code);

@@ -6,13 +6,21 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "store/internal.h"
 
 struct dirty_header {
+        uint64_t checksum; /* over the sequence and everything behind this field */
         uint64_t fingerprint;
         uint32_t kind, first;
 };
+
+static uint64_t checksum(uint64_t sequence, const void *record, size_t size)
+{
+        return XXH3_64bits_withSeed((const char *)record + sizeof(uint64_t), size - sizeof(uint64_t),
+                                    sequence);
+}
 
 static void sequence_bytes(uint64_t sequence, unsigned char bytes[8])
 {
@@ -35,14 +43,19 @@ static int index_key(const struct record_change *change, char buffer[KEY_MAX], M
         return tombstone_key(change->key, change->kind == CHANGE_UPDATED ? "" : change->uid, buffer, ret);
 }
 
-static int encode(const struct record_change *change, struct text *out)
+static int encode(uint64_t sequence, const struct record_change *change, struct text *out)
 {
-        struct dirty_header header = {change->fingerprint, (uint32_t)change->kind, change->first};
+        struct dirty_header header = {0, change->fingerprint, (uint32_t)change->kind, change->first};
+        uint64_t sum;
 
         text_append(out, &header, sizeof(header));
         text_append(out, change->key, strlen(change->key) + 1);
         text_append(out, change->uid, strlen(change->uid) + 1);
-        return text_append(out, change->resource_version, strlen(change->resource_version) + 1);
+        if (text_append(out, change->resource_version, strlen(change->resource_version) + 1) < 0)
+                return -ENOMEM;
+        sum = checksum(sequence, out->data, out->size);
+        memcpy(out->data, &sum, sizeof(sum));
+        return 0;
 }
 
 /* Borrows from the value. */
@@ -55,6 +68,8 @@ static int decode(const MDB_val *key, const MDB_val *value, struct record_change
         if (value->mv_size < sizeof(header))
                 return -EBADMSG;
         memcpy(&header, data, sizeof(header));
+        if (checksum(sequence_value(key), data, value->mv_size) != header.checksum)
+                return -EBADMSG;
         data += sizeof(header);
         for (size_t i = 0; i < ELEMENTS(string); i++) {
                 const char *zero = data < end ? memchr(data, '\0', (size_t)(end - data)) : NULL;
@@ -116,10 +131,8 @@ static int drop_update(struct store *store, struct pending *pending)
         int r = tombstone_key(pending->change.key, "", buffer, &index);
 
         if (r >= 0)
-                r = store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY], &sequence, NULL));
-        if (r < 0)
-                return r;
-        return store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, NULL));
+                r = entry_remove(store, TABLE_DIRTY, &sequence);
+        return r < 0 ? r : entry_remove(store, TABLE_DIRTY_INDEX, &index);
 }
 
 /* The place in the order: the one that the key has already, or a new one at the end. */
@@ -163,16 +176,13 @@ static int put(struct store *store, const struct record_change *change)
                 return r;
         if (merged.first && was_event(store, &sequence))
                 merged.first = false;
-        r = encode(&merged, &record);
+        r = encode(sequence_value(&sequence), &merged, &record);
         if (r < 0)
                 return r;
         value = (MDB_val){record.size, record.data};
         store->batch_objects++;
-        r = store_errno(mdb_put(store->transaction, store->table[TABLE_DIRTY], &sequence, &value, 0));
-        if (r < 0)
-                return r;
-        return store_errno(
-                mdb_put(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence, 0));
+        r = entry_put(store, TABLE_DIRTY, &sequence, &value);
+        return r < 0 ? r : entry_put(store, TABLE_DIRTY_INDEX, &index, &sequence);
 }
 
 /* The end of an object never comes behind the beginning of the next one of that name: its own update needs
@@ -198,13 +208,14 @@ int store_dirty_add(struct store *store, const struct record_change *change)
 }
 
 /* Takes the entry under the cursor. The change is told before its memory goes with the page. */
-static int take_one(struct store *store, MDB_cursor *cursor, MDB_val *key, MDB_val *value,
-                    store_dirty_t visit, void *userdata)
+static int take_one(struct store *store, const MDB_val *key, const MDB_val *value, store_dirty_t visit,
+                    void *userdata)
 {
         struct record_change change;
+        unsigned char bytes[8];
         char buffer[KEY_MAX];
-        MDB_val index;
-        int r = decode(key, value, &change);
+        MDB_val index, sequence = {sizeof(bytes), bytes};
+        int r = key->mv_size == sizeof(bytes) ? decode(key, value, &change) : -EBADMSG;
 
         if (r >= 0)
                 r = index_key(&change, buffer, &index);
@@ -212,9 +223,10 @@ static int take_one(struct store *store, MDB_cursor *cursor, MDB_val *key, MDB_v
                 r = visit(&change, userdata);
         if (r < 0)
                 return r;
-        r = store_errno(mdb_del(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, NULL));
+        memcpy(bytes, key->mv_data, sizeof(bytes));
+        r = entry_remove(store, TABLE_DIRTY_INDEX, &index);
         if (r >= 0 || r == -ENOENT)
-                r = store_errno(mdb_cursor_del(cursor, 0));
+                r = entry_remove(store, TABLE_DIRTY, &sequence);
         store->batch_objects++;
         return r;
 }
@@ -232,7 +244,7 @@ int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void 
         for (size_t i = 0; i < max && r >= 0; i++) {
                 r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
                 if (r >= 0)
-                        r = take_one(store, cursor, &key, &value, visit, userdata);
+                        r = take_one(store, &key, &value, visit, userdata);
         }
         mdb_cursor_close(cursor);
         return r == -ENOENT ? 0 : r;

@@ -121,6 +121,20 @@ static int open_tables(struct store *store)
         return store_errno(mdb_txn_commit(transaction));
 }
 
+/* Whoever touches what is mapped behind the end of the file dies of it. */
+static bool file_is_whole(const struct store *store)
+{
+        MDB_envinfo info;
+        MDB_stat stat;
+        struct stat st;
+        int fd;
+
+        if (mdb_env_info(store->environment, &info) != 0 || mdb_env_stat(store->environment, &stat) != 0 ||
+            mdb_env_get_fd(store->environment, &fd) != 0 || fstat(fd, &st) < 0)
+                return false;
+        return (uint64_t)st.st_size / stat.ms_psize > info.me_last_pgno;
+}
+
 int environment_open(struct store *store, uint64_t generation)
 {
         unsigned flags = MDB_NOTLS | (store->writer ? MDB_NOSYNC | MDB_NOMETASYNC : MDB_RDONLY);
@@ -141,6 +155,8 @@ int environment_open(struct store *store, uint64_t generation)
         r = store_errno(mdb_env_set_mapsize(store->environment, MAP_SIZE));
         if (r >= 0)
                 r = store_errno(mdb_env_open(store->environment, path, flags, 0600));
+        if (r >= 0 && !file_is_whole(store))
+                r = -EBADMSG;
         if (r >= 0 && store->writer)
                 r = store_errno(mdb_reader_check(store->environment, NULL));
         if (r >= 0)

@@ -21,6 +21,11 @@ enum store_table {
 #define MAP_SIZE ((size_t)64 << 30)
 #define KEY_MAX  511 /* LMDB's own limit */
 
+/* What a table must hold: see entry.c. */
+struct table_sum {
+        uint64_t entries, sum;
+};
+
 struct store {
         char *folder;
         uint64_t generation;
@@ -28,7 +33,9 @@ struct store {
         MDB_dbi table[TABLE_COUNT];
         MDB_txn *transaction; /* the writer's, while one is open */
         size_t batch_objects, batch_bytes;
-        uint64_t sequence; /* last one given */
+        uint64_t sequence;                 /* last one given */
+        struct table_sum sum[TABLE_COUNT]; /* with the open transaction; TABLE_META's is not used */
+        bool sums_changed;
         int lock_fd;
         bool writer;
 };
@@ -42,10 +49,17 @@ void environment_close(struct store *store);
 /* The writer's transaction; begins one. */
 int store_begin(struct store *store);
 
+/* The only ways to change a table other than TABLE_META. entry_remove: -ENOENT. */
+int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value);
+int entry_remove(struct store *store, enum store_table table, MDB_val *key);
+int sums_write(struct store *store); /* before each commit */
+int sums_read(struct store *store);
+
 /* For readers: opens the generation; 0: the current one. */
 int store_reader_follow(struct store *store, uint64_t generation);
 
 /* Records: one value, checksummed together with its key. */
+#define RECORD_HEADER_SIZE 32
 int record_encode(const MDB_val *key, const struct store_object *object, struct text *out);
 /* Borrows from the value; the key is taken up to its first NUL. -EBADMSG. */
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);

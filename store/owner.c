@@ -11,11 +11,7 @@ int store_owner_add(struct store *store, const char *uid, const char *key)
         MDB_val pair, empty = {0, buffer};
         int r = tombstone_key(uid, key, buffer, &pair);
 
-        if (r >= 0)
-                r = store_begin(store);
-        return r < 0 ? r
-                     : store_errno(
-                               mdb_put(store->transaction, store->table[TABLE_OWNERS], &pair, &empty, 0));
+        return r < 0 ? r : entry_put(store, TABLE_OWNERS, &pair, &empty);
 }
 
 int store_owner_remove(struct store *store, const char *uid, const char *key)
@@ -25,9 +21,7 @@ int store_owner_remove(struct store *store, const char *uid, const char *key)
         int r = tombstone_key(uid, key, buffer, &pair);
 
         if (r >= 0)
-                r = store_begin(store);
-        if (r >= 0)
-                r = store_errno(mdb_del(store->transaction, store->table[TABLE_OWNERS], &pair, NULL));
+                r = entry_remove(store, TABLE_OWNERS, &pair);
         return r == -ENOENT ? 0 : r;
 }
 

@@ -20,7 +20,7 @@ int store_question_add(struct store *store, const char *key, const char *uid, bo
         if (r >= 0 && (!owed || (old.mv_size == 1 && *(unsigned char *)old.mv_data)))
                 return 0;
         store->batch_objects++;
-        return store_errno(mdb_put(store->transaction, store->table[TABLE_QUESTIONS], &index, &value, 0));
+        return entry_put(store, TABLE_QUESTIONS, &index, &value);
 }
 
 int store_question_remove(struct store *store, const char *key, const char *uid)
@@ -30,9 +30,7 @@ int store_question_remove(struct store *store, const char *key, const char *uid)
         int r = tombstone_key(key, uid, buffer, &index);
 
         if (r >= 0)
-                r = store_begin(store);
-        if (r >= 0)
-                r = store_errno(mdb_del(store->transaction, store->table[TABLE_QUESTIONS], &index, NULL));
+                r = entry_remove(store, TABLE_QUESTIONS, &index);
         if (r >= 0)
                 store->batch_objects++;
         return r == -ENOENT ? 0 : r;

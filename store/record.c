@@ -11,6 +11,7 @@ struct header {
         uint64_t fingerprint;
         uint32_t uid_size, resource_version_size, json_size, reserved;
 };
+_Static_assert(sizeof(struct header) == RECORD_HEADER_SIZE, "what entry.c sums up");
 
 static uint64_t checksum(const MDB_val *key, const void *record, size_t size)
 {

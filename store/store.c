@@ -60,6 +60,8 @@ static int judge(struct store *store, struct error *error)
                 return error_set(error, -EBADMSG, "its meta record is missing or damaged");
         store->sequence = meta.sequence;
         store_meta_done(&meta);
+        if (sums_read(store) < 0)
+                return error_set(error, -EBADMSG, "the sums of its tables are missing or damaged");
         return 0;
 }
 
@@ -139,6 +141,8 @@ int store_rebuild(struct store *store, struct error *error)
                 generation = current;
         generation++;
         store->sequence = 0;
+        memset(store->sum, 0, sizeof(store->sum));
+        store->sums_changed = true;
         store->batch_objects = store->batch_bytes = 0;
         remove_others(store->folder, current);
         r = environment_open(store, generation);

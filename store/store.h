@@ -13,14 +13,14 @@
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
  * questions (key NUL uid: an absence that a GET must explain), meta (with one position a stream). Every
  * record carries an XXH3 checksum; a record whose checksum is wrong is never given to anyone: -EBADMSG, and
- * the writer rebuilds.
+ * the writer rebuilds. Each table as a whole has a sum, which tells of records that damage has hidden.
  */
 #include "base/error.h"
 #include "ipc/message.h"
 
 struct store;
 
-#define STORE_SCHEMA UINT64_C(3)
+#define STORE_SCHEMA UINT64_C(4)
 
 /* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it
  * (store_object_done). */
@@ -143,6 +143,10 @@ int store_dirty_add(struct store *store, const struct record_change *change); /*
 typedef int (*store_dirty_t)(const struct record_change *change, void *userdata);
 int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void *userdata);
 uint64_t store_dirty_count(struct store *store);
+
+/* For the writer, once it is open: whether each table holds exactly what was written. -EBADMSG: it does not,
+ * and nothing in it is to be believed. Reads everything; `progress` (may be NULL) is called now and then. */
+int store_verify(struct store *store, void (*progress)(void *userdata), void *userdata);
 
 /* Marks the content clean (boot survives) and closes. */
 void store_free(struct store *store);

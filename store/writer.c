@@ -2,6 +2,7 @@
 /* Writing: objects, marks, tombstones, in transactions of many objects. */
 #include <errno.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "store/internal.h"
 
@@ -21,10 +22,16 @@ bool store_commit_due(const struct store *store)
 
 int store_commit(struct store *store)
 {
-        MDB_txn *transaction = TAKE_PTR(store->transaction);
+        MDB_txn *transaction;
+        int r = store->transaction ? sums_write(store) : 0;
 
+        transaction = TAKE_PTR(store->transaction);
         store->batch_objects = store->batch_bytes = 0;
-        return transaction ? store_errno(mdb_txn_commit(transaction)) : 0;
+        if (r < 0)
+                mdb_txn_abort(transaction);
+        else if (transaction)
+                r = store_errno(mdb_txn_commit(transaction));
+        return r;
 }
 
 /* LMDB keys are not const, and never written to. */
@@ -40,13 +47,9 @@ static int plain_key(const char *key, MDB_val *ret)
 
 static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value)
 {
-        int r = store_begin(store);
-
-        if (r < 0)
-                return r;
         store->batch_objects++;
         store->batch_bytes += value->mv_size;
-        return store_errno(mdb_put(store->transaction, store->table[table], key, value, 0));
+        return entry_put(store, table, key, value);
 }
 
 static int get(struct store *store, enum store_table table, MDB_val *key, MDB_val *ret)
@@ -58,10 +61,8 @@ static int get(struct store *store, enum store_table table, MDB_val *key, MDB_va
 
 static int del(struct store *store, enum store_table table, MDB_val *key)
 {
-        int r = store_begin(store);
+        int r = entry_remove(store, table, key);
 
-        if (r >= 0)
-                r = store_errno(mdb_del(store->transaction, store->table[table], key, NULL));
         if (r >= 0)
                 store->batch_objects++;
         return r == -ENOENT ? 0 : r;
@@ -82,14 +83,34 @@ static int put_record(struct store *store, enum store_table table, MDB_val *key,
 
 /* ---- objects */
 
-static uint64_t mark_of(struct store *store, MDB_val *key)
+/* The number of a LIST below a hash of it: a mark that is wrong would hide a deletion, or invent one. */
+static uint64_t mark_encode(const MDB_val *key, uint64_t mark)
 {
-        uint64_t mark = 0;
-        MDB_val value;
+        uint32_t number = (uint32_t)mark;
+        uint64_t hash = XXH3_64bits_withSeed(key->mv_data, key->mv_size, number);
 
-        if (get(store, TABLE_MARKS, key, &value) >= 0 && value.mv_size == sizeof(mark))
-                memcpy(&mark, value.mv_data, sizeof(mark));
-        return mark;
+        return (hash & ~(uint64_t)UINT32_MAX) | number;
+}
+
+static int mark_decode(const MDB_val *key, const MDB_val *value, uint64_t *ret)
+{
+        uint64_t stored;
+
+        if (value->mv_size != sizeof(stored))
+                return -EBADMSG;
+        memcpy(&stored, value->mv_data, sizeof(stored));
+        if (mark_encode(key, stored) != stored)
+                return -EBADMSG;
+        *ret = (uint32_t)stored;
+        return 0;
+}
+
+static int mark_of(struct store *store, MDB_val *key, uint64_t *ret)
+{
+        MDB_val value;
+        int r = get(store, TABLE_MARKS, key, &value);
+
+        return r < 0 ? r == -ENOENT ? -EBADMSG : r : mark_decode(key, &value, ret);
 }
 
 static int look_up(struct store *store, const char *key, bool with_json, struct store_object *ret)
@@ -102,10 +123,9 @@ static int look_up(struct store *store, const char *key, bool with_json, struct 
                 r = get(store, TABLE_OBJECTS, &mdb_key, &value);
         if (r >= 0)
                 r = record_decode(&mdb_key, &value, &borrowed);
-        if (r < 0)
-                return r;
-        borrowed.mark = mark_of(store, &mdb_key);
-        return record_copy(&borrowed, with_json, ret);
+        if (r >= 0)
+                r = mark_of(store, &mdb_key, &borrowed.mark);
+        return r < 0 ? r : record_copy(&borrowed, with_json, ret);
 }
 
 int store_peek(struct store *store, const char *key, struct store_object *ret)
@@ -123,7 +143,10 @@ int store_touch(struct store *store, const char *key, uint64_t mark)
         MDB_val mdb_key, value = {sizeof(mark), &mark};
         int r = plain_key(key, &mdb_key);
 
-        return r < 0 ? r : put(store, TABLE_MARKS, &mdb_key, &value);
+        if (r < 0)
+                return r;
+        mark = mark_encode(&mdb_key, mark);
+        return put(store, TABLE_MARKS, &mdb_key, &value);
 }
 
 int store_put(struct store *store, const struct store_object *object)
@@ -239,9 +262,8 @@ static int visit_take_marked(struct store *store, struct visit *visit, MDB_val *
         char buffer[KEY_MAX + 1];
         uint64_t mark;
 
-        if (value->mv_size != sizeof(mark) || key->mv_size > KEY_MAX)
+        if (key->mv_size > KEY_MAX || mark_decode(key, value, &mark) < 0)
                 return -EBADMSG;
-        memcpy(&mark, value->mv_data, sizeof(mark));
         if (mark >= visit->mark)
                 return 0;
         memcpy(buffer, key->mv_data, key->mv_size);

@@ -251,6 +251,12 @@ static bool passes_filter(struct watcher *watcher, const struct identity *identi
         return passes;
 }
 
+/* Damage in our own store is not a fault of the object that is being read: it must not be left out for it. */
+static int of_store(struct watcher *watcher, int status)
+{
+        return status == -EBADMSG ? store_failed(watcher, status) : status;
+}
+
 /* It exists, but the watch has nothing to do with it (any more). */
 static int apply_filtered(struct stream *stream, const struct identity *identity)
 {
@@ -299,7 +305,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
         if (r > 0)
                 note_program_failure(stream->watcher, identity->key, "trigger",
                                      "what it is, without status, stands in", &error);
-        return r < 0 ? r : store_object_now(stream, &object, listed);
+        return r < 0 ? r : of_store(stream->watcher, store_object_now(stream, &object, listed));
 }
 
 /* What is stored of it stays as it is, and is not taken for absent; what is not stored waits. */
@@ -324,10 +330,10 @@ static int apply_chosen(struct stream *stream, const struct identity *identity, 
         struct watcher *watcher = stream->watcher;
 
         if (doubt_of(watcher, identity->key, identity->uid) == DOUBT_UNREAD)
-                return leave_out(stream, identity);
+                return of_store(watcher, leave_out(stream, identity));
         return passes_filter(watcher, identity, json, size)
                        ? apply_read(stream, identity, json, size, listed)
-                       : apply_filtered(stream, identity);
+                       : of_store(watcher, apply_filtered(stream, identity));
 }
 
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
@@ -342,6 +348,8 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
                 r = apply_chosen(stream, &identity, json, size, listed);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_object(stream, listed, UNREADABLE);
+        if (r == -ECANCELED)
+                return r; /* said already */
         if (r >= 0 && !listed)
                 r = advance(stream, identity.resource_version);
         return r < 0 ? store_failed(watcher, r) : announce_due(watcher);

@@ -52,6 +52,28 @@ static int drop_other_resource(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
+static void on_progress(void *userdata)
+{
+        child_beat(userdata);
+}
+
+/* Damage is found before anybody is told anything. A store that began anew a moment ago has nothing to look
+ * at. */
+static int verify_store(struct watcher *watcher, bool *ret_rebuilt, struct error *error)
+{
+        int r = *ret_rebuilt ? 0 : store_verify(watcher->store, on_progress, watcher->child);
+
+        if (r < 0 && r != -EBADMSG)
+                return error_set(error, r, "%s", strerror(-r));
+        if (r >= 0)
+                return 0;
+        r = store_rebuild(watcher->store, error);
+        if (r < 0)
+                return r;
+        *ret_rebuilt = true;
+        return error_set(error, 0, "what is in it is not what was written");
+}
+
 static int open_store(struct watcher *watcher)
 {
         const struct message_config_watcher *config = watcher->config;
@@ -59,6 +81,8 @@ static int open_store(struct watcher *watcher)
         bool rebuilt = false;
         int r = store_writer_new(config->store_folder, &rebuilt, &watcher->store, &error);
 
+        if (r >= 0)
+                r = verify_store(watcher, &rebuilt, &error);
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_IO, config->watch, NULL,
                                    "the object store cannot be opened: %s", error_message(&error));

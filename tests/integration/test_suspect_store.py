@@ -131,17 +131,27 @@ def test_a_worker_that_reads_damage(configured, handler):
     configured.stop()
 
 
-def test_a_watcher_that_reads_damage(configured, handler, widgets):
-    """At its start it reads everything; what is damaged is thrown away by itself, once."""
+def test_damage_is_found_at_the_start(configured, handler, widgets):
+    """Before anybody is told anything, and nobody ends for it."""
     configured.stop()
     scribble(data_file(configured))
-    configured.start()
-    configured.wait_exit(expect=70)
-    assert len(rebuilt(configured)) == 1
     before = handler.count()
     configured.start_ready().wait_synced()
+    assert len(rebuilt(configured)) == 1
     widgets.create("new")
     handler.wait_finished(name="new")
     assert handler.count() == before + 1
+    configured.stop()
+    assert not configured.logs(level="critical")
+
+
+def test_a_watcher_that_reads_damage(configured, handler, widgets):
+    """An event of a damaged object is not left out for it: the store is built anew, and the event comes again."""
+    scribble(data_file(configured))
+    widgets.merge_patch("w0", {"spec": {"size": 7}})
+    configured.wait_exit(expect=70)
+    assert len(rebuilt(configured)) == 1
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="w0", where=lambda run: run.object["spec"].get("size") == 7)
     configured.stop()
     assert not rebuilt(configured)
