@@ -15,6 +15,8 @@ static bool child_matters(const struct ledger_row *row)
 
 #define CHILD_PAUSE_USEC USEC_PER_SEC
 
+const char child_reason[] = "child changed";
+
 /* Changes of children come in crowds (a Deployment's status, what a run has just applied), and two owners of
  * one child would change it in turns for ever: not more than one run a second, and not at once after a run
  * that is still under way. */
@@ -25,6 +27,43 @@ static uint64_t child_delay(const struct watch *parent, const char *key, const s
         if (dispatch_is_under_way(parent, key, row->uid))
                 return CHILD_PAUSE_USEC;
         return now < row->handled_realtime || now >= due ? 0 : due - now;
+}
+
+/* Nobody announces it again: that it is due must outlive us. */
+static int keep_due(struct ledger_row *row, uint64_t delay_usec)
+{
+        uint64_t due = clock_realtime_usec() + delay_usec;
+
+        /* What settles is due already, and goes on as that. */
+        if (row->settling[0] || (row->next_realtime > 0 && row->next_realtime <= due))
+                return 0;
+        row->next_realtime = due;
+        return text_replace(&row->next_reason, child_reason);
+}
+
+int owned_keep_due(const struct watch *watch, struct ledger_row *row)
+{
+        const struct supervisor *supervisor = watch->child->supervisor;
+
+        if (!queue_has_nudge(supervisor->queue, (unsigned)(watch - supervisor->watch), row->key, row->uid))
+                return 0;
+        return keep_due(row, CHILD_PAUSE_USEC);
+}
+
+static int run_owner(struct watch *parent, const char *key, struct ledger_row *row)
+{
+        struct record_change owner = {.key = key, .uid = row->uid, .resource_version = ""};
+        uint64_t delay = child_delay(parent, key, row);
+        int r = keep_due(row, delay);
+
+        if (r < 0)
+                return r;
+        r = ledger_put(parent->child->supervisor->ledger, parent->config->name, row);
+        if (r < 0) {
+                ledger_failed(parent->child->supervisor, r);
+                return 0;
+        }
+        return dispatch_push(parent, &owner, CHANGE_UPDATED, row, child_reason, delay);
 }
 
 static int find_owner(struct watch *parent, const struct record_change *change, const char **ret_key,
@@ -136,12 +175,8 @@ int dispatch_owned(struct watch *watch, const struct record_change *change)
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        if (r >= 0 && child_matters(&row)) {
-                struct record_change owner = {.key = key, .uid = change->uid, .resource_version = ""};
-
-                r = dispatch_push(parent, &owner, CHANGE_UPDATED, &row, "child changed",
-                                  child_delay(parent, key, &row));
-        }
+        if (r >= 0 && child_matters(&row))
+                r = run_owner(parent, key, &row);
         ledger_row_done(&row);
         return r;
 }

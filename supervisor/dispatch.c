@@ -58,6 +58,7 @@ int dispatch_push(struct watch *watch, const struct record_change *change, enum 
                 .version = resource_version_number(change->resource_version),
                 .sequence = change->sequence,
                 .suspect = row && row->crashes > 0,
+                .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
                 .not_before = delay_usec > 0 ? now + delay_usec : 0,
                 .reason = reason,
         };
@@ -127,7 +128,8 @@ static int change_updated(struct watch *watch, const struct record_change *chang
         if (!row || row->fingerprint == 0) {
                 if (!failed_before)
                         return dispatch_push(watch, change, CHANGE_UPDATED, row,
-                                             row && row->attempts > 0 ? "changed" : "added", 0);
+                                             row && row->attempts > 0 ? "changed" : "added",
+                                             row ? 0 : owed_delay(watch, change->key));
         }
         if (failed_before && row->permanent)
                 return 0;

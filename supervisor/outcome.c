@@ -398,6 +398,9 @@ int outcome_done(struct worker *worker, const struct message_done *done)
         r = load_row(supervisor, &ending);
         if (r >= 0)
                 r = apply_result(&ending);
+        ending.outcome.backs_off = ending.row.attempts > 0 || ending.row.permanent;
+        if (r >= 0 && !ending.outcome.backs_off && !ending.remove_row)
+                r = owned_keep_due(ending.watch, &ending.row);
         if (r >= 0)
                 r = write_row(supervisor, &ending);
         if (r >= 0 && ending.kind == CHANGE_DELETED && ending.remove_row)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
@@ -90,6 +91,32 @@ void owed_continue(struct watch *watch)
                         return;
                 }
         }
+}
+
+/* ---- the order of two objects of one name */
+
+/* A bound, not the rule: when the deletion comes, the run waits for that one. None comes when the rows
+ * belong to another cluster. */
+#define PREDECESSOR_USEC (5 * USEC_PER_SEC)
+
+static int is_same_key(const char *watch _unused_, const struct ledger_row *row, void *userdata)
+{
+        const char **key = userdata;
+
+        if (strcmp(row->key, *key) == 0)
+                *key = NULL;
+        return 0;
+}
+
+uint64_t owed_delay(struct watch *watch, const char *key)
+{
+        const char *found = key;
+
+        /* Once everything is compared, its deletion is in the queue already, or was never owed. */
+        if (watch->checked || ledger_visit(watch->child->supervisor->ledger, watch->config->name, key, "", 1,
+                                           is_same_key, &found) <= 0)
+                return 0;
+        return found ? 0 : PREDECESSOR_USEC;
 }
 
 void owed_start(struct watch *watch)

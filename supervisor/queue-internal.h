@@ -27,6 +27,7 @@ struct entry {
         char *key;
         struct work *deletion; /* pending, oldest first */
         struct work *update;   /* pending */
+        struct work *nudge;    /* pending; of the UID of the update, if there is one */
         struct work *current;  /* a worker has it */
         uint64_t run, due, ready_since;
         unsigned watch;

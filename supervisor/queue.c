@@ -56,7 +56,22 @@ static struct work *work_new(const struct queue_item *item)
 
 static struct work *entry_head(const struct entry *entry)
 {
-        return entry->deletion ? entry->deletion : entry->update;
+        if (entry->deletion)
+                return entry->deletion;
+        if (entry->update && entry->nudge && entry->nudge->not_before < entry->update->not_before)
+                return entry->nudge;
+        return entry->update ? entry->update : entry->nudge;
+}
+
+static void drop(struct work **slot)
+{
+        work_free(*slot);
+        *slot = NULL;
+}
+
+static bool is_of(const struct work *work, const char *uid)
+{
+        return work && strcmp(work->uid, uid) == 0;
 }
 
 static struct work **deletion_slot(struct entry *entry, const char *uid)
@@ -77,6 +92,7 @@ static void entry_free(struct entry *entry)
                 work_free(work);
         }
         work_free(entry->update);
+        work_free(entry->nudge);
         work_free(entry->current);
         free(entry->key);
         free(entry);
@@ -236,10 +252,10 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
         struct work **slot = deletion_slot(entry, item->uid);
 
         /* What is deleted needs no update any more; an update of another UID is of the next object. */
-        if (entry->update && strcmp(entry->update->uid, item->uid) == 0) {
-                work_free(entry->update);
-                entry->update = NULL;
-        }
+        if (is_of(entry->update, item->uid))
+                drop(&entry->update);
+        if (is_of(entry->nudge, item->uid))
+                drop(&entry->nudge);
         if (works_on(entry->current, CHANGE_DELETED, item->uid))
                 return 0;
         if (*slot) {
@@ -273,12 +289,36 @@ static int push_update(struct entry *entry, const struct queue_item *item)
                 work_free(old);
         }
         entry->update = TAKE_PTR(work);
+        if (entry->nudge && !is_of(entry->nudge, item->uid))
+                drop(&entry->nudge);
+        return 0;
+}
+
+/* Beside the update, which may turn out to have been read already; the nudge came after that. */
+static int push_nudge(struct entry *entry, const struct queue_item *item)
+{
+        struct work *work;
+
+        if (entry->update && !is_of(entry->update, item->uid))
+                return 0; /* of an object that is no more */
+        if (is_of(entry->nudge, item->uid)) {
+                if (item->not_before < entry->nudge->not_before)
+                        entry->nudge->not_before = item->not_before;
+                return 0;
+        }
+        work = work_new(item);
+        if (!work)
+                return -ENOMEM;
+        work_free(entry->nudge);
+        entry->nudge = work;
         return 0;
 }
 
 static int push_work(struct entry *entry, const struct queue_item *item)
 {
-        return item->kind == CHANGE_DELETED ? push_deletion(entry, item) : push_update(entry, item);
+        if (item->kind == CHANGE_DELETED)
+                return push_deletion(entry, item);
+        return item->nudge ? push_nudge(entry, item) : push_update(entry, item);
 }
 
 int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now)
@@ -347,10 +387,17 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         uint64_t ready_since = entry->ready_since;
 
         entry_unplace(queue, entry);
-        if (entry->deletion)
+        if (work == entry->deletion)
                 entry->deletion = work->next;
-        else
+        else if (work == entry->update)
                 entry->update = NULL;
+        else
+                entry->nudge = NULL;
+        /* One run is for both; those of a later UID wait. */
+        if (work->kind != CHANGE_DELETED) {
+                drop(&entry->update);
+                drop(&entry->nudge);
+        }
         work->next = NULL;
         entry->current = work;
         entry->run = ++queue->last_run;
@@ -459,10 +506,10 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         entry_unplace(queue, entry);
         work = TAKE_PTR(entry->current);
 
-        if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome)) {
-                work_free(entry->update);
-                entry->update = NULL;
-        }
+        if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))
+                drop(&entry->update);
+        if (outcome->backs_off && is_of(entry->nudge, work->uid))
+                drop(&entry->nudge);
         if (!outcome->handled || outcome->again) {
                 work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
                 /* The same thing once more: somebody still waits for it. */
@@ -488,10 +535,10 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
 
         if (!entry)
                 return;
-        if (works_on(entry->update, CHANGE_UPDATED, uid)) {
-                work_free(entry->update);
-                entry->update = NULL;
-        }
+        if (works_on(entry->update, CHANGE_UPDATED, uid))
+                drop(&entry->update);
+        if (is_of(entry->nudge, uid))
+                drop(&entry->nudge);
         slot = deletion_slot(entry, uid);
         work = *slot;
         if (work) {
@@ -547,6 +594,13 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
         if (!entry || kind != CHANGE_DELETED)
                 return entry != NULL;
         return works_on(entry->current, CHANGE_DELETED, uid) || *deletion_slot(entry, uid);
+}
+
+bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+
+        return entry && is_of(entry->nudge, uid);
 }
 
 uint64_t queue_next_time(const struct queue *queue)

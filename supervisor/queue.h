@@ -5,7 +5,8 @@
  * time, CLOCK_BOOTTIME usec), no process, no ledger; tested by itself.
  *
  * One entry per (watch, key) that is not at rest. An entry holds the work that is pending for the key: the
- * deletions of old UIDs, in order of arrival, then at most one update (the newest wins). States:
+ * deletions of old UIDs, in order of arrival, then at most one update (the newest wins) and one nudge; a run
+ * of the object is for both. States:
  *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
  *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
  *   DELAYED       waits for its time (backoff, requeueAfter)
@@ -45,6 +46,7 @@ struct queue_item {
         uint64_t not_before;  /* delay until; 0 = at once */
         bool suspect;         /* runs alone and last */
         bool urgent;          /* somebody waits for it: also while the watch is paused */
+        bool nudge;           /* an update: not the object has changed, but something that it depends on */
         const char *
                 reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
 };
@@ -92,6 +94,7 @@ struct queue_outcome {
         uint64_t own_fingerprint; /* of our own write; likewise; 0 = none */
         uint64_t delay_usec; /* not handled: again after this; handled: with `again` set, as a new run */
         bool again;          /* handled, but requeueAfter is set: delay_usec from now */
+        bool backs_off;      /* it has failed: a nudge is no reason to run before its time */
         const char *reason;  /* static: for the next run ("retry", "requeueAfter") */
 };
 /* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
@@ -125,6 +128,7 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
                enum change_kind kind);
 uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
+bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);
 DEFINE_CLEANUP(struct queue *, queue_free);

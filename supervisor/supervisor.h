@@ -159,8 +159,12 @@ void feed_refresh(struct supervisor *supervisor, const struct message_refresh *r
 int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                   const struct ledger_row *row, const char *reason, uint64_t delay_usec);
 bool dispatch_is_under_way(const struct watch *watch, const char *key,
-                           const char *uid);                                 /* a worker has it */
-int dispatch_owned(struct watch *watch, const struct record_change *change); /* dispatch-owned.c */
+                           const char *uid); /* a worker has it */
+/* dispatch-owned.c */
+extern const char child_reason[];
+int dispatch_owned(struct watch *watch, const struct record_change *change);
+/* A child has changed while the run that has just succeeded was under way: on record, as all that is due. */
+int owned_keep_due(const struct watch *watch, struct ledger_row *row);
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
@@ -218,6 +222,9 @@ void due_arm(struct supervisor *supervisor);
 /* owed.c */
 void owed_start(struct watch *watch);
 void owed_continue(struct watch *watch);
+/* How long the first run of an object waits for the deletion of another one of its name, that the watcher
+ * has not told yet. */
+uint64_t owed_delay(struct watch *watch, const char *key);
 
 /* heartbeat.c */
 int heartbeat_start(struct supervisor *supervisor);

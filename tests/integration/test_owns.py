@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`owns`: a change of an owned object runs its owner, with its children as they are; drift is repaired that way."""
 import json
+import signal
 
 import pytest
 
@@ -49,6 +50,44 @@ def test_drift_is_repaired(start, operator, handler, widgets, config_maps):
     config_maps.delete("child")
     wait_until(lambda: config_maps.exists("child"), "it to come back")
     assert "child changed" in reasons(handler, "w")
+
+
+def test_drift_is_repaired_after_a_crash(start, operator, handler, widgets, config_maps):
+    """The run waits, because the last one is less than a second ago; then everything is killed."""
+    handler.answer({"children": [CHILD]})
+    start(children={"force": True})
+    widgets.create("w")
+    handler.wait_finished(name="w")
+    at_rest(operator)
+    config_maps.merge_patch("child", {"data": {"a": "drifted"}})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["waiting"] == 1 or config_maps.get("child")["data"] == {"a": "1"},
+               "the news of the child")
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit()
+    operator.start_ready().wait_synced()
+    wait_until(lambda: config_maps.get("child")["data"] == {"a": "1"}, "the repair")
+    operator.stop()
+
+
+def test_a_child_that_changes_during_a_run_that_fails(start, operator, handler, widgets, config_maps):
+    """That is no reason to try again before the backoff is over."""
+    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done; exit 1")
+    start(retry={"first": "1h", "max": "1h"})
+    owner = widgets.create("w")
+    handler.wait_for(name="w")
+    config_maps.create("child", ownerReferences=[{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w",
+                                                  "uid": owner["metadata"]["uid"]}])
+    wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 1, "the child to be seen")
+    config_maps.create("marker")
+    wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 2, "the marker behind it")
+    (handler.folder / "go").touch()
+    operator.wait_for_log("next attempt in 1h", key="default/w")
+    config_maps.merge_patch("child", {"data": {"a": "2"}})
+    handler.behave("exit 0")
+    widgets.create("v")
+    handler.wait_finished(name="v")
+    operator.stop()
+    assert len(handler.requests(name="w")) == 1
 
 
 def test_children_come_with_the_request(start, operator, handler, widgets, config_maps):

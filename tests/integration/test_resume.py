@@ -142,6 +142,32 @@ def test_a_compacted_history_is_listed(devserver, configured, widgets, handler):
     assert len(handler.requests(name="kept")) == 1
 
 
+@pytest.mark.parametrize("store", ["kept", "lost"])
+def test_the_end_of_an_object_runs_before_its_successor(devserver, configured, widgets, handler, store):
+    """Its deletion was announced, and failed; the successor came while the operator was down, and the question whether
+    the database is an older one goes unanswered for a while."""
+    widgets.create("w", labels={"a": "b"})
+    operator = configured(labelSelector="a=b", retry={"first": "200ms", "max": "200ms"})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="w")
+    handler.behave("exit 1")
+    widgets.delete("w")
+    handler.wait_finished(name="w", action="deleted")
+    operator.stop()
+    before = len(handler.requests())
+    widgets.create("w", labels={"a": "b"})
+    if store == "lost":
+        for path in (operator.state_directory / "store" / "widgets").glob("*/data.mdb"):
+            path.unlink()
+    devserver.fault({"verb": "list"}, status=504, times=2)
+    devserver.fault({"verb": "get", "resource": "widgets"}, status=504, times=2)
+    handler.behave("exit 0")
+    operator.start_ready()
+    handler.wait_finished(name="w", where=lambda request: request.body["action"] == "reconcile", count=2)
+    operator.stop()
+    assert [action for action, _ in runs(handler)[before:]] == ["deleted", "reconcile"]
+
+
 @pytest.mark.parametrize("when", ["running", "stopped"])
 def test_kubernetes_107457_a_database_that_went_back_in_time(devserver, configured, widgets, handler, when):
     """What was made since the backup is gone, what was deleted since is there again, and what changed is as it was."""

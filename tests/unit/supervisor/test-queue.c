@@ -58,6 +58,70 @@ static void test_one_run_a_key(void **state)
         queue_free(queue);
 }
 
+static void test_a_nudge_is_no_update(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1),
+                          nudge = {.key = "a", .uid = "u", .nudge = true, .not_before = 50};
+        struct queue_outcome failed = {.backs_off = true, .delay_usec = 100, .reason = "retry"};
+        struct queue_run run;
+
+        (void)state;
+        queue_push(queue, 0, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        item.fingerprint = 2;
+        queue_push(queue, 0, &item, 2);
+        queue_push(queue, 0, &nudge, 2);
+        assert_true(queue_has_nudge(queue, 0, "a", "u"));
+        done(queue, run.id, 2, 3); /* it has read the change already, but not what came after */
+        assert_false(queue_next(queue, 3, &run));
+        assert_true(queue_next(queue, 50, &run));
+        assert_int_equal(run.fingerprint, 0);
+
+        nudge.not_before = 60;
+        queue_push(queue, 0, &nudge, 51);
+        queue_push(queue, 0, &item, 51);
+        done(queue, run.id, 1, 52);
+        assert_true(queue_next(queue, 52, &run)); /* one run for both */
+        assert_int_equal(run.fingerprint, 2);
+        assert_false(queue_has_nudge(queue, 0, "a", "u"));
+
+        queue_push(queue, 0, &nudge, 53);
+        assert_int_equal(queue_done(queue, run.id, &failed, 54, NULL), 0);
+        assert_false(queue_next(queue, 153, &run)); /* not within the backoff */
+        assert_true(queue_next(queue, 154, &run));
+        assert_string_equal(run.reason, "retry");
+        done(queue, run.id, 2, 155);
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_AT_REST);
+        queue_free(queue);
+}
+
+static void test_a_nudge_goes_with_its_object(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1),
+                          nudge = {.key = "a", .uid = "u", .nudge = true, .not_before = 50};
+        struct queue_item deletion = {.key = "a", .uid = "u", .kind = CHANGE_DELETED, .reason = "deleted"};
+        struct queue_run run;
+
+        (void)state;
+        queue_push(queue, 0, &nudge, 1);
+        item.uid = "v";
+        queue_push(queue, 0, &item, 1);
+        queue_push(queue, 0, &nudge, 1);
+        assert_false(queue_has_nudge(queue, 0, "a", "u"));
+        assert_true(queue_next(queue, 1, &run));
+        assert_string_equal(run.uid, "v");
+        done(queue, run.id, 1, 1);
+        queue_push(queue, 0, &nudge, 1);
+        queue_push(queue, 0, &deletion, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_int_equal(run.kind, CHANGE_DELETED);
+        done(queue, run.id, 0, 2);
+        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_AT_REST);
+        queue_free(queue);
+}
+
 static void test_where_a_key_stands(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -439,6 +503,8 @@ int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_one_run_a_key),
+                cmocka_unit_test(test_a_nudge_is_no_update),
+                cmocka_unit_test(test_a_nudge_goes_with_its_object),
                 cmocka_unit_test(test_where_a_key_stands),
                 cmocka_unit_test(test_a_paused_watch_keeps_its_keys),
                 cmocka_unit_test(test_what_was_read_needs_no_run),
