@@ -27,6 +27,7 @@ bool ctl_is(const cJSON *object, const char *name);
 const char *ctl_duration(uint64_t usec, char *buffer, size_t size);
 const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_t size);
 const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_t size);
+bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
 int ctl_print_json(const cJSON *answer);
 
 /* Says what failed; returns the exit code. */
@@ -46,6 +47,9 @@ int ctl_uninstall(const char *runtime_directory, bool yes);
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
+
+/* Returns the exit code. */
+int ctl_top(const char *runtime_directory, uint64_t interval_usec);
 
 /* argument: watch, key. Why the object did or did not run; returns the exit code. */
 int ctl_explain(const char *runtime_directory, char **argument, bool json);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/exit-code.h"
 #include "ctl/ctl.h"
 
@@ -21,6 +22,7 @@ static const struct option option[] = {
         {"apply", no_argument, NULL, 'P'},
         {"finalizer", no_argument, NULL, 'f'},
         {"all-failed", no_argument, NULL, 'A'},
+        {"interval", required_argument, NULL, 'i'},
         {"reason", required_argument, NULL, 'w'},
         {"yes", no_argument, NULL, 'y'},
         {"help", no_argument, NULL, 'h'},
@@ -28,10 +30,13 @@ static const struct option option[] = {
         {0},
 };
 
+#define INTERVAL_LEAST (100 * USEC_PER_MSEC)
+
 struct options {
         const char *runtime_directory;
         bool json, ready, finalizer, all_failed, yes;
         const char *why;
+        uint64_t interval_usec; /* between two pictures */
         struct rbac_options rbac;
         struct ctl_run_options run;
 };
@@ -40,6 +45,8 @@ static void help(void)
 {
         puts("Usage: reconciledctl [OPTION...] VERB\n\n"
              "  status              what the running operator does (--json: for programs)\n"
+             "  top                 the same, live: rates, the slowest handlers, what fails; q ends it\n"
+             "                      (--interval 2s: between two pictures)\n"
              "  explain WATCH KEY   why this object (namespace/name) did or did not run (--json)\n"
              "  check [FILE]        check a configuration; says every mistake with its line\n\n"
              "  health [--ready]    a probe: exit code 0 when all processes are heard (and all watches in "
@@ -103,6 +110,12 @@ static int verb_status(const struct options *options, int count _unused_, char *
                 ctl_print_status(answer);
         cJSON_Delete(answer);
         return EXIT_CODE_OK;
+}
+
+static int verb_top(const struct options *options, int count, char **argument)
+{
+        return options->json ? verb_status(options, count, argument)
+                             : ctl_top(options->runtime_directory, options->interval_usec);
 }
 
 static int verb_explain(const struct options *options, int count _unused_, char **argument)
@@ -190,6 +203,7 @@ static const struct verb {
         int (*run)(const struct options *options, int count, char **argument);
 } verb[] = {
         {"status", 0, 0, "no arguments", verb_status},
+        {"top", 0, 0, "no arguments", verb_top},
         {"explain", 2, 2, "a watch and a key (namespace/name)", verb_explain},
         {"check", 0, 1, "one file", verb_check},
         {"health", 0, 0, "no arguments", verb_health},
@@ -238,6 +252,7 @@ int main(int argc, char **argv)
         struct options options = {.runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR};
         int c;
 
+        options.interval_usec = 2 * USEC_PER_SEC;
         options.rbac = (struct rbac_options){.namespace = "default", .service_account = "reconciled"};
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
                 switch (c) {
@@ -267,6 +282,11 @@ int main(int argc, char **argv)
                         break;
                 case 'A':
                         options.all_failed = true;
+                        break;
+                case 'i':
+                        if (duration_parse(optarg, &options.interval_usec) < 0 ||
+                            options.interval_usec < INTERVAL_LEAST || options.interval_usec > USEC_PER_HOUR)
+                                return usage("--interval takes a duration from 100ms to 1h");
                         break;
                 case 'w':
                         options.why = optarg;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of the operator's answers, and times as people read them. */
+#include <string.h>
+#include <unistd.h>
+
 #include "base/duration.h"
 #include "ctl/ctl.h"
 
@@ -43,6 +46,14 @@ const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_
         uint64_t then = ctl_number(object, name), now = clock_realtime_usec();
 
         return then > now ? ctl_duration(then - now, buffer, size) : "a moment";
+}
+
+bool ctl_wants_colour(void)
+{
+        const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+        return isatty(STDOUT_FILENO) == 1 && (!none || !none[0]) && terminal &&
+               strcmp(terminal, "dumb") != 0;
 }
 
 int ctl_print_json(const cJSON *answer)

@@ -161,11 +161,12 @@ static int deliver_watcher(struct watch *watch, struct message *message)
 static int run_ended(struct worker *worker, const struct message_done *done)
 {
         const char *reason = worker->run.reason;
+        unsigned watch = worker->run.watch;
         uint64_t duration = clock_boottime_usec() - worker->started_boottime;
         int r = outcome_done(worker, done);
 
         if (r >= 0)
-                explain_ended(worker->child->supervisor, done, reason, duration);
+                explain_ended(worker->child->supervisor, watch, done, reason, duration);
         return r;
 }
 

@@ -16,8 +16,8 @@
 
 /* ---- keeping how a run ended */
 
-void explain_ended(struct supervisor *supervisor, const struct message_done *done, const char *reason,
-                   uint64_t duration_usec)
+void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
+                   const char *reason, uint64_t duration_usec)
 {
         struct ledger_run run = {
                 .ended_realtime = clock_realtime_usec(),
@@ -32,6 +32,9 @@ void explain_ended(struct supervisor *supervisor, const struct message_done *don
         /* Nothing ran: it merely waits for the store. */
         if (done->result == RESULT_BEHIND)
                 return;
+        /* Short of memory, it is merely not shown. */
+        (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
+                           clock_boottime_usec());
         r = ledger_run_put(supervisor->ledger, done->watch, done->key, done->uid, &run);
         if (r < 0 && supervisor->phase != PHASE_TEARDOWN)
                 ledger_failed(supervisor, r);

@@ -59,6 +59,8 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         if (watch->config->finalizer)
                 json_number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
         write_failing_counts(supervisor, watch, json);
+        json_number(json, "runs", watch->metrics.work.count);
+        json_number(json, "runTime", watch->metrics.work.sum_usec);
         json_number(json, "succeeded", watch->successes);
         json_number(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)
@@ -120,6 +122,25 @@ static int write_failing(const char *watch, const struct ledger_row *row, void *
         return 0;
 }
 
+/* Times are of the clock that stands still for nobody; people want them as of the wall. */
+static void write_slowest(struct supervisor *supervisor, struct text *json)
+{
+        uint64_t now = clock_boottime_usec(), realtime = clock_realtime_usec();
+
+        slowest_forget(&supervisor->slowest, now);
+        for (size_t i = 0; i < supervisor->slowest.count; i++) {
+                const struct slow_run *run = &supervisor->slowest.run[i];
+
+                text_append_string(json, "{");
+                json_string(json, "watch", supervisor->watch[run->watch].config->name);
+                json_string(json, "key", run->key);
+                json_number(json, "took", run->took_usec);
+                json_number(json, "endedAt", realtime - (now - run->ended));
+                json_string(json, "result", run->result);
+                json_close(json, "},");
+        }
+}
+
 void status_write_doubt(const struct ledger_doubt *doubt, struct text *json)
 {
         text_append_string(json, "{");
@@ -140,7 +161,7 @@ static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
         return 0;
 }
 
-int status_write(const struct supervisor *supervisor, struct text *json)
+int status_write(struct supervisor *supervisor, struct text *json)
 {
         uint64_t dropped = log_dropped();
 
@@ -173,6 +194,9 @@ int status_write(const struct supervisor *supervisor, struct text *json)
         if (ledger_visit_doubts(supervisor->ledger, NULL, clock_realtime_usec(), QUARANTINED_MAX,
                                 write_doubt, json) < 0)
                 return -1;
+        json_close(json, "],");
+        text_append_string(json, "\"slowest\":[");
+        write_slowest(supervisor, json);
         json_close(json, "],");
         text_append_string(json, "\"watches\":[");
         for (size_t i = 0; i < supervisor->watch_count; i++)

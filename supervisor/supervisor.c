@@ -293,6 +293,7 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->commit_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
         sd_event_source_disable_unref(supervisor->retry_source);
+        slowest_done(&supervisor->slowest);
         sd_event_source_disable_unref(supervisor->heartbeat_timer);
         sd_event_source_disable_unref(supervisor->due_timer);
         sd_event_source_disable_unref(supervisor->queue_timer);

@@ -18,6 +18,7 @@
 #include "supervisor/metrics.h"
 #include "supervisor/options.h"
 #include "supervisor/queue.h"
+#include "supervisor/slowest.h"
 
 struct supervisor;
 struct watch;
@@ -113,6 +114,7 @@ struct supervisor {
         size_t due_synced; /* watches in sync, when it was last asked what is due */
         bool commit_due;   /* something must not be told before the ledger has it */
         sd_event_source *commit_timer;
+        struct slowest slowest;
         sd_event_source *retry_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
                 *extend_timer, *control_source;
@@ -258,7 +260,7 @@ void notify_fault(const char *text, int error);
 /* control.c, status.c */
 int control_start(struct supervisor *supervisor, struct error *error);
 void control_done(struct supervisor *supervisor);
-int status_write(const struct supervisor *supervisor, struct text *json);
+int status_write(struct supervisor *supervisor, struct text *json);
 /* Each with a comma behind it (supervisor/json.h). */
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
 void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json);
@@ -266,5 +268,5 @@ void status_write_doubt(const struct ledger_doubt *doubt, struct text *json);
 
 /* explain.c: what is known of one key. reason: of the run that has ended, static. */
 int explain_write(const struct watch *watch, const char *key, struct text *json);
-void explain_ended(struct supervisor *supervisor, const struct message_done *done, const char *reason,
-                   uint64_t duration_usec);
+void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
+                   const char *reason, uint64_t duration_usec);
