@@ -123,5 +123,5 @@ def test_wrong_usage(start, operator):
     assert operator.ctl.run("retry", "--all-failed", "widgets", "default/a").returncode == 64
     assert operator.ctl.run("retry", "widgets").returncode == 64
     wrong = operator.ctl.run("frobnicate")
-    assert wrong.returncode == 64 and "status, explain" in wrong.stderr
+    assert wrong.returncode == 64 and "status, top, explain" in wrong.stderr
     assert json.loads(operator.ctl.run("status", "--json").stdout)["failing"] == []
