@@ -83,6 +83,7 @@
         STR(kind)                                                                                           \
         STR(owner)                                                                                          \
         BOOL(related)                                                                                       \
+        STR(related_names)                                                                                       \
         U64(trigger)                                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
@@ -235,6 +236,7 @@
  * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
  * was written): that change triggers no run. known_version: up to this version every change since what was
  * read is our own; 0 = none. requeue_after_usec: 0 = none. message: of the handler, or the error.
+ * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  */
@@ -250,6 +252,7 @@
         U64(own_fingerprint)                                                                                \
         STR(own_resource_version)                                                                           \
         U64(known_version)                                                                                  \
+        U64(related)                                                                                        \
         U64(requeue_after_usec)                                                                             \
         STR(message)                                                                                        \
         STR(settling)                                                                                       \
@@ -364,7 +367,8 @@
  * of the failures since the last success ("" = none). settling: what an unfinished run left, "" = nothing.
  * doubtful: the watch's trigger program is not run on it.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
- * yet (RESULT_BEHIND); "" = whatever is there. */
+ * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none.
+ */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -377,6 +381,8 @@
         STR(first_error)                                                                                    \
         STR(settling)                                                                                       \
         STR(at_least_version)                                                                               \
+        U64(known_fingerprint)                                                                              \
+        U64(known_related)                                                                                  \
         BOOL(doubtful)                                                                                      \
         U64(generation)
 

@@ -66,7 +66,8 @@ enum run_result {
         RESULT_SETTLING, /* not over: it goes on after settle_after, as the same attempt, without a worker */
         RESULT_UNRECOVERABLE, /* the server refused our own write for good */
         RESULT_BEHIND,        /* the store does not show our own last write yet: nothing ran */
-        RESULT_STOP,          /* the handler wants the operator to end */
+        RESULT_UNNEEDED, /* it was to run for related objects, but none that it depends on has changed */
+        RESULT_STOP,     /* the handler wants the operator to end */
         RESULT_COUNT
 };
 

@@ -154,6 +154,36 @@ static int take_text(jv value, void *userdata)
         return out->failed || out->size > RESULT_MAX ? -EBADMSG : 0;
 }
 
+struct names {
+        int (*on_name)(const char *name, void *userdata);
+        void *userdata;
+        bool no_name;
+        int status;
+};
+
+static int take_name(jv value, void *userdata)
+{
+        struct names *names = userdata;
+
+        names->no_name = jv_get_kind(value) != JV_KIND_STRING;
+        if (!names->no_name)
+                names->status = names->on_name(jv_string_value(value), names->userdata);
+        jv_free(value);
+        return names->no_name || names->status < 0 ? 1 : 0;
+}
+
+int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
+                     int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error)
+{
+        struct names names = {.on_name = on_name, .userdata = userdata};
+        int r = run(program, json, size, partial, take_name, &names, error);
+
+        if (r < 0)
+                return r;
+        return names.no_name ? error_set(error, -EBADMSG, "what comes out of it is no string")
+                             : names.status;
+}
+
 /* ---- fingerprints */
 
 static int fingerprint(const struct trigger_basis *basis, enum trigger trigger, const char *json,

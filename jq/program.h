@@ -25,6 +25,11 @@ DEFINE_CLEANUP(struct jq_program *, jq_program_free);
 int jq_program_test(struct jq_program *program, const char *json, size_t size, bool partial, bool *ret,
                     struct error *error);
 
+/* Calls for each value that comes out, which must be a string: -EBADMSG otherwise, as for what fails. A
+ * negative return of the callback ends it, and is returned. */
+int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
+                     int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error);
+
 /* How an object's trigger fingerprint is made. */
 struct trigger_basis {
         enum trigger trigger;

@@ -40,6 +40,7 @@ static void owned_done(struct config_owned *owned, size_t count)
                 free(owned[i].api_version);
                 free(owned[i].kind);
                 free(owned[i].label_selector);
+                free(owned[i].names);
         }
         free(owned);
 }
@@ -60,6 +61,7 @@ void watch_done(struct config_watch *watch)
         free(watch->api_version);
         free(watch->kind);
         free(watch->label_selector);
+        free(watch->related_names);
         free(watch->field_selector);
         free(watch->trigger_jq);
         owned_done(watch->owns, watch->owns_count);
@@ -325,6 +327,27 @@ static void default_text(struct reader *reader, char **place, const char *text)
                 reader->out_of_memory = true;
 }
 
+/* Which of the related objects are meant; what is owned needs no program to be found. */
+static void check_names(struct reader *reader, yaml_node_t *node, const char *path,
+                        const struct config_watch *watch)
+{
+        char key[256], place[64];
+
+        for (size_t i = 0; i < watch->owns_count; i++)
+                if (watch->owns[i].names) {
+                        snprintf(place, sizeof(place), "owns[%zu].names", i);
+                        sub(key, sizeof(key), path, place);
+                        problem_add(
+                                reader, mapping_find(reader, node, "owns"), false, key,
+                                "is for `related`: what an object owns is found by its owner references");
+                }
+        for (size_t i = 0; i < watch->related_count; i++) {
+                snprintf(place, sizeof(place), "related[%zu].names", i);
+                sub(key, sizeof(key), path, place);
+                check_program(reader, mapping_find(reader, node, "related"), key, watch->related[i].names);
+        }
+}
+
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch)
 {
         const char *slash = watch->api_version ? strchr(watch->api_version, '/') : NULL;
@@ -347,6 +370,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_program(reader, mapping_find(reader, node, "trigger"), key, watch->trigger_jq);
         sub(key, sizeof(key), path, "filter");
         check_program(reader, mapping_find(reader, node, "filter"), key, watch->filter);
+        check_names(reader, node, path, watch);
         if (watch->ready_condition && watch->metadata_only) {
                 sub(key, sizeof(key), path, "readyCondition");
                 problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
@@ -355,6 +379,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
         check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);
         default_text(reader, &watch->label_selector, "");
+        default_text(reader, &watch->related_names, "");
         default_text(reader, &watch->field_selector, "");
         default_text(reader, &watch->trigger_jq, "");
         default_text(reader, &watch->filter, "");
@@ -426,6 +451,7 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->api_version = strdup(owned->api_version);
         ret->kind = strdup(owned->kind);
         ret->label_selector = copy_or_empty(owned->label_selector);
+        ret->related_names = copy_or_empty(owned->names);
         ret->field_selector = strdup("");
         ret->trigger_jq = strdup("");
         ret->filter = strdup("");
@@ -440,7 +466,8 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->watch_timeout_usec = parent->watch_timeout_usec;
         ret->initial_events_usec = parent->initial_events_usec;
         return ret->name && ret->owner && ret->api_version && ret->kind && ret->label_selector &&
-                               ret->field_selector && ret->trigger_jq && ret->filter && ret->file
+                               ret->field_selector && ret->related_names && ret->trigger_jq && ret->filter &&
+                               ret->file
                        ? copy_namespaces(parent, ret)
                        : -ENOMEM;
 }

@@ -60,6 +60,7 @@ void config_worker_watch(const struct config_watch *config, const char *store_fo
                 .api_version = config->api_version,
                 .kind = config->kind,
                 .related = config->is_related,
+                .related_names = config->related_names,
                 .owner = config->owner ? config->owner : "",
                 .trigger = (uint64_t)config->trigger,
                 .trigger_jq = config->trigger_jq,

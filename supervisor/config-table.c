@@ -24,6 +24,7 @@ static const struct key owned_key[] = {
         {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
         {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
         {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
+        {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
 };
 const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
 

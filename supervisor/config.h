@@ -39,6 +39,7 @@ enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
 /* A kind of objects that those of a watch own. */
 struct config_owned {
         char *api_version, *kind, *label_selector;
+        char *names; /* jq, of `related`: only those that it names; NULL = all */
 };
 
 struct config_watch {
@@ -46,9 +47,10 @@ struct config_watch {
         size_t owns_count;
         struct config_owned *related; /* likewise: what the objects depend on, in their namespaces */
         size_t related_count;
-        bool is_related; /* with `owner`: these are related, not owned */
-        char *owner;     /* the name of the watch whose objects own these; NULL: an ordinary watch */
-        char *name;      /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
+        bool is_related;     /* with `owner`: these are related, not owned */
+        char *related_names; /* jq; "" */
+        char *owner;         /* the name of the watch whose objects own these; NULL: an ordinary watch */
+        char *name;          /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
         char *api_version, *kind;
         char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
         size_t namespace_count;

@@ -465,6 +465,8 @@ static void send_run(struct worker *worker)
                 run.last_error = row.last_error;
                 run.first_error = row.first_error;
                 run.settling = row.settling;
+                run.known_fingerprint = row.attempts == 0 && !row.permanent ? row.fingerprint : 0;
+                run.known_related = row.related;
                 if (row.written_realtime + CATCH_UP_USEC > clock_realtime_usec())
                         run.at_least_version = row.written_version;
         }

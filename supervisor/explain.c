@@ -29,8 +29,8 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
         };
         int r;
 
-        /* Nothing ran: it merely waits for the store. */
-        if (done->result == RESULT_BEHIND)
+        /* Nothing ran. */
+        if (done->result == RESULT_BEHIND || done->result == RESULT_UNNEEDED)
                 return;
         /* Short of memory, it is merely not shown. */
         (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,

@@ -10,7 +10,7 @@
         "fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "                           \
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
         "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
-        "unselected"
+        "unselected, related"
 #define ROW_COLUMNS "watch, key, uid, " ROW_STATE
 
 enum ledger_statement {

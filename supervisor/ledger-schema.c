@@ -49,6 +49,7 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE ledger ADD COLUMN ran_version TEXT NOT NULL DEFAULT '';"
         "CREATE INDEX ledger_failing ON ledger (watch, key, uid, permanent, throttled, attempts)"
         "  WHERE attempts > 0;"
+        "ALTER TABLE ledger ADD COLUMN related INTEGER NOT NULL DEFAULT 0;"
         "CREATE TABLE paused ("
         "  watch TEXT NOT NULL PRIMARY KEY, since_realtime INTEGER NOT NULL, user INTEGER NOT NULL,"
         "  reason TEXT NOT NULL) WITHOUT ROWID;"

@@ -24,9 +24,9 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_PUT] =
                 "INSERT INTO ledger (" ROW_COLUMNS ")"
                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
-                "?17, ?18, ?19, ?20, ?21, ?22) ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE
+                "?17, ?18, ?19, ?20, ?21, ?22, ?23) ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE
                 ") = (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
-                "?21, ?22)",
+                "?21, ?22, ?23)",
         [STATEMENT_RUN_PUT] =
                 "UPDATE ledger SET (ran_realtime, ran_usec, ran_action, ran_reason, ran_result,"
                 " ran_version) = (?4, ?5, ?6, ?7, ?8, ?9)"
@@ -224,6 +224,7 @@ static struct ledger_row borrow_row(sqlite3_stmt *statement)
                 .written_version = (char *)column_text(statement, 19),
                 .known_version = (uint64_t)sqlite3_column_int64(statement, 20),
                 .unselected = sqlite3_column_int(statement, 21) != 0,
+                .related = (uint64_t)sqlite3_column_int64(statement, 22),
         };
 }
 
@@ -318,6 +319,7 @@ int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row
         bind_text_capped(statement, 20, row->written_version);
         sqlite3_bind_int64(statement, 21, (sqlite3_int64)row->known_version);
         sqlite3_bind_int(statement, 22, row->unselected);
+        sqlite3_bind_int64(statement, 23, (sqlite3_int64)row->related);
         return run_once(ledger, STATEMENT_PUT);
 }
 

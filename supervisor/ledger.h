@@ -38,6 +38,7 @@ struct ledger_row {
         uint64_t written_realtime;  /* when we last wrote to it, and its resourceVersion after that; 0, "" */
         char *written_version;
         uint64_t known_version; /* what it was up to this version is what was read and our own changes; 0 */
+        uint64_t related;       /* fingerprint of the related objects at the last success; 0 */
         char *settling;         /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
 };
 

@@ -101,6 +101,7 @@ static int succeeded(struct ending *ending)
         row->attempts = row->throttled = row->crashes = row->quarantined_until = 0;
         row->permanent = false;
         row->handled_realtime = now;
+        row->related = done->related;
         row->next_realtime = delay > 0 ? now + delay : 0;
         if (text_replace(&row->next_reason, delay > 0 ? reason : "") < 0 ||
             text_replace(&row->last_error, "") < 0 || text_replace(&row->first_error, "") < 0)
@@ -110,6 +111,21 @@ static int succeeded(struct ending *ending)
                 ending->outcome.delay_usec = delay;
                 ending->outcome.reason = reason;
         }
+        return 0;
+}
+
+/* Everything stays as it was after the last success; what it waited for is still to come. */
+static int was_unneeded(struct ending *ending)
+{
+        const struct ledger_row *row = &ending->row;
+        uint64_t now = clock_realtime_usec();
+
+        ending->outcome.handled = true;
+        if (row->next_realtime == 0 || row->next_realtime > now + DELAY_IN_QUEUE_USEC)
+                return 0;
+        ending->outcome.again = true;
+        ending->outcome.delay_usec = row->next_realtime > now ? row->next_realtime - now : 0;
+        ending->outcome.reason = strcmp(row->next_reason, "resync") == 0 ? "resync" : "requeueAfter";
         return 0;
 }
 
@@ -326,6 +342,8 @@ static int apply_result(struct ending *ending)
                 ending->outcome.delay_usec = BEHIND_USEC;
                 ending->outcome.reason = ending->reason;
                 return 0;
+        case RESULT_UNNEEDED:
+                return was_unneeded(ending);
         case RESULT_CANCELLED:
                 ending->outcome.reason = "cancelled";
                 return 0;

@@ -39,8 +39,8 @@ static void write_identity_only(const struct run *run, const char *namespace_nam
 }
 
 /* Items of a LIST of built-in kinds lack apiVersion and kind. */
-static void write_with_kind(const struct record_watch *config, const struct scan_object *object,
-                            struct text *out)
+void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,
+                             struct text *out)
 {
         const char *rest = object->whole.start + 1;
 
@@ -69,7 +69,7 @@ int request_complete_object(const struct run *run, char **ret_json)
                 r = scan_object(run->object.json, run->object.json_size, &object);
                 if (r < 0)
                         return r;
-                write_with_kind(run->watch->config, &object, &out);
+                request_write_with_kind(run->watch->config, &object, &out);
         } else {
                 r = kube_key_split(run->order->key, &namespace_name, &name);
                 if (r < 0)
@@ -96,37 +96,12 @@ static int add_child(const struct store_object *child, void *userdata)
                 return r < 0 ? r : 0;
         if (list->count++ > 0)
                 text_append_string(list->out, ",");
-        write_with_kind(list->config, &object, list->out);
+        request_write_with_kind(list->config, &object, list->out);
         return 0;
 }
 
-/* A kind belongs to namespaces or to the cluster: the first object tells. */
-static int add_of_cluster(const struct store_object *child, void *userdata)
-{
-        struct scan_object object;
-        int r = scan_object(child->json, child->json_size, &object);
-
-        if (r >= 0 && object.namespace_name.start && object.namespace_name.size > 2)
-                return -ENOENT; /* ends the visit */
-        return r < 0 ? r : add_child(child, userdata);
-}
-
-/* What the object owns, or what it may depend on: all of its namespace, of an object of the cluster all. */
-static int visit(const struct run *run, struct worker_watch *watch, struct children_list *list)
-{
-        const char *slash = strchr(run->order->key, '/');
-        _cleanup_free_ char *prefix = NULL;
-        int r;
-
-        if (!watch->config->related)
-                return store_visit_owned(watch->reader, run->order->uid, add_child, list);
-        prefix = strndup(run->order->key, slash ? (size_t)(slash + 1 - run->order->key) : 0);
-        r = prefix ? store_visit_prefix(watch->reader, prefix, add_child, list) : -ENOMEM;
-        return r >= 0 && slash ? store_visit_prefix(watch->reader, "", add_of_cluster, list) : r;
-}
-
 /* As the stores of those kinds show them. */
-static int add_children(const struct run *run, bool related, struct text *out)
+static int add_children(const struct run *run, struct text *out)
 {
         const struct worker *worker = run->worker;
         struct children_list list = {.out = out};
@@ -136,14 +111,12 @@ static int add_children(const struct run *run, bool related, struct text *out)
                 struct worker_watch *watch = &worker->watch[i];
                 int r;
 
-                if (strcmp(watch->config->owner, run->watch->config->name) != 0 ||
-                    watch->config->related != related)
+                if (strcmp(watch->config->owner, run->watch->config->name) != 0 || watch->config->related)
                         continue;
-                if (!any)
-                        text_printf(out, ",\"%s\":[", related ? "related" : "children");
+                text_append_string(out, any ? "" : ",\"children\":[");
                 any = true;
                 list.config = watch->config;
-                r = visit(run, watch, &list);
+                r = store_visit_owned(watch->reader, run->order->uid, add_child, &list);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }
@@ -172,9 +145,9 @@ int request_build(const struct run *run, uint64_t id, struct text *out)
         text_json_string(out, order->watch);
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
-        r = add_children(run, false, out);
-        if (r >= 0)
-                r = add_children(run, true, out);
+        r = add_children(run, out);
+        if (r >= 0 && run->related)
+                r = text_printf(out, ",\"related\":%s", run->related);
         return r < 0 ? r : text_append_string(out, "}\n");
 }
 

@@ -42,6 +42,7 @@ void run_free(struct run *run)
         sd_event_source_disable_unref(run->cancel_timer);
         free(run->json);
         free(run->recorded);
+        free(run->related);
         free(run->output);
         free(run->current);
         free(run->current_version);
@@ -75,6 +76,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .own_fingerprint = run->own_fingerprint,
                 .own_resource_version = run->own_version,
                 .known_version = run->known_version,
+                .related = run->related_fingerprint,
                 .settling = run->settling,
                 .settle_after_usec = run->settle_after_usec,
                 .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
@@ -409,6 +411,36 @@ static bool order_is_settling(const struct run *run)
                scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
 }
 
+/* A change of something related runs everybody who might depend on it. */
+static bool is_unneeded(const struct run *run)
+{
+        const struct message_run *order = run->order;
+
+        return run->action == ACTION_RECONCILE && strcmp(order->reason, "related changed") == 0 &&
+               order->known_fingerprint != 0 && order->known_fingerprint == run->fingerprint &&
+               order->known_related == run->related_fingerprint;
+}
+
+/* false: the run was ended. */
+static bool related_are_there(struct run *run)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = related_collect(run, &error);
+
+        if (r == -EBADMSG && run->action != ACTION_RECONCILE)
+                r = 0; /* what is going needs no more than itself */
+        if (r == -EBADMSG && error_message(&error)[0])
+                run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
+        else if (r < 0)
+                run_finish(run, RESULT_RETRY, "related objects cannot be read from their store: %s",
+                           strerror(-r));
+        else if (is_unneeded(run))
+                run_finish(run, RESULT_UNNEEDED, "%s", "");
+        else
+                return true;
+        return false;
+}
+
 static int read_recorded(struct run *run)
 {
         const char *folder = run->worker->config->replay_folder;
@@ -458,7 +490,7 @@ static void begin(struct run *run)
         }
         if (order_is_settling(run))
                 children_undo(run);
-        else
+        else if (related_are_there(run))
                 write_prepare(run);
 }
 

@@ -43,6 +43,8 @@ static int add_watches(struct worker *worker)
                 r = store_reader_new(watch->config->store_folder, &watch->reader);
                 if (r >= 0 && watch->config->trigger == TRIGGER_JQ)
                         r = jq_program_new(watch->config->trigger_jq, &watch->trigger_program, NULL);
+                if (r >= 0 && watch->config->related_names[0])
+                        r = jq_program_new(watch->config->related_names, &watch->names_program, NULL);
                 if (r < 0)
                         return r;
         }
@@ -196,6 +198,7 @@ void worker_done(struct worker *worker)
                 coprocess_free(worker->watch[i].coprocess);
                 store_free(worker->watch[i].reader);
                 jq_program_free(worker->watch[i].trigger_program);
+                jq_program_free(worker->watch[i].names_program);
                 kube_resource_done(&worker->watch[i].resource);
         }
         free(worker->watch);

@@ -27,6 +27,7 @@ struct worker_watch {
         bool discovered;
         bool told_status_dropped;
         struct jq_program *trigger_program; /* of trigger: {jq: ...} */
+        struct jq_program *names_program;   /* of related objects: which of them; NULL = all */
         struct coprocess *coprocess;        /* of a serve handler or a plugin, once it has run */
 };
 
@@ -70,7 +71,9 @@ struct run {
         enum run_action action; /* as it is run: finalize for an object that is being deleted */
         bool carrying_out;      /* the handler has answered; before that things are made ready for it */
         uint64_t fingerprint;
-        char *json;              /* the object with apiVersion and kind */
+        char *json;    /* the object with apiVersion and kind */
+        char *related; /* the related objects, as a JSON array; NULL: the watch has none */
+        uint64_t related_fingerprint;
         char *recorded;          /* of a replay: the request, in the place of one that is made */
         struct process *process; /* exec */
         char *output;            /* serve: the line that the answer points into */
@@ -110,6 +113,12 @@ void run_finish(struct run *run, enum run_result result, const char *format, ...
 /* unselected.c: fetches what the store has forgotten, and goes on in write_prepare(). */
 void unselected_fetch(struct run *run);
 
+/* related.c: what the object depends on, as it is now. -EBADMSG: the program that names it fails, with its
+ * words. */
+int related_collect(struct run *run, struct error *error);
+/* request.c: an object of a store with its kind, which lists leave out. */
+void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,
+                             struct text *out);
 /* request.c: the JSON for the handler's stdin; and the object made whole. */
 int request_complete_object(const struct run *run, char **ret_json);
 int request_build(const struct run *run, uint64_t id, struct text *out); /* id 0: none */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each example, run as its user runs it: by one command, examples/run NAME."""
 import os
+import json
 import pathlib
 import re
 import signal
@@ -94,6 +95,9 @@ def test_bundle(run):
     wait_until(lambda: condition(bundles, "tools").get("message") == "2 objects installed", "the whole bundle")
     wait_until(lambda: "no kind Nonsense" in condition(bundles, "broken").get("message", ""), "the cause")
     wait_until(lambda: not config_maps.exists("half"), "the rollback")
+    settings = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tools"}, "data": {"level": "2"}})
+    config_maps.merge_patch("tools-1.0", {"data": {"settings": settings}})
+    wait_until(lambda: config_maps.get("tools")["data"] == {"level": "2"}, "the bundle's new manifests")
     bundles.delete("tools")
     wait_until(lambda: not bundles.exists("tools"), "the end of the bundle")
     assert not config_maps.exists("tools"), "its objects went first"

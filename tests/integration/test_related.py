@@ -94,3 +94,60 @@ def test_in_a_backoff_it_is_no_reason(start, operator, handler, widgets, api):
     handler.wait_finished(name="b")
     operator.stop()
     assert len(handler.requests(name="a")) == 1
+
+
+NAMED = {"apiVersion": "v1", "kind": "ConfigMap", "names": ".spec.config, .spec.more[]?"}
+
+
+def names_of(request):
+    return [entry["metadata"]["name"] for entry in request.body["related"]]
+
+
+def test_those_that_a_program_names(start, operator, handler, widgets, api):
+    config_maps = api.resource("v1", "configmaps", "default")
+    for name in ("one", "two", "other"):
+        config_maps.create(name, data={"level": "1"})
+    start(NAMED)
+    widgets.create("a", {"config": "one", "more": ["two", "missing"]})
+    widgets.create("b", {"config": "other"})
+    assert names_of(handler.wait_finished(name="a")) == ["one", "two"]
+    assert names_of(handler.wait_finished(name="b")) == ["other"]
+    config_maps.merge_patch("two", {"data": {"level": "2"}})
+    request = handler.wait_finished(name="a", where=lambda request: request.body["reason"] == "related changed")
+    assert [entry["data"]["level"] for entry in request.body["related"]] == ["1", "2"]
+    config_maps.create("missing")
+    handler.wait_finished(name="a", where=lambda request: names_of(request) == ["one", "two", "missing"])
+    operator.stop()
+    assert len(handler.requests(name="b")) == 1, "nothing that it depends on has changed"
+
+
+def test_what_is_unneeded_forgets_no_time(start, operator, handler, widgets, api):
+    config_maps = api.resource("v1", "configmaps", "default")
+    handler.answer({"requeueAfter": "3s"})
+    start(NAMED)
+    widgets.create("a", {"config": "one"})
+    handler.wait_finished(name="a")
+    handler.answer({})
+    config_maps.create("other")
+    request = handler.wait_finished(name="a", count=2)
+    assert [r.body["reason"] for r in handler.requests(name="a")] == ["added", "requeueAfter"], request
+    operator.stop()
+
+
+def test_a_program_that_fails_is_a_permanent_error(start, operator, handler, widgets):
+    start({**NAMED, "names": ".spec.config"})
+    widgets.create("a", {"config": 7})
+    widgets.create("b", {"config": "elsewhere/one"})
+    for name, why in (("a", "what comes out of it is no string"), ("b", "an object of another namespace")):
+        operator.wait_for_log(why, key=f"default/{name}")
+    widgets.merge_patch("a", {"spec": {"config": "one"}})
+    handler.wait_finished(name="a")
+    assert not handler.requests(name="b")
+
+
+def test_a_wrong_program_is_a_mistake(operator, devserver, handler):
+    operator.configure(devserver, [watch("widgets", handler, related=[{**NAMED, "names": ".spec["}],
+                                         owns=[{**NAMED, "kind": "Secret"}])])
+    result = operator.ctl.check(operator.config_file)
+    assert result.returncode == 78
+    assert "related[0].names: is no jq program" in result.stdout and "owns[0].names: is for `related`" in result.stdout

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `related`: what the object depends on without owning it, as the stores of those kinds show it: all of its
+ * namespace, or what a jq program over the object names. Its fingerprint tells whether anything of it has
+ * changed since the last success: a change of one of them comes as a run of everybody who might depend on
+ * it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "worker/worker.h"
+
+#define RELATED_MAX 1000
+
+struct collection {
+        const struct run *run;
+        struct worker_watch *watch;
+        struct text json, versions;
+        size_t count;
+        const char *foreign; /* the namespace's part of a name that the program may not give */
+};
+
+static int add(struct collection *collection, const struct store_object *related)
+{
+        struct scan_object object;
+        int r = scan_object(related->json, related->json_size, &object);
+
+        if (r < 0 || collection->count == RELATED_MAX)
+                return r < 0 ? r : 0;
+        if (collection->count++ > 0)
+                text_append_string(&collection->json, ",");
+        request_write_with_kind(collection->watch->config, &object, &collection->json);
+        return text_printf(&collection->versions, "%s %s %s\n", related->key, related->uid,
+                           related->resource_version);
+}
+
+static int add_visited(const struct store_object *related, void *userdata)
+{
+        return add(userdata, related);
+}
+
+/* A kind belongs to namespaces or to the cluster: the first object tells. */
+static int add_of_cluster(const struct store_object *related, void *userdata)
+{
+        struct scan_object object;
+        int r = scan_object(related->json, related->json_size, &object);
+
+        if (r >= 0 && object.namespace_name.start && object.namespace_name.size > 2)
+                return -ENOENT; /* ends the visit */
+        return r < 0 ? r : add(userdata, related);
+}
+
+/* All of the object's namespace; of an object of the cluster all. */
+static int add_all(struct collection *collection)
+{
+        const char *key = collection->run->order->key, *slash = strchr(key, '/');
+        _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
+        int r = prefix ? store_visit_prefix(collection->watch->reader, prefix, add_visited, collection)
+                       : -ENOMEM;
+
+        return r >= 0 && slash
+                       ? store_visit_prefix(collection->watch->reader, "", add_of_cluster, collection)
+                       : r;
+}
+
+static int add_key(struct collection *collection, const char *key)
+{
+        struct store_object related = {0};
+        int r = store_read(collection->watch->reader, 0, key, &related);
+
+        if (r >= 0)
+                r = add(collection, &related);
+        store_object_done(&related);
+        return r;
+}
+
+/* In the object's own namespace, or of the cluster; an object of the cluster names "namespace/name" as well.
+ * Who is not there (yet) is left out. */
+static int add_named(const char *name, void *userdata)
+{
+        struct collection *collection = userdata;
+        const char *own = collection->run->order->key, *slash = strchr(own, '/');
+        _cleanup_free_ char *key = NULL;
+        int r;
+
+        if (strchr(name, '/') && slash)
+                return -EXDEV;
+        if (slash && asprintf(&key, "%.*s/%s", (int)(slash - own), own, name) < 0) {
+                key = NULL;
+                return -ENOMEM;
+        }
+        r = key ? add_key(collection, key) : -ENOENT;
+        if (r == -ENOENT)
+                r = add_key(collection, name);
+        return r == -ENOENT || r == -ENAMETOOLONG ? 0 : r;
+}
+
+static int add_of_watch(struct collection *collection, struct error *error)
+{
+        const struct run *run = collection->run;
+        struct jq_program *program = collection->watch->names_program;
+        _cleanup_error_ struct error words = ERROR_NONE;
+        int r;
+
+        if (!program)
+                return add_all(collection);
+        r = jq_program_names(program, run->json, strlen(run->json), run->watch->config->metadata_only,
+                             add_named, collection, &words);
+        if (r == -EXDEV)
+                return error_set(
+                        error, -EBADMSG,
+                        "`names` of the related kind %s gives an object of another namespace, whose "
+                        "changes would not be seen",
+                        collection->watch->config->kind);
+        if (r == -EBADMSG && error_message(&words)[0])
+                return error_set(error, r, "`names` of the related kind %s fails on the object: %s",
+                                 collection->watch->config->kind, error_message(&words));
+        return r;
+}
+
+int related_collect(struct run *run, struct error *error)
+{
+        struct collection collection = {.run = run};
+        struct worker *worker = run->worker;
+        bool any = false;
+        int r = 0;
+
+        text_append_string(&collection.json, "[");
+        for (size_t i = 0; i < worker->watch_count && r >= 0; i++) {
+                struct worker_watch *watch = &worker->watch[i];
+
+                if (!watch->config->related || strcmp(watch->config->owner, run->watch->config->name) != 0)
+                        continue;
+                any = true;
+                collection.watch = watch;
+                r = add_of_watch(&collection, error);
+                r = r == -ENOENT ? 0 : r;
+        }
+        text_append_string(&collection.json, "]");
+        if (r >= 0 && any) {
+                run->related_fingerprint = XXH3_64bits(
+                        collection.versions.data ? collection.versions.data : "", collection.versions.size);
+                run->related = text_take(&collection.json);
+                r = run->related && !collection.versions.failed ? 0 : -ENOMEM;
+        }
+        text_done(&collection.json);
+        text_done(&collection.versions);
+        return r;
+}
