@@ -25,9 +25,14 @@ struct watch *watch_find(struct supervisor *supervisor, const char *name)
 
 void ledger_failed(struct supervisor *supervisor, int status)
 {
-        supervisor_fatal(supervisor, status == -EBADMSG ? EXIT_CODE_SOFTWARE : EXIT_CODE_IO, NULL, NULL,
-                         "the ledger in %s cannot be %s: %s", supervisor->options->state_directory,
-                         status == -EBADMSG ? "read" : "written", strerror(-status));
+        if (status == -EBADMSG)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "the ledger in %s is damaged; the next start sets it aside",
+                                 supervisor->options->state_directory);
+        else
+                supervisor_fatal(supervisor, EXIT_CODE_IO, NULL, NULL,
+                                 "the ledger in %s cannot be written: %s",
+                                 supervisor->options->state_directory, strerror(-status));
 }
 
 /* They are numbers, by contract since Kubernetes 1.35; what is none has no order. */

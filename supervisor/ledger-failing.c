@@ -38,7 +38,7 @@ int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *k
 {
         sqlite3_stmt *statement;
         int r = prepare(ledger,
-                        "SELECT " ROW_COLUMNS " FROM ledger INDEXED BY ledger_failing"
+                        "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
                         " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
                         " ORDER BY key, uid LIMIT ?4",
                         &statement);
@@ -61,7 +61,7 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit
 {
         sqlite3_stmt *statement;
         int r = prepare(ledger,
-                        "SELECT " ROW_COLUMNS " FROM (SELECT watch AS w, key AS k, uid AS u FROM ledger"
+                        "SELECT " ROW_SELECTED " FROM (SELECT watch AS w, key AS k, uid AS u FROM ledger"
                         " INDEXED BY ledger_failing WHERE attempts > 0 ORDER BY" WORST_FIRST " LIMIT ?1)"
                         " CROSS JOIN ledger ON watch = w AND key = k AND uid = u ORDER BY" WORST_FIRST,
                         &statement);

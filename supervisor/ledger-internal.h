@@ -11,7 +11,9 @@
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
         "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
         "unselected, related"
-#define ROW_COLUMNS "watch, key, uid, " ROW_STATE
+#define ROW_COLUMNS  "watch, key, uid, " ROW_STATE
+/* What is selected of it: the last column says whether the row is what was written (ledger-check.c). */
+#define ROW_SELECTED ROW_COLUMNS ", checksum IS row_sum(" ROW_COLUMNS ")"
 
 enum ledger_statement {
         STATEMENT_BEGIN,
@@ -61,10 +63,15 @@ int ledger_errno(sqlite3 *database, int code);
  */
 int ledger_database_open(const char *path, sqlite3 **ret, struct error *error);
 
-/* What a statement that selects ROW_COLUMNS finds. The visitor may write rows: a page is copied before the
+/* What a statement that selects ROW_SELECTED finds. The visitor may write rows: a page is copied before the
  * first call. */
 int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
                       void *userdata);
+
+/* row_sum(column, ...): see ledger-check.c. */
+int ledger_add_functions(sqlite3 *database);
+/* The whole of it, row by row. -EBADMSG. */
+int ledger_check(sqlite3 *database);
 
 int checkpointer_new(const char *path, struct checkpointer **ret);
 void checkpointer_start(struct checkpointer *checkpointer); /* one checkpoint; ignored while one runs */

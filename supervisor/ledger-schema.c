@@ -7,8 +7,19 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "supervisor/ledger-internal.h"
+
+/* From schema 4 on the version stands in two places of the file: one that changed by itself is damage, not a
+ * newer release. */
+#define APPLICATION_ID       1380142080 /* "RCL" and a zero; the version is added */
+#define APPLICATION_ID_SINCE 4
+
+/* What rows are grows with the schema: their sums are those of the last one. */
+#define COMPUTE_SUMS                                                                                        \
+        "UPDATE ledger SET checksum = row_sum(" ROW_COLUMNS ");"                                            \
+        "UPDATE scope SET checksum = row_sum(watch, scope, cluster);"
 
 static const char *const migration[LEDGER_SCHEMA] = {
         "CREATE TABLE ledger ("
@@ -54,6 +65,11 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "  watch TEXT NOT NULL PRIMARY KEY, since_realtime INTEGER NOT NULL, user INTEGER NOT NULL,"
         "  reason TEXT NOT NULL) WITHOUT ROWID;"
         "PRAGMA user_version = 3;",
+
+        "ALTER TABLE ledger ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;" /* computed at the end */
+        "ALTER TABLE scope ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
+        "PRAGMA application_id = 1380142084;"
+        "PRAGMA user_version = 4;",
 };
 
 int ledger_errno(sqlite3 *database, int code)
@@ -74,7 +90,11 @@ int ledger_errno(sqlite3 *database, int code)
                 return -EROFS;
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
+        case SQLITE_ERROR: /* our statements are right: then the tables are not those that they are for */
                 return -EBADMSG;
+        case SQLITE_CANTOPEN:
+                return database && sqlite3_system_errno(database) > 0 ? -sqlite3_system_errno(database)
+                                                                      : -EIO;
         case SQLITE_IOERR:
                 return database && sqlite3_system_errno(database) == ENOSPC ? -ENOSPC : -EIO;
         default:
@@ -87,13 +107,12 @@ static int execute(sqlite3 *database, const char *sql)
         return ledger_errno(database, sqlite3_exec(database, sql, NULL, NULL, NULL));
 }
 
-static int schema_version(sqlite3 *database, int *ret)
+static int read_number(sqlite3 *database, const char *pragma, int *ret)
 {
         sqlite3_stmt *statement = NULL;
         int r;
 
-        r = ledger_errno(database,
-                         sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, NULL));
+        r = ledger_errno(database, sqlite3_prepare_v2(database, pragma, -1, &statement, NULL));
         if (r < 0)
                 return r;
         r = sqlite3_step(statement);
@@ -101,6 +120,20 @@ static int schema_version(sqlite3 *database, int *ret)
                 *ret = sqlite3_column_int(statement, 0);
         sqlite3_finalize(statement);
         return r == SQLITE_ROW ? 0 : ledger_errno(database, r == SQLITE_DONE ? SQLITE_CORRUPT : r);
+}
+
+static int schema_version(sqlite3 *database, int *ret)
+{
+        int version = 0, application = 0, r = read_number(database, "PRAGMA user_version", &version);
+
+        if (r >= 0)
+                r = read_number(database, "PRAGMA application_id", &application);
+        if (r < 0)
+                return r;
+        if (version < 0 || application != (version < APPLICATION_ID_SINCE ? 0 : APPLICATION_ID + version))
+                return -EBADMSG;
+        *ret = version;
+        return 0;
 }
 
 static int migrate(sqlite3 *database, struct error *error)
@@ -120,6 +153,8 @@ static int migrate(sqlite3 *database, struct error *error)
                 r = execute(database, "BEGIN IMMEDIATE");
                 if (r >= 0)
                         r = execute(database, migration[version]);
+                if (r >= 0 && version + 1 == LEDGER_SCHEMA)
+                        r = execute(database, COMPUTE_SUMS);
                 if (r >= 0)
                         r = execute(database, "COMMIT");
                 if (r < 0)
@@ -164,9 +199,14 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         r = ledger_errno(
                 NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
         if (r >= 0)
+                r = ledger_add_functions(database);
+        if (r >= 0)
                 r = configure(database);
         if (r >= 0)
                 r = migrate(database, error);
+        /* A file that may be written, and says of itself that it may not. */
+        if (r == -EROFS && access(path, W_OK) == 0)
+                r = -EBADMSG;
         if (r < 0) {
                 error_set(error, r, "%s", database ? sqlite3_errmsg(database) : strerror(-r));
                 sqlite3_close(database);

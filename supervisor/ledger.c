@@ -16,37 +16,46 @@
 #define CHECKPOINT_PAGES 1024 /* 4 MiB */
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)
 
+#define ROW_PARAMETERS                                                                                      \
+        "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "  \
+        "?22, ?23"
+/* As the columns' defaults. */
+#define ROW_NEW       "?1, ?2, ?3, 0, 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, '', 0, '', 0, 0, 0"
+#define COLUMN_INTACT 23
+
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
-        [STATEMENT_GET] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PUT] =
-                "INSERT INTO ledger (" ROW_COLUMNS ")"
-                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
-                "?17, ?18, ?19, ?20, ?21, ?22, ?23) ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE
-                ") = (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
-                "?21, ?22, ?23)",
+        [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+        [STATEMENT_PUT] = "INSERT INTO ledger (" ROW_COLUMNS ", checksum)"
+                          " VALUES (" ROW_PARAMETERS ", row_sum(" ROW_PARAMETERS "))"
+                          " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE
+                          ", checksum) = (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+                          "?18, ?19, ?20, ?21, ?22, ?23, excluded.checksum)",
         [STATEMENT_RUN_PUT] =
                 "UPDATE ledger SET (ran_realtime, ran_usec, ran_action, ran_reason, ran_result,"
                 " ran_version) = (?4, ?5, ?6, ?7, ?8, ?9)"
                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (watch, key, uid) VALUES (?1, ?2, ?3)",
+        [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (" ROW_COLUMNS ", checksum)"
+                          " VALUES (" ROW_NEW ", row_sum(" ROW_NEW "))",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PAGE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
+        [STATEMENT_PAGE] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
                            " ORDER BY key, uid LIMIT ?4",
-        [STATEMENT_DUE] = "SELECT " ROW_COLUMNS " FROM ledger WHERE next_realtime > 0"
+        [STATEMENT_DUE] = "SELECT " ROW_SELECTED " FROM ledger WHERE next_realtime > 0"
                           " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4) AND next_realtime <= ?5"
                           " ORDER BY next_realtime, watch, key, uid LIMIT ?6",
         [STATEMENT_NEXT_DUE] = "SELECT next_realtime FROM ledger WHERE next_realtime > 0"
                                " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4)"
                                " ORDER BY next_realtime, watch, key, uid LIMIT 1",
         [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
-        [STATEMENT_QUARANTINED] = "SELECT " ROW_COLUMNS " FROM ledger WHERE quarantined_until > 0"
+        [STATEMENT_QUARANTINED] = "SELECT " ROW_SELECTED " FROM ledger WHERE quarantined_until > 0"
                                   " ORDER BY watch, key LIMIT ?1",
         [STATEMENT_COUNT_QUARANTINED] = "SELECT count(*) FROM ledger WHERE quarantined_until > 0",
-        [STATEMENT_SCOPE_GET] = "SELECT scope, cluster FROM scope WHERE watch = ?1",
-        [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster) VALUES (?1, ?2, ?3)",
+        [STATEMENT_SCOPE_GET] = "SELECT scope, cluster, checksum IS row_sum(watch, scope, cluster)"
+                                " FROM scope WHERE watch = ?1",
+        [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster, checksum)"
+                                " VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))",
 };
 
 /* ---- opening */
@@ -90,6 +99,8 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
         r = ledger_database_open(path, &ledger->database, error);
         if (r >= 0)
                 r = prepare_all(ledger);
+        if (r >= 0)
+                r = ledger_check(ledger->database);
         if (r >= 0)
                 r = checkpointer_new(path, &ledger->checkpointer);
         if (r < 0) {
@@ -200,9 +211,11 @@ static const char *column_text(sqlite3_stmt *statement, int column)
 }
 
 /* The strings are borrowed from the statement until its next step. */
-static struct ledger_row borrow_row(sqlite3_stmt *statement)
+static int borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
 {
-        return (struct ledger_row){
+        if (sqlite3_column_int(statement, COLUMN_INTACT) != 1)
+                return -EBADMSG;
+        *ret = (struct ledger_row){
                 .key = (char *)column_text(statement, 1),
                 .uid = (char *)column_text(statement, 2),
                 .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
@@ -226,6 +239,7 @@ static struct ledger_row borrow_row(sqlite3_stmt *statement)
                 .unselected = sqlite3_column_int(statement, 21) != 0,
                 .related = (uint64_t)sqlite3_column_int64(statement, 22),
         };
+        return 0;
 }
 
 static int copy_row(const struct ledger_row *from, struct ledger_row *ret)
@@ -274,9 +288,11 @@ int ledger_get(struct ledger *ledger, const char *watch, const char *key, const 
         int code = sqlite3_step(statement), r;
 
         if (code == SQLITE_ROW) {
-                struct ledger_row row = borrow_row(statement);
+                struct ledger_row row;
 
-                r = copy_row(&row, ret);
+                r = borrow_row(statement, &row);
+                if (r >= 0)
+                        r = copy_row(&row, ret);
         } else {
                 r = code == SQLITE_DONE ? -ENOENT : ledger_errno(ledger->database, code);
         }
@@ -403,9 +419,11 @@ int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
         if (!page)
                 return -ENOMEM;
         while (count < limit && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-                struct ledger_row row = borrow_row(statement);
+                struct ledger_row row;
 
-                r = copy_row(&row, &page[count].row);
+                r = borrow_row(statement, &row);
+                if (r >= 0)
+                        r = copy_row(&row, &page[count].row);
                 if (r < 0)
                         break;
                 page[count].watch = strdup(column_text(statement, 0));
@@ -550,10 +568,12 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
 {
         sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
         _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        bool intact;
         int code;
 
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
+        intact = code != SQLITE_ROW || sqlite3_column_int(statement, 2) == 1;
         scope = strdup(code == SQLITE_ROW ? column_text(statement, 0) : "");
         cluster = strdup(code == SQLITE_ROW ? column_text(statement, 1) : "");
         sqlite3_reset(statement);
@@ -562,6 +582,8 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
                 return -ENOMEM;
         if (code != SQLITE_ROW && code != SQLITE_DONE)
                 return ledger_errno(ledger->database, code);
+        if (!intact)
+                return -EBADMSG;
         *ret_scope = TAKE_PTR(scope);
         *ret_cluster = TAKE_PTR(cluster);
         return 0;

@@ -16,7 +16,7 @@
 
 struct ledger;
 
-#define LEDGER_SCHEMA 3
+#define LEDGER_SCHEMA 4
 
 struct ledger_row {
         char *key, *uid;

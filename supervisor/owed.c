@@ -84,6 +84,10 @@ void owed_continue(struct watch *watch)
                channel_queued(watch->child->channel) < QUEUED_MAX) {
                 int r = send_page(watch);
 
+                if (r == -EBADMSG) {
+                        ledger_failed(watch->child->supervisor, r);
+                        return;
+                }
                 if (r < 0) {
                         supervisor_fatal(watch->child->supervisor, EXIT_CODE_SOFTWARE, watch->child, NULL,
                                          "the ledger's rows of watch %s cannot be sent: %s",

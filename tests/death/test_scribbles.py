@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random damage to the object store and the ledger, below the whole operator: wrong data reaches no handler, nothing is taken
-for deleted, and at most one restart is needed. (300 each, of more kinds, at the level of the libraries: tests/unit/store/test-scribble.c.) With RECONCILED_FULL=1 more seeds."""
+for deleted, and at most one restart is needed. (300 each, of more kinds, at the level of the libraries:
+tests/unit/store/test-scribble.c and tests/unit/supervisor/test-ledger-scribble.c.) With RECONCILED_FULL=1 more seeds."""
 import os
 import random
 
@@ -63,6 +64,8 @@ def started(operator):
 
 def assert_all_is_right(operator, handler, widgets):
     """Changes arrive, one deletion does, and all that any handler ever saw is what was written."""
+    if operator.logs(message_id=MESSAGE_ID["LEDGER_SET_ASIDE"]):
+        wait_until(lambda: handler.count() >= 2 * OBJECTS, "all to be handled anew")
     for i in range(0, OBJECTS, 7):
         widgets.merge_patch(f"w{i}", {"spec": {"n": 2}})
     widgets.delete("w1")
@@ -77,7 +80,7 @@ def assert_all_is_right(operator, handler, widgets):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("which", [store_file], ids=["store"])
+@pytest.mark.parametrize("which", [store_file, ledger_file], ids=["store", "ledger"])
 def test_between_stop_and_start(filled, handler, widgets, which, seed):
     filled.stop()
     scribble(which(filled), seed)
@@ -88,7 +91,7 @@ def test_between_stop_and_start(filled, handler, widgets, which, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("which", [store_file], ids=["store"])
+@pytest.mark.parametrize("which", [store_file, ledger_file], ids=["store", "ledger"])
 def test_while_it_runs(filled, handler, widgets, which, seed):
     scribble(which(filled), seed)
     for i in range(OBJECTS):
@@ -104,6 +107,14 @@ def test_while_it_runs(filled, handler, widgets, which, seed):
         restarts = started(filled)
     assert restarts <= 1
     handler.wait_finished(name="later")
+    assert_all_is_right(filled, handler, widgets)
+
+
+def test_a_ledger_that_is_cut_short(filled, handler, widgets):
+    filled.stop()
+    os.truncate(ledger_file(filled), 4096 + 100)
+    assert started(filled) == 0
+    assert len(filled.logs(message_id=MESSAGE_ID["LEDGER_SET_ASIDE"])) == 1
     assert_all_is_right(filled, handler, widgets)
 
 

@@ -284,7 +284,10 @@ static void test_a_newer_schema_is_refused(void **state)
 
         (void)state;
         assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-        assert_int_equal(sqlite3_exec(database, "PRAGMA user_version = 999", NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(database,
+                                      "PRAGMA user_version = 999; PRAGMA application_id = 1380143079", NULL,
+                                      NULL, NULL),
+                         SQLITE_OK);
         sqlite3_close(database);
         assert_int_equal(ledger_open(path, &ledger, &aside, &error), -EPROTONOSUPPORT);
         assert_non_null(strstr(error_message(&error), "999"));
