@@ -7,26 +7,25 @@
 #include "ctl/ctl.h"
 #include "supervisor/config.h"
 
-/* Which server would be asked, and as whom; nothing is sent, no plugin is run. */
-static int check_cluster(const struct config *config)
-{
-        _cleanup_error_ struct error error = ERROR_NONE;
-        struct kubeconfig found;
-        int r = kubeconfig_load(&(struct kubeconfig_options){config->kubeconfig, config->context}, &found,
-                                &error);
+/* What is found out, for people or for a program. */
+struct report {
+        const char *path;
+        struct config *config; /* NULL: it has mistakes */
+        struct config_problems problems;
+        struct kubeconfig cluster; /* which server would be asked, and as whom */
+        bool has_cluster;
+        int cluster_status; /* -ENOENT with the default search: in a pod its service account would be used */
+        struct error cluster_error;
+};
 
-        if (r == -ENOENT && !config->kubeconfig[0]) {
-                printf("note: %s; in a pod its service account would be used\n", error_message(&error));
-                return 0;
-        }
-        if (r < 0) {
-                printf("cluster: %s\n", error_message(&error));
-                return r;
-        }
-        printf("server: %s%s\nidentity: %s\n", found.server,
-               found.insecure ? " (its certificate is not checked)" : "", found.identity);
-        kubeconfig_done(&found);
-        return 0;
+/* Nothing is sent, no plugin is run. */
+static void check_cluster(struct report *report)
+{
+        struct kubeconfig_options options = {report->config->kubeconfig, report->config->context};
+        int r = kubeconfig_load(&options, &report->cluster, &report->cluster_error);
+
+        report->has_cluster = r >= 0;
+        report->cluster_status = r == -ENOENT && !report->config->kubeconfig[0] ? 0 : r;
 }
 
 struct config *ctl_load_config(const char *path)
@@ -47,29 +46,99 @@ struct config *ctl_load_config(const char *path)
         return r < 0 ? NULL : config;
 }
 
-int ctl_check(const char *path)
+static void print_cluster(const struct report *report)
 {
-        struct config_problems problems = {0};
-        struct config *config = NULL;
-        int r = config_load(path, &config, &problems);
+        if (report->has_cluster)
+                printf("server: %s%s\nidentity: %s\n", report->cluster.server,
+                       report->cluster.insecure ? " (its certificate is not checked)" : "",
+                       report->cluster.identity);
+        else if (report->cluster_status < 0)
+                printf("cluster: %s\n", error_message(&report->cluster_error));
+        else
+                printf("note: %s; in a pod its service account would be used\n",
+                       error_message(&report->cluster_error));
+}
 
-        for (size_t i = 0; i < problems.count; i++) {
+static void print_report(const struct report *report)
+{
+        const struct config *config = report->config;
+
+        for (size_t i = 0; i < report->problems.count; i++) {
                 _cleanup_text_ struct text line = TEXT_EMPTY;
 
-                if (config_problem_format(&problems.problem[i], &line) >= 0)
+                if (config_problem_format(&report->problems.problem[i], &line) >= 0)
                         puts(line.data);
         }
-        config_problems_done(&problems);
-        if (r < 0) {
-                if (r != -EINVAL)
-                        fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
-                return EXIT_CODE_CONFIGURATION;
-        }
+        if (!config)
+                return;
         printf("%s: operator %s, %zu watches, %u workers: no mistakes found\n",
-               path ? path : "the configuration", config->operator_name, config->watch_count,
+               report->path ? report->path : "the configuration", config->operator_name, config->watch_count,
                config->workers);
         puts("note: credentials not separated: handlers run as the operator's own user");
-        r = check_cluster(config);
-        config_free(config);
-        return r < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+        print_cluster(report);
+}
+
+static void add_problem(cJSON *list, const struct config_problem *problem)
+{
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(item, "file", problem->file ? problem->file : "");
+        cJSON_AddNumberToObject(item, "line", problem->line);
+        cJSON_AddStringToObject(item, "key", problem->key ? problem->key : "");
+        cJSON_AddStringToObject(item, "text", problem->text);
+        cJSON_AddBoolToObject(item, "warning", problem->warning);
+        cJSON_AddItemToArray(list, item);
+}
+
+static void add_cluster(cJSON *document, const struct report *report)
+{
+        if (!report->has_cluster) {
+                cJSON_AddStringToObject(document, "clusterError", error_message(&report->cluster_error));
+                return;
+        }
+        cJSON_AddStringToObject(document, "server", report->cluster.server);
+        cJSON_AddBoolToObject(document, "insecure", report->cluster.insecure);
+        cJSON_AddStringToObject(document, "identity", report->cluster.identity);
+}
+
+static int print_report_json(const struct report *report)
+{
+        cJSON *document = cJSON_CreateObject(), *problems;
+        int r;
+
+        cJSON_AddBoolToObject(document, "valid", report->config && report->cluster_status >= 0);
+        problems = cJSON_AddArrayToObject(document, "problems");
+        for (size_t i = 0; i < report->problems.count; i++)
+                add_problem(problems, &report->problems.problem[i]);
+        if (report->config) {
+                cJSON_AddStringToObject(document, "operator", report->config->operator_name);
+                cJSON_AddNumberToObject(document, "watches", (double)report->config->watch_count);
+                cJSON_AddNumberToObject(document, "workers", report->config->workers);
+                add_cluster(document, report);
+        }
+        r = ctl_print_json(document);
+        cJSON_Delete(document);
+        return r;
+}
+
+int ctl_check(const char *path, bool json)
+{
+        struct report report = {.path = path};
+        int r = config_load(path, &report.config, &report.problems);
+
+        if (r < 0 && r != -EINVAL)
+                fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
+        if (r >= 0)
+                check_cluster(&report);
+        if (json)
+                (void)print_report_json(&report);
+        else
+                print_report(&report);
+        r = r < 0 || report.cluster_status < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+        config_problems_done(&report.problems);
+        config_free(report.config);
+        if (report.has_cluster)
+                kubeconfig_done(&report.cluster);
+        error_done(&report.cluster_error);
+        return r;
 }

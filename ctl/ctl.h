@@ -48,6 +48,15 @@ int ctl_uninstall(const char *runtime_directory, bool yes);
 void ctl_print_status(const cJSON *status);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
 
+struct logs_options {
+        int count; /* arguments: watch, perhaps a key, options of journalctl */
+        char **argument;
+        bool follow, json;
+};
+
+/* Becomes journalctl; returns an exit code only when that fails. */
+int ctl_logs(const char *runtime_directory, const struct logs_options *options);
+
 /* Returns the exit code. */
 int ctl_top(const char *runtime_directory, uint64_t interval_usec);
 
@@ -55,7 +64,7 @@ int ctl_top(const char *runtime_directory, uint64_t interval_usec);
 int ctl_explain(const char *runtime_directory, char **argument, bool json);
 
 /* Checks a configuration file and says every problem; returns the exit code. */
-int ctl_check(const char *path);
+int ctl_check(const char *path, bool json);
 
 /* The configuration (NULL: of the default place), or NULL with every mistake said. */
 struct config *ctl_load_config(const char *path);
@@ -70,7 +79,7 @@ int ctl_run(const struct ctl_run_options *options);
 int ctl_replay(const struct ctl_run_options *options);
 
 /* Whether the operator is healthy, or ready; says why not; returns the exit code. */
-int ctl_health(const char *runtime_directory, bool ready);
+int ctl_health(const char *runtime_directory, bool ready, bool json);
 
 #define RBAC_PLURALS_MAX 64
 

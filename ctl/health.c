@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reconciledctl health`: a probe. Silent when all is well, one line when not. */
-#include <errno.h>
-
 #include "base/exit-code.h"
 #include "ctl/ctl.h"
 
-int ctl_health(const char *runtime_directory, bool ready)
+int ctl_health(const char *runtime_directory, bool ready, bool json)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
-        const char *reason;
         cJSON *answer = NULL;
         int r = ctl_query(runtime_directory, "health", &answer, &error);
 
-        if (r < 0) {
-                fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
-                return r == -EACCES   ? EXIT_CODE_NO_PERMISSION
-                       : r == -ENOENT ? EXIT_CODE_UNAVAILABLE
-                                      : EXIT_CODE_SOFTWARE;
-        }
-        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, ready ? "ready" : "live"))) {
-                r = EXIT_CODE_OK;
-        } else {
-                reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(answer, "reason"));
-                printf("not %s: %s\n", ready ? "ready" : "healthy", reason ? reason : "");
-                r = EXIT_CODE_SOFTWARE;
-        }
+        if (r < 0)
+                return ctl_failed(r, &error);
+        r = ctl_is(answer, ready ? "ready" : "live") ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
+        if (json)
+                (void)ctl_print_json(answer);
+        else if (r != EXIT_CODE_OK)
+                printf("not %s: %s\n", ready ? "ready" : "healthy", ctl_text(answer, "reason"));
         cJSON_Delete(answer);
         return r;
 }

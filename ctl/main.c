@@ -23,6 +23,7 @@ static const struct option option[] = {
         {"finalizer", no_argument, NULL, 'f'},
         {"all-failed", no_argument, NULL, 'A'},
         {"interval", required_argument, NULL, 'i'},
+        {"follow", no_argument, NULL, 'F'},
         {"reason", required_argument, NULL, 'w'},
         {"yes", no_argument, NULL, 'y'},
         {"help", no_argument, NULL, 'h'},
@@ -34,7 +35,7 @@ static const struct option option[] = {
 
 struct options {
         const char *runtime_directory;
-        bool json, ready, finalizer, all_failed, yes;
+        bool json, ready, finalizer, all_failed, follow, yes;
         const char *why;
         uint64_t interval_usec; /* between two pictures */
         struct rbac_options rbac;
@@ -48,6 +49,8 @@ static void help(void)
              "  top                 the same, live: rates, the slowest handlers, what fails; q ends it\n"
              "                      (--interval 2s: between two pictures)\n"
              "  explain WATCH KEY   why this object (namespace/name) did or did not run (--json)\n"
+             "  logs [--follow] WATCH [KEY] [-- OPTION...]\n"
+             "                      what the journal has of it; options are journalctl's\n"
              "  check [FILE]        check a configuration; says every mistake with its line\n\n"
              "  health [--ready]    a probe: exit code 0 when all processes are heard (and all watches in "
              "sync)\n"
@@ -123,14 +126,20 @@ static int verb_explain(const struct options *options, int count _unused_, char 
         return ctl_explain(options->runtime_directory, argument, options->json);
 }
 
+static int verb_logs(const struct options *options, int count, char **argument)
+{
+        return ctl_logs(options->runtime_directory,
+                        &(struct logs_options){count, argument, options->follow, options->json});
+}
+
 static int verb_check(const struct options *options, int count, char **argument)
 {
-        return ctl_check(count > 0 ? argument[0] : options->run.config);
+        return ctl_check(count > 0 ? argument[0] : options->run.config, options->json);
 }
 
 static int verb_health(const struct options *options, int count _unused_, char **argument _unused_)
 {
-        return ctl_health(options->runtime_directory, options->ready);
+        return ctl_health(options->runtime_directory, options->ready, options->json);
 }
 
 static int verb_rbac(const struct options *options, int count, char **argument)
@@ -196,25 +205,29 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         return ctl_replay(&run);
 }
 
+#define ANY 1000
+
 static const struct verb {
         const char *name;
         int least, most; /* arguments */
+        bool json;       /* has an answer for programs */
         const char *takes;
         int (*run)(const struct options *options, int count, char **argument);
 } verb[] = {
-        {"status", 0, 0, "no arguments", verb_status},
-        {"top", 0, 0, "no arguments", verb_top},
-        {"explain", 2, 2, "a watch and a key (namespace/name)", verb_explain},
-        {"check", 0, 1, "one file", verb_check},
-        {"health", 0, 0, "no arguments", verb_health},
-        {"rbac", 0, 1, "one file", verb_rbac},
-        {"retry", 0, 2, "a watch and a key (namespace/name)", verb_retry},
-        {"release", 2, 2, "a watch and a key (namespace/name)", verb_release},
-        {"pause", 1, 1, "a watch", verb_pause},
-        {"resume", 1, 1, "a watch", verb_resume},
-        {"uninstall", 0, 0, "no arguments", verb_uninstall},
-        {"run", 0, 0, "no arguments; --object says what for", verb_run},
-        {"replay", 1, 1, "the folder that an operator with --record has filled", verb_replay},
+        {"status", 0, 0, true, "no arguments", verb_status},
+        {"top", 0, 0, true, "no arguments", verb_top},
+        {"explain", 2, 2, true, "a watch and a key (namespace/name)", verb_explain},
+        {"logs", 1, ANY, true, "a watch and perhaps a key (namespace/name)", verb_logs},
+        {"check", 0, 1, true, "one file", verb_check},
+        {"health", 0, 0, true, "no arguments", verb_health},
+        {"rbac", 0, 1, false, "one file", verb_rbac},
+        {"retry", 0, 2, false, "a watch and a key (namespace/name)", verb_retry},
+        {"release", 2, 2, false, "a watch and a key (namespace/name)", verb_release},
+        {"pause", 1, 1, false, "a watch", verb_pause},
+        {"resume", 1, 1, false, "a watch", verb_resume},
+        {"uninstall", 0, 0, false, "no arguments", verb_uninstall},
+        {"run", 0, 0, true, "no arguments; --object says what for", verb_run},
+        {"replay", 1, 1, false, "the folder that an operator with --record has filled", verb_replay},
 };
 
 static int usage_verbs(const char *text)
@@ -232,87 +245,126 @@ static int usage_verbs(const char *text)
 
 static int run_verb(const struct options *options, int count, char **word)
 {
+        const struct verb *found = NULL;
+
         if (count == 0)
                 return usage_verbs("what shall be done?");
-        for (size_t i = 0; i < ELEMENTS(verb); i++) {
-                if (strcmp(word[0], verb[i].name) != 0)
-                        continue;
-                if (count - 1 >= verb[i].least && count - 1 <= verb[i].most)
-                        return verb[i].run(options, count - 1, word + 1);
-                fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl --help'.\n", verb[i].name,
-                        verb[i].takes);
-                return EXIT_CODE_USAGE;
+        for (size_t i = 0; i < ELEMENTS(verb) && !found; i++)
+                if (strcmp(word[0], verb[i].name) == 0)
+                        found = &verb[i];
+        if (!found)
+                return usage_verbs("there is no such verb; there are");
+        if (options->json && !found->json)
+                return usage("--json is for verbs that read: this one has no such answer");
+        if (count - 1 >= found->least && count - 1 <= found->most)
+                return found->run(options, count - 1, word + 1);
+        fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl --help'.\n", found->name,
+                found->takes);
+        return EXIT_CODE_USAGE;
+}
+
+static bool *flag_of(struct options *options, int c)
+{
+        switch (c) {
+        case 'j':
+                return &options->json;
+        case 'R':
+                return &options->ready;
+        case 'P':
+                return &options->run.apply;
+        case 'f':
+                return &options->finalizer;
+        case 'A':
+                return &options->all_failed;
+        case 'F':
+                return &options->follow;
+        case 'y':
+                return &options->yes;
+        default:
+                return NULL;
         }
-        return usage_verbs("there is no such verb; there are");
+}
+
+static const char **text_of(struct options *options, int c)
+{
+        switch (c) {
+        case 'r':
+                return &options->runtime_directory;
+        case 'c':
+                return &options->run.config;
+        case 'W':
+                return &options->run.watch;
+        case 'o':
+                return &options->run.object;
+        case 'w':
+                return &options->why;
+        case 'n':
+                return &options->rbac.namespace;
+        case 'a':
+                return &options->rbac.service_account;
+        default:
+                return NULL;
+        }
+}
+
+static int take_interval(struct options *options, const char *text)
+{
+        int r = duration_parse(text, &options->interval_usec);
+
+        if (r < 0 || options->interval_usec < INTERVAL_LEAST || options->interval_usec > USEC_PER_HOUR)
+                return usage("--interval takes a duration from 100ms to 1h");
+        return 0;
+}
+
+static int take_plural(struct options *options, const char *text)
+{
+        if (!strchr(text, '=') || options->rbac.plural_count == RBAC_PLURALS_MAX)
+                return usage("--plural takes Kind=plural");
+        options->rbac.plural[options->rbac.plural_count++] = text;
+        return 0;
+}
+
+/* 0, or the exit code of wrong usage. */
+static int take_option(struct options *options, int c, const char *text)
+{
+        bool *flag = flag_of(options, c);
+        const char **place = text_of(options, c);
+
+        if (flag)
+                *flag = true;
+        else if (place)
+                *place = text;
+        else if (c == 'i')
+                return take_interval(options, text);
+        else if (c == 'p')
+                return take_plural(options, text);
+        else
+                return EXIT_CODE_USAGE;
+        return 0;
 }
 
 int main(int argc, char **argv)
 {
         const char *runtime = getenv("RUNTIME_DIRECTORY");
-        struct options options = {.runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR};
-        int c;
+        struct options options = {
+                .runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR,
+                .interval_usec = 2 * USEC_PER_SEC,
+                .rbac = {.namespace = "default", .service_account = "reconciled"},
+        };
+        int c, r;
 
-        options.interval_usec = 2 * USEC_PER_SEC;
-        options.rbac = (struct rbac_options){.namespace = "default", .service_account = "reconciled"};
-        while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
-                switch (c) {
-                case 'r':
-                        options.runtime_directory = optarg;
-                        break;
-                case 'j':
-                        options.json = true;
-                        break;
-                case 'R':
-                        options.ready = true;
-                        break;
-                case 'c':
-                        options.run.config = optarg;
-                        break;
-                case 'W':
-                        options.run.watch = optarg;
-                        break;
-                case 'o':
-                        options.run.object = optarg;
-                        break;
-                case 'P':
-                        options.run.apply = true;
-                        break;
-                case 'f':
-                        options.finalizer = true;
-                        break;
-                case 'A':
-                        options.all_failed = true;
-                        break;
-                case 'i':
-                        if (duration_parse(optarg, &options.interval_usec) < 0 ||
-                            options.interval_usec < INTERVAL_LEAST || options.interval_usec > USEC_PER_HOUR)
-                                return usage("--interval takes a duration from 100ms to 1h");
-                        break;
-                case 'w':
-                        options.why = optarg;
-                        break;
-                case 'y':
-                        options.yes = true;
-                        break;
-                case 'n':
-                        options.rbac.namespace = optarg;
-                        break;
-                case 'a':
-                        options.rbac.service_account = optarg;
-                        break;
-                case 'p':
-                        if (!strchr(optarg, '=') || options.rbac.plural_count == RBAC_PLURALS_MAX)
-                                return usage("--plural takes Kind=plural");
-                        options.rbac.plural[options.rbac.plural_count++] = optarg;
-                        break;
-                case 'h':
+        while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0) {
+                if (c == 'h') {
                         help();
                         return EXIT_CODE_OK;
-                case 'V':
+                }
+                if (c == 'V') {
                         puts("reconciled " RECONCILED_VERSION);
                         return EXIT_CODE_OK;
-                default:
-                        return EXIT_CODE_USAGE;
                 }
+                r = take_option(&options, c, optarg);
+                if (r != 0)
+                        return r;
+        }
         return run_verb(&options, argc - optind, argv + optind);
 }

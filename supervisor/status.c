@@ -177,6 +177,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "server", supervisor->credential ? supervisor->credential->credential.server : "");
         json_string(json, "identity",
                     supervisor->credential ? supervisor->credential->credential.identity : "");
+        json_string(json, "log", log_target_name(LOG_TARGET_AUTO)); /* as it was resolved */
         json_number(json, "logLinesDropped", dropped);
         text_append_string(json, "\"events\":{");
         json_number(json, "written", workers_sum(supervisor, "events_written"));

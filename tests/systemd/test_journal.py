@@ -57,6 +57,18 @@ def test_a_broken_watch(node):
     node.run("systemctl", "reset-failed", "devserver.service", check=False)
 
 
+def test_the_log_of_one_object(node):
+    node.configure("echo a word about $RECONCILED_NAME >&2")
+    node.start()
+    for name in ("a", "b"):
+        node.create_widget(name)
+        wait_for(node, "HANDLER_OUTPUT", text=f"a word about {name}")
+    lines = node.run("reconciledctl", "logs", "widgets", "default/a", "--", "-o", "cat", "--no-pager").stdout
+    assert "a word about a" in lines and "a word about b" not in lines
+    found = node.run("reconciledctl", "logs", "--json", "widgets", "--", "-n", "1").stdout
+    assert '"_SYSTEMD_UNIT":"reconciled.service"' in found and '"RECONCILED_WATCH":"widgets"' in found
+
+
 def test_a_ledger_that_is_corrupt(node):
     node.configure()
     node.start()
