@@ -191,9 +191,14 @@ static int forget_vanished(struct watch *watch, const struct record_change *chan
 
 static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
+        struct ledger_row unknown = {.key = (char *)(uintptr_t)change->key,
+                                     .uid = (char *)(uintptr_t)change->uid};
+
         /* Never handed to a handler, or finalized: nothing is owed. */
-        if (!row)
+        if (!row && (watch->config->finalizer || !watch->child->supervisor->ledger_lost))
                 return handled_add(watch, change->key, change->uid, change->sequence);
+        if (!row)
+                row = &unknown;
         /* The news may overtake the worker that has just taken our finalizer off. */
         if (watch->config->finalizer)
                 return dispatch_is_under_way(watch, change->key, change->uid)

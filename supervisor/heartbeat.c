@@ -60,6 +60,7 @@ static void rest_if_idle(struct supervisor *supervisor)
         for (size_t i = 0; i < supervisor->watch_count; i++)
                 runs += supervisor->watch[i].successes + supervisor->watch[i].failures_total;
         if (runs == supervisor->runs_seen && !supervisor->rested) {
+                lost_settle(supervisor);
                 ledger_rest(supervisor->ledger);
                 malloc_trim(0);
         }

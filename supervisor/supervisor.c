@@ -103,15 +103,20 @@ static int add_watches(struct supervisor *supervisor)
 static int open_ledger(struct supervisor *supervisor, struct error *error)
 {
         _cleanup_free_ char *path = NULL, *aside = NULL;
+        bool missing;
         int r;
 
         if (asprintf(&path, "%s/ledger.sqlite", supervisor->options->state_directory) < 0) {
                 path = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
+        missing = access(path, F_OK) < 0 && lost_has_stores(supervisor->options->state_directory);
         r = ledger_open(path, &supervisor->ledger, &aside, error);
         if (r < 0)
                 return error_prefix(error, "%s", path);
+        r = lost_load(supervisor, missing || aside);
+        if (r < 0)
+                return error_set(error, r, "%s: %s", path, strerror(-r));
         if (aside)
                 log_write(LOG_ERR, MESSAGE_ID_LEDGER_SET_ASIDE, NULL,
                           "the ledger %s was corrupt and has been set aside as %s; every object is handled "
@@ -120,6 +125,11 @@ static int open_ledger(struct supervisor *supervisor, struct error *error)
                           "object "
                           "store knows them",
                           path, aside);
+        else if (missing)
+                log_warning("the ledger %s is gone, but there are object stores of an earlier life; every "
+                            "object "
+                            "is handled anew, and deletions are found only as far as the stores know them",
+                            path);
         return 0;
 }
 

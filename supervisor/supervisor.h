@@ -96,6 +96,7 @@ struct supervisor {
         int exit_code;
         struct queue *queue;
         struct ledger *ledger;
+        bool ledger_lost; /* what it does not know may have been handed out all the same */
         struct slots *slots; /* of the watchers */
         char *slots_path;
         struct child_slot *child;
@@ -134,6 +135,11 @@ int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
 void state_folder_note_exit(struct supervisor *supervisor);
+
+/* lost.c: a ledger that was lost, and when it is whole again. */
+bool lost_has_stores(const char *state_directory);
+int lost_load(struct supervisor *supervisor, bool lost);
+void lost_settle(struct supervisor *supervisor); /* nothing has run for a while */
 
 /* spawn.c, children.c */
 int children_new(struct supervisor *supervisor);

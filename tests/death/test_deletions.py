@@ -125,18 +125,55 @@ def test_while_the_watcher_is_dead(configured, handler, widgets):
     assert order == ["reconcile", "deleted", "reconcile"]
 
 
-def test_while_down_and_the_store_is_lost(configured, handler, widgets):
-    """The ledger alone knows it."""
+def take_away_the_ledger(operator):
+    for path in operator.state_directory.glob("ledger.sqlite*"):
+        path.unlink()
+
+
+def corrupt_the_ledger(operator):
+    (operator.state_directory / "ledger.sqlite").write_bytes(b"no database" * 1000)
+
+
+def take_away_the_store(operator):
+    shutil.rmtree(operator.state_directory / "store")
+
+
+@pytest.mark.parametrize("lose", [take_away_the_store, take_away_the_ledger, corrupt_the_ledger], ids=lambda lose: lose.__name__)
+def test_while_down_and_one_memory_is_lost(configured, handler, widgets, lose):
+    """Each of the two knows it alone."""
     operator = configured()
     create_handled(operator, handler, widgets, ["gone", "kept"])
     operator.stop()
     widgets.delete("gone")
-    shutil.rmtree(operator.state_directory / "store")
+    lose(operator)
     operator.start_ready().wait_synced()
     handler.wait_finished(name="gone", action="deleted")
     settle(operator, handler, widgets)
     operator.stop()
     assert deleted(handler) == ["gone"]
+
+
+def test_a_lost_ledger_and_one_more_restart(configured, handler, widgets):
+    """What was not handed out again before the next end is still owed; once everything was, only that is."""
+    operator = configured(concurrency=1)
+    create_handled(operator, handler, widgets, ["blocks", "gone", "kept"])
+    operator.stop()
+    take_away_the_ledger(operator)
+    handler.behave("sleep 1000")
+    operator.start_ready().wait_synced()
+    handler.wait_for(count=4)
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    operator.assert_no_processes(deadline=1.5)
+    handler.behave("exit 0")
+    again = handler.requests()[-1].name
+    gone = next(name for name in ("blocks", "gone") if name != again)
+    widgets.delete(gone)
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name=gone, action="deleted")
+    settle(operator, handler, widgets)
+    operator.stop()
+    assert deleted(handler) == [gone]
 
 
 # ---- none is invented
