@@ -176,7 +176,7 @@ static int check_object(const char *path, const struct resource *resource, const
         _cleanup_text_ struct text text = TEXT_EMPTY;
         const char *mistake = object_mistake(resource, object, &text);
 
-        if (!name_is_valid(name))
+        if (!object_name_is_valid(resource, name))
                 mistake = "metadata.name: a DNS-1123 subdomain is expected";
         return mistake ? error_set(error, -EINVAL, "%s: %s \"%s\" is invalid: %s", path, resource->kind,
                                    name, mistake)

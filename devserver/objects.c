@@ -179,6 +179,13 @@ static bool status_is_reset(const struct resource *resource)
                strcmp(resource->plural, "nodes") != 0;
 }
 
+bool object_name_is_valid(const struct resource *resource, const char *name)
+{
+        if (strcmp(resource->group, "rbac.authorization.k8s.io") != 0)
+                return name_is_valid(name);
+        return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strpbrk(name, "/%");
+}
+
 /* Creates `object` (taken over) and answers. */
 static void create(struct request *request, cJSON *object, const char *manager)
 {
@@ -191,7 +198,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
         fill_new(resource, request->namespace_name, object);
         generate_name(tree_metadata(object));
         name = tree_text(tree_metadata(object), "name");
-        if (!name_is_valid(name)) {
+        if (!object_name_is_valid(resource, name)) {
                 answer_invalid(request, name, "metadata.name",
                                name[0] ? "FieldValueInvalid" : "FieldValueRequired",
                                name[0] ? "Invalid value: a DNS-1123 subdomain is expected"

@@ -182,6 +182,9 @@ void crd_add_status(cJSON *crd);
 struct resource *crd_make_up(struct server *server, const char *api_version, const char *kind,
                              bool namespaced);
 
+/* objects.c: roles and their bindings take any segment of a path, all others a DNS-1123 subdomain. */
+bool object_name_is_valid(const struct resource *resource, const char *name);
+
 /* builtin.c */
 void builtin_add(struct server *server);
 void builtin_renew_identity(struct server *server); /* kube-system gets another UID */

@@ -236,6 +236,7 @@
  * read. own_resource_version, own_fingerprint: of the object after our last own write ("" and 0 when nothing
  * was written): that change triggers no run. known_version: up to this version every change since what was
  * read is our own; 0 = none. requeue_after_usec: 0 = none. message: of the handler, or the error.
+ * changed: an attempt was undone, and the object is another one now than that which failed: it runs at once.
  * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
@@ -253,6 +254,7 @@
         STR(own_resource_version)                                                                           \
         U64(known_version)                                                                                  \
         U64(related)                                                                                        \
+        BOOL(changed)                                                                                       \
         U64(requeue_after_usec)                                                                             \
         STR(message)                                                                                        \
         STR(settling)                                                                                       \

@@ -83,14 +83,21 @@ static int push_backing_off(struct watch *watch, const struct record_change *cha
         return delay > DELAY_IN_QUEUE_USEC ? 0 : dispatch_push(watch, change, kind, row, "retry", delay);
 }
 
+/* A clock that was set back makes nothing wait for longer. */
+static bool is_recent(const struct ledger_row *row)
+{
+        uint64_t now = clock_realtime_usec();
+
+        return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;
+}
+
 /* One of several that a run has made, told after the run's end. For a moment only: versions of a database
  * that was restored begin lower again. */
 static bool is_own_write(const struct record_change *change, const struct ledger_row *row)
 {
         uint64_t version = resource_version_number(change->resource_version);
 
-        return row && version != 0 && version <= row->known_version &&
-               row->written_realtime + CATCH_UP_USEC > clock_realtime_usec();
+        return row && version != 0 && version <= row->known_version && is_recent(row);
 }
 
 /* `onStart: all`: once a start; a relist shows the same objects again. */
@@ -471,13 +478,13 @@ static void send_run(struct worker *worker)
 
         if (!worker->is_first &&
             ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
-                run.attempt = row.attempts;
+                run.attempt = row.permanent ? 0 : row.attempts; /* given up, and changed: it begins anew */
                 run.last_error = row.last_error;
                 run.first_error = row.first_error;
                 run.settling = row.settling;
                 run.known_fingerprint = row.attempts == 0 && !row.permanent ? row.fingerprint : 0;
                 run.known_related = row.related;
-                if (row.written_realtime + CATCH_UP_USEC > clock_realtime_usec())
+                if (is_recent(&row))
                         run.at_least_version = row.written_version;
         }
         run.attempt++;

@@ -22,7 +22,8 @@ struct ending {
         const char *reason; /* static: of the run */
         struct ledger_row row;
         bool remove_row, was_retry;
-        bool fatal; /* the operator ends for it, once it is written down */
+        bool counted; /* this failure: it is the first of its backoff */
+        bool fatal;   /* the operator ends for it, once it is written down */
         struct queue_outcome outcome;
 };
 
@@ -153,10 +154,12 @@ static int note_failure(struct ending *ending)
                 row->attempts > 0 && !ending->was_retry && row->next_realtime > clock_realtime_usec();
 
         ending->watch->failures_total++;
+        if (row->permanent) /* it had been given up: what has changed is tried anew as often */
+                row->attempts = 0;
         row->permanent = false;
         row->quarantined_until = 0; /* it was tried again, and nobody has died of it */
-        if (!in_backoff || row->attempts == 0)
-                row->attempts++;
+        ending->counted = !in_backoff || row->attempts == 0;
+        row->attempts += ending->counted;
         /* What we have written ourselves before it failed is no change to run for. */
         row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         if (text_replace(&row->last_error, done->message) < 0 ||
@@ -189,6 +192,11 @@ static int failed(struct ending *ending)
 
         if (note_failure(ending) < 0)
                 return -ENOMEM;
+        if (ending->done->changed) {
+                log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
+                            "it has changed since, and runs at once");
+                return schedule_retry(ending, 0, "changed");
+        }
         if (config->retry_attempts > 0 && ending->row.attempts >= config->retry_attempts &&
             !is_cleanup(ending))
                 return give_up(ending, "the limit of retry.attempts is reached: not tried again until the "
@@ -219,7 +227,14 @@ static int ends_operator(struct ending *ending)
 
         if (note_failure(ending) < 0)
                 return -ENOMEM;
-        ending->fatal = true;
+        /* One that ends in order anyway has no need to be ended for it. */
+        ending->fatal = ending->watch->child->supervisor->phase <= PHASE_RUNNING;
+        if (!ending->fatal) {
+                uint64_t delay = blame_row(ending->watch->config, row);
+
+                log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+                return schedule_retry(ending, delay, "retry");
+        }
         return schedule_retry(ending, blame_row(ending->watch->config, row), "retry");
 }
 
@@ -250,7 +265,8 @@ static int refused(struct ending *ending)
                 return ends_operator(ending);
         if (note_failure(ending) < 0)
                 return -ENOMEM;
-        delay = fibonacci(++ending->row.throttled) * config->retry_throttle_usec;
+        ending->row.throttled += ending->counted || ending->row.throttled == 0;
+        delay = fibonacci(ending->row.throttled) * config->retry_throttle_usec;
         log_retry(ending, MESSAGE_ID_THROTTLED, delay);
         return schedule_retry(ending, delay, "throttled");
 }
@@ -332,8 +348,10 @@ static int apply_result(struct ending *ending)
                         ending->row.fingerprint == 0 && ending->row.attempts == 0 && !ending->row.deleting;
                 return 0;
         case RESULT_CONFLICT:
-                /* The newest version is on its way; a conflict is nobody's failure, but must not spin
-                 * either. */
+                /* The newest version is on its way, and one conflict is nobody's failure; one after another
+                 * is (a handler that writes to its own object while it runs, a webhook that says 409). */
+                if (strcmp(ending->reason, "conflict") == 0 || ending->row.attempts > 0)
+                        return failed(ending);
                 ending->outcome.delay_usec = ending->watch->config->retry_first_usec;
                 ending->outcome.reason =
                         ending->done->action == ACTION_RELEASE ? ending->reason : "conflict";

@@ -264,6 +264,9 @@ int answer_parse(const char *output, size_t size, struct answer *ret, struct err
                 r = take_members(&answer, error);
         if (r >= 0)
                 r = take_texts(&answer, output + start, size - start, error);
+        if (r >= 0 && !answer.error && (answer.permanent || answer.fatal))
+                r = wrong(error, answer.fatal ? "fatal" : "permanent",
+                          "says how bad an error is, but there is no `error`");
         if (r < 0) {
                 answer_done(&answer);
                 return r;

@@ -46,11 +46,27 @@ int children_request(struct children *children, const struct child_object *child
                      void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
 void children_advance(struct children *children);
 
+/* children-record.c */
+#define TOOLING     "reconciled/" RECONCILED_VERSION
+#define TOOLING_KEY "applyset.k8s.io/tooling"
+#define PART_OF_KEY "applyset.k8s.io/part-of"
+/* The text of an annotation or a label, owned by the caller; NULL: there is none. */
+char *children_find_entry(const char *json, bool label, const char *key);
+char *children_find_record(const struct run *run); /* likewise: what is remembered */
+int children_read_record(struct children *children);
+/* 1: sent, or the run was ended. `all`: what is remembered stays as well. */
+int children_send_record(struct children *children, bool all);
+int children_remember_next(
+        struct children *children); /* of the phase table: nothing is made that is not remembered */
+int children_forget_next(struct children *children);
+
 /* children-wait.c */
 void children_judge(struct children *children, struct child_object *child,
                     const struct kube_response *response); /* as it was applied */
 int children_look_next(struct children *children);         /* of the phase table */
 void children_finish_wait(struct children *children);
+/* It is looked at again. */
+void children_note_unready(struct children *children, const struct child_object *child, const char *why);
 
 /* children-undo.c */
 /* Ends the run: it goes on without a worker. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "store/fingerprint.h"
 #include "worker/children-internal.h"
 
 #define UNDO_AGAIN_USEC (500 * USEC_PER_MSEC)
@@ -40,6 +41,7 @@ bool children_begin_undo(struct children *children, char *cause)
                 .cause = cause,
                 .deadline = clock_realtime_usec() + run->watch->config->settle_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
+                .essence = children_essence(run),
         };
         _cleanup_free_ struct child_object *touched = calloc(children->wanted.count + 1, sizeof(*touched));
 
@@ -96,6 +98,31 @@ static void on_restored(struct kube_transfer *transfer _unused_, const struct ku
         children_advance(children);
 }
 
+/* What somebody has deleted meanwhile, and perhaps made anew, is none of ours any more. */
+static void on_still_there(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                           void *userdata)
+{
+        struct children *children = userdata;
+        struct child_object *child = children_current_child(children);
+        struct scan_object object = {0};
+
+        children->run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
+                if (children_take_failure(children, "cannot be looked at", response))
+                        children_advance(children);
+                return;
+        }
+        child->looked = true;
+        if (response->error.http_status == 404 ||
+            scan_object(response->body, response->body_size, &object) < 0 ||
+            object.deletion_timestamp.start ||
+            (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))) {
+                child->settled = true;
+                children->position++;
+        }
+        children_advance(children);
+}
+
 /* By force: what others have set meanwhile gives way to what was there before us. */
 int children_restore_next(struct children *children)
 {
@@ -111,9 +138,23 @@ int children_restore_next(struct children *children)
                 }
                 body.size = strlen(child->previous);
                 r = children_resolve(children, child);
-                return r != 0 ? r : children_request(children, child, "PATCH", &body, on_restored);
+                if (r != 0)
+                        return r;
+                return child->looked ? children_request(children, child, "PATCH", &body, on_restored)
+                                     : children_request(children, child, "GET", NULL, on_still_there);
         }
         return 0;
+}
+
+uint64_t children_essence(const struct run *run)
+{
+        const char *json = write_current_json(run);
+        bool partial = fingerprint_is_partial(run->object.json, run->object.json_size);
+        uint64_t essence = 0;
+
+        (void)(partial ? fingerprint_metadata : fingerprint_object)(
+                TRIGGER_ESSENCE, run->worker->config->finalizer, json, strlen(json), &essence);
+        return essence;
 }
 
 void children_undo(struct run *run)
@@ -134,13 +175,14 @@ void children_undo(struct run *run)
                 run_finish(run, RESULT_RETRY, "what is to be undone cannot be read: %s", strerror(-r));
                 return;
         }
-        if (children->plan.wait.count > 0 && run->fingerprint != children->plan.fingerprint) {
+        if (children->plan.wait.count > 0 && children_essence(run) != children->plan.essence) {
                 /* It has changed meanwhile: what it was then needs not become ready any more. */
                 children_free(TAKE_PTR(run->children));
                 write_prepare(run);
                 return;
         }
-        /* The attempt was about what the object was then. */
+        /* The attempt was about what the object was then; what it is now has not failed yet. */
+        run->changed = children_essence(run) != children->plan.essence;
         run->fingerprint = children->plan.fingerprint;
         children->wait = children->plan.wait.count > 0;
         children->known = children->wait ? children->plan.wait : children->plan.undo;

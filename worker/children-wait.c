@@ -11,8 +11,9 @@
 #include "worker/children-internal.h"
 #include "worker/readiness.h"
 
-#define LOOK_AGAIN_USEC USEC_PER_SEC
-#define WHY_MAX         300
+#define LOOK_AGAIN_USEC  USEC_PER_SEC
+#define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
+#define WHY_MAX          300
 
 void children_judge(struct children *children, struct child_object *child,
                     const struct kube_response *response)
@@ -59,6 +60,7 @@ void children_begin_wait(struct run *run)
                 .requeue_after_usec = run->answer.requeue_after_usec,
                 .deadline = clock_realtime_usec() + config->wait_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
+                .essence = children_essence(run),
         };
         char text[WHY_MAX * 2];
 
@@ -72,6 +74,27 @@ void children_begin_wait(struct run *run)
 }
 
 /* ---- the next look */
+
+void children_note_unready(struct children *children, const struct child_object *child, const char *why)
+{
+        if (children->waiting[0] == '\0' || child->failed)
+                snprintf(children->waiting, sizeof(children->waiting), "%s %s: %.300s", child->kind,
+                         child->name, why);
+}
+
+/* Often at first, then less and less: what has taken minutes may take some seconds more. */
+static uint64_t look_again_after(const struct children *children, const struct settle_plan *plan)
+{
+        uint64_t now = clock_realtime_usec(), wait = children->run->watch->config->wait_usec;
+        uint64_t begun = plan->deadline > wait ? plan->deadline - wait : 0;
+        uint64_t after = now > begun ? (now - begun) / 10 : 0;
+
+        if (after < LOOK_AGAIN_USEC)
+                after = LOOK_AGAIN_USEC;
+        if (after > LOOK_SELDOM_USEC)
+                after = LOOK_SELDOM_USEC;
+        return now + after < plan->deadline ? after : plan->deadline > now ? plan->deadline - now : 0;
+}
 
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                       void *userdata)
@@ -90,9 +113,8 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         }
         child->settled = readiness == READINESS_READY;
         child->failed = readiness == READINESS_FAILED;
-        if (!child->settled && (children->waiting[0] == '\0' || child->failed))
-                snprintf(children->waiting, sizeof(children->waiting), "%s %s: %s", child->kind, child->name,
-                         why);
+        if (!child->settled)
+                children_note_unready(children, child, why);
         children->failures += child->failed;
         children->position++;
         children_advance(children);
@@ -115,6 +137,7 @@ static void fail(struct children *children)
         struct settle_plan undo = {
                 .deadline = clock_realtime_usec() + config->settle_usec,
                 .fingerprint = children->plan.fingerprint,
+                .essence = children->plan.essence,
                 .undo = children->plan.undo,
         };
         char duration[64], cause[WHY_MAX * 3];
@@ -147,6 +170,6 @@ void children_finish_wait(struct children *children)
         } else {
                 plan.wait = children->known;
                 snprintf(text, sizeof(text), "waiting for %s", children->waiting);
-                children_settle(run, &plan, LOOK_AGAIN_USEC, text);
+                children_settle(run, &plan, look_again_after(children, &plan), text);
         }
 }

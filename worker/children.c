@@ -16,11 +16,6 @@
 #define LOOK_AGAIN_USEC USEC_PER_SEC /* whether what is being deleted has gone */
 #define TROUBLE_MAX     1500         /* bytes of failures told */
 #define LOOKUPS_MAX     2            /* of a child's kind, in one run */
-#define TOOLING         "reconciled/" RECONCILED_VERSION
-#define TOOLING_KEY     "applyset.k8s.io/tooling"
-#define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
-#define SET_KEY         "applyset.k8s.io/id"
-#define PART_OF_KEY     "applyset.k8s.io/part-of"
 
 /* ---- failures */
 
@@ -115,6 +110,19 @@ static int settle_namespace(struct children *children, struct child_object *chil
         return child->namespace_name ? 0 : -ENOMEM;
 }
 
+/* In the first phase: another child may bring it. */
+static void note_no_kind(struct children *children, struct child_object *child, const char *why)
+{
+        if (children->phase == PHASE_APPLY)
+                fail(children, child, "cannot be applied", why);
+        else if (children->phase == PHASE_RESTORE)
+                fail(children, child, "cannot be restored", why);
+        else if (children->phase == PHASE_LOOK)
+                children_note_unready(children, child, why);
+        else if (children->phase == PHASE_PRUNE)
+                child->settled = true; /* its objects are gone with it */
+}
+
 static void on_kind(struct kube_resource *resource, const struct kube_error *error,
                     const struct kube_response *response, void *userdata)
 {
@@ -131,14 +139,17 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
                 return;
         }
         if (error->http_status == 404) {
-                /* In the first phase: another child may bring it. */
-                if (children->phase == PHASE_APPLY)
-                        fail(children, child, "cannot be applied", error->message);
+                note_no_kind(children, child, error->message);
                 children->position++;
                 children_advance(children);
                 return;
         }
         write_note_failure(run, response);
+        if (children->wait) {
+                children_note_unready(children, child, error->message);
+                children_finish_wait(children);
+                return;
+        }
         fail(children, child, "cannot be looked up", error->message);
         finish_failed(children);
 }
@@ -190,152 +201,6 @@ static int resolve_next(struct children *children)
         return check_twins(children);
 }
 
-/* ---- the annotation */
-
-struct metadata_search {
-        const char *key;
-        struct span value;
-};
-
-static int take_entry(struct span key, struct span value, void *userdata)
-{
-        struct metadata_search *search = userdata;
-
-        if (scan_string_equals(key, search->key))
-                search->value = value;
-        return 0;
-}
-
-/* The text of an annotation or a label, owned by the caller; NULL: there is none. */
-static char *find_entry(const char *json, bool label, const char *key)
-{
-        struct metadata_search search = {.key = key};
-        struct scan_object object;
-        struct span map;
-        char *text = NULL;
-
-        if (scan_object(json, strlen(json), &object) < 0)
-                return NULL;
-        map = label ? object.labels : object.annotations;
-        if (!map.start || map.start[0] != '{' || scan_members(map, take_entry, &search) < 0 ||
-            !search.value.start || scan_string(search.value, &text) < 0)
-                return NULL;
-        return text;
-}
-
-static char *find_record(const struct run *run)
-{
-        char key[300];
-
-        snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
-        return find_entry(write_current_json(run), false, key);
-}
-
-static int read_record(struct children *children)
-{
-        _cleanup_free_ char *record = find_record(children->run);
-
-        child_list_done(&children->known);
-        return record ? child_list_from_record(record, &children->known) : 0;
-}
-
-static void add_member(struct text *body, const char *key, const struct text *value)
-{
-        text_json_string(body, key);
-        text_append_string(body, ":");
-        if (value->size > 0)
-                text_json_string(body, value->data);
-        else
-                text_append_string(body, "null");
-}
-
-/* Without a child the object is no parent of a set any more. */
-static int record_body(struct children *children, const struct text *record, const struct text *kinds,
-                       struct text *body)
-{
-        _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
-        char key[300];
-
-        snprintf(key, sizeof(key), "%s/children", children->run->worker->config->operator_name);
-        if (record->size > 0) {
-                text_append_string(&set, children->owner.set);
-                text_append_string(&tooling, TOOLING);
-        }
-        text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
-        text_json_string(body, write_current_version(children->run));
-        text_append_string(body, ",\"labels\":{");
-        add_member(body, SET_KEY, &set);
-        text_append_string(body, "},\"annotations\":{");
-        add_member(body, key, record);
-        text_append_string(body, ",");
-        add_member(body, TOOLING_KEY, &tooling);
-        text_append_string(body, ",");
-        add_member(body, GROUP_KINDS_KEY, kinds);
-        text_append_string(body, "}}}");
-        return body->failed || record->failed || kinds->failed || set.failed || tooling.failed ? -ENOMEM : 0;
-}
-
-static void on_recorded(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                        void *userdata)
-{
-        struct run *run = userdata;
-
-        run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                write_failed(run, "list of its children", response);
-                return;
-        }
-        run->children->remembered = true;
-        if (write_take_result(run, response, true) < 0 || read_record(run->children) < 0)
-                run_finish(run, RESULT_RETRY,
-                           "the API server's answer to the list of its children cannot be understood");
-        else
-                children_advance(run->children);
-}
-
-/* 1: sent. `all`: what is remembered stays as well. */
-static int send_record(struct children *children, bool all)
-{
-        _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
-        int r;
-
-        for (size_t i = 0; i < children->wanted.count; i++)
-                if (children->wanted.child[i].resource.plural) {
-                        children->wanted.child[i].recorded = true;
-                        child_record_add(&record, &children->wanted.child[i]);
-                        child_group_kinds_add(&kinds, &children->wanted.child[i]);
-                }
-        for (size_t i = 0; all && i < children->known.count; i++)
-                if (!child_list_has(&children->wanted, &children->known.child[i])) {
-                        child_record_add(&record, &children->known.child[i]);
-                        child_group_kinds_add(&kinds, &children->known.child[i]);
-                }
-        r = record_body(children, &record, &kinds, &body);
-        if (r >= 0)
-                r = write_patch(children->run, NULL, &body, on_recorded);
-        return r < 0 ? r : 1;
-}
-
-/* Nothing is made that is not remembered. */
-static int remember_next(struct children *children)
-{
-        for (size_t i = 0; i < children->wanted.count && !children->remembered; i++) {
-                const struct child_object *child = &children->wanted.child[i];
-
-                if (child->resource.plural && !child_list_has(&children->known, child))
-                        return send_record(children, true);
-        }
-        return 0;
-}
-
-static int forget_next(struct children *children)
-{
-        for (size_t i = 0; i < children->known.count && !children->remembered; i++)
-                if (!child_list_has(&children->wanted, &children->known.child[i]))
-                        return send_record(children, false);
-        return 0;
-}
-
 /* ---- applying */
 
 int children_request(struct children *children, const struct child_object *child, const char *method,
@@ -370,6 +235,15 @@ int children_request(struct children *children, const struct child_object *child
         return r < 0 ? r : 1;
 }
 
+/* What is applied to it goes with it. */
+static bool is_going(const struct kube_response *response)
+{
+        struct scan_object object;
+
+        return scan_object(response->body, response->body_size, &object) >= 0 &&
+               object.deletion_timestamp.start;
+}
+
 static void on_applied(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
@@ -378,7 +252,11 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
         struct child_object *child = children_current_child(children);
 
         run->transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
+        if (response->error.failure == KUBE_FAILURE_NONE && is_going(response)) {
+                fail(children, child, "cannot be applied",
+                     "the one that is there is being deleted; it is made anew when that is gone");
+                children->position++;
+        } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->applied = true;
                 children_note_touched(child, response);
                 children_judge(children, child, response);
@@ -389,7 +267,8 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 kube_resource_done(&child->resource);
                 child->lookups = LOOKUPS_MAX - 1;
         } else {
-                child->touched = child->looked && response->error.http_status == 0; /* who knows */
+                child->touched = child->looked && (response->error.http_status == 0 ||
+                                                   response->error.http_status >= 500); /* who knows */
                 if (!children_take_failure(children, "cannot be applied", response))
                         return;
         }
@@ -429,7 +308,7 @@ static int apply_next(struct children *children)
                                                                           : apply_one(children, child);
                 /* Its kind came with another child. */
                 r = child->recorded ? -EBADMSG : check_twins(children);
-                return r != 0 ? r : send_record(children, true);
+                return r != 0 ? r : children_send_record(children, true);
         }
         return 0;
 }
@@ -440,15 +319,19 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
                        void *userdata)
 {
         struct children *children = userdata;
+        struct child_object *child = children_current_child(children);
         struct scan_object object = {0};
+        bool going;
 
         children->run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE || response->error.http_status == 404) {
                 /* A Status means that it is gone, the object that it is going. */
-                if (response->error.failure == KUBE_FAILURE_NONE &&
-                    (scan_object(response->body, response->body_size, &object) < 0 || !object.kind.start ||
-                     !scan_string_equals(object.kind, "Status")))
-                        children->left++;
+                going = response->error.failure == KUBE_FAILURE_NONE &&
+                        (scan_object(response->body, response->body_size, &object) < 0 ||
+                         !object.kind.start || !scan_string_equals(object.kind, "Status"));
+                children->left += going;
+                if (child)
+                        child->settled = !going;
                 children->position++;
         } else if (!children_take_failure(children, "cannot be deleted", response)) {
                 return;
@@ -471,7 +354,7 @@ static int delete_one(struct children *children, const struct child_object *chil
 static int judge_found(struct children *children, const struct child_object *child,
                        const struct kube_response *response)
 {
-        _cleanup_free_ char *set = find_entry(response->body, true, PART_OF_KEY);
+        _cleanup_free_ char *set = children_find_entry(response->body, true, PART_OF_KEY);
         struct scan_object object;
         char name[600];
         int r = scan_object(response->body, response->body_size, &object);
@@ -546,12 +429,12 @@ static const struct {
         bool of_apply, of_cleanup, of_undo, of_wait;
 } phase_table[PHASE_COUNT] = {
         [PHASE_RESOLVE] = {resolve_next, .of_apply = true},
-        [PHASE_REMEMBER] = {remember_next, .of_apply = true},
+        [PHASE_REMEMBER] = {children_remember_next, .of_apply = true},
         [PHASE_APPLY] = {apply_next, .of_apply = true},
         [PHASE_LOOK] = {children_look_next, .of_wait = true},
         [PHASE_RESTORE] = {children_restore_next, .of_undo = true},
         [PHASE_PRUNE] = {prune_next, .of_apply = true, .of_cleanup = true, .of_undo = true},
-        [PHASE_FORGET] = {forget_next, .of_apply = true},
+        [PHASE_FORGET] = {children_forget_next, .of_apply = true},
 };
 
 static void all_done(struct children *children)
@@ -622,7 +505,7 @@ static int children_new(struct run *run, struct children **ret)
         r = child_owner_init(&children->owner, config->api_version, config->kind, run->order->uid,
                              run->order->key);
         if (r >= 0)
-                r = read_record(children);
+                r = children_read_record(children);
         if (r >= 0 && !children->cleanup)
                 r = child_list_from_answer(run->answer.children_text, &children->wanted);
         if (r < 0) {
@@ -639,14 +522,14 @@ bool children_are_due(const struct run *run)
 
         if (run->action == ACTION_RECONCILE)
                 return run->answer.children != NULL;
-        record = run->answer.not_done ? NULL : find_record(run);
+        record = run->answer.not_done ? NULL : children_find_record(run);
         return record && record[0];
 }
 
 /* Another tool's set on the same object: neither may take the other's members away. */
 static bool is_of_others(const struct run *run)
 {
-        _cleanup_free_ char *tooling = find_entry(write_current_json(run), false, TOOLING_KEY);
+        _cleanup_free_ char *tooling = children_find_entry(write_current_json(run), false, TOOLING_KEY);
 
         return tooling && strncmp(tooling, TOOLING, strlen("reconciled/")) != 0;
 }

@@ -14,6 +14,8 @@ bool children_are_due(const struct run *run);
 int children_send(struct run *run);
 /* Undoes what a failed attempt did: run->order->settling says what. Ends in run_finish(). */
 void children_undo(struct run *run);
+/* Of the object as it is now, without what we ourselves write between attempts. */
+uint64_t children_essence(const struct run *run);
 /* What the run's children lack to be ready, if they are to be waited for; NULL: nothing. Borrowed. */
 const char *children_waiting(const struct run *run);
 void children_begin_wait(struct run *run); /* ends the run: it goes on without a worker */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/duration.h"
+#include "worker/children.h"
 #include "worker/series.h"
 #include "worker/status.h"
 
@@ -35,7 +36,9 @@ struct recorder {
         size_t waiting;
         struct kube_transfer *transfer;
         sd_event_source *again, *refresh;
-        uint64_t refused_until; /* CLOCK_BOOTTIME */
+        uint64_t refused_until; /* CLOCK_BOOTTIME; of this namespace, "" = of all */
+        char refused_namespace[64];
+        bool refusal_told;
         uint64_t serial, written, dropped;
         char instance[128];
 };
@@ -83,16 +86,35 @@ static void give_up(struct recorder *recorder)
         remove_first(recorder);
 }
 
-/* Without the right to write Events nothing else suffers: said once, then tried again now and then. */
+/* Without the right to write Events nothing else suffers: said once, then tried again now and then. A right
+ * may be missing in one namespace alone; where a second one refuses as well, all are left in peace. */
 static void refused(struct recorder *recorder, const struct kube_error *error)
 {
-        if (recorder->refused_until == 0)
+        const char *namespace_name = recorder->first->namespace_name;
+        bool again = recorder->refused_until > clock_boottime_usec() &&
+                     strcmp(recorder->refused_namespace, namespace_name) != 0;
+
+        if (!recorder->refusal_told)
                 log_warning("Events cannot be written, and are left out: %s; give the operator's user the "
                             "rights create and patch on events in events.k8s.io (said once)",
                             error->message);
+        recorder->refusal_told = true;
         recorder->refused_until = clock_boottime_usec() + REFUSED_USEC;
-        while (recorder->first)
-                give_up(recorder);
+        snprintf(recorder->refused_namespace, sizeof(recorder->refused_namespace), "%s",
+                 again ? "" : namespace_name);
+        give_up(recorder);
+}
+
+/* Nothing can be made in it any more, which says nothing of others. */
+static bool is_terminating(const struct kube_response *response)
+{
+        return strstr(response->body, "NamespaceTerminating") != NULL;
+}
+
+static bool is_refused(const struct recorder *recorder, const char *namespace_name)
+{
+        return recorder->refused_until > clock_boottime_usec() &&
+               (!recorder->refused_namespace[0] || strcmp(recorder->refused_namespace, namespace_name) == 0);
 }
 
 static void failed(struct recorder *recorder, const struct kube_response *response)
@@ -102,8 +124,9 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
 
         if (error->http_status == 401)
                 worker_ask_refresh(recorder->worker, response);
-        if (error->http_status == 403) {
+        if (error->http_status == 403 && !is_terminating(response)) {
                 refused(recorder, error);
+                send_next(recorder);
                 worker_part_ended(recorder->worker);
                 return;
         }
@@ -142,7 +165,11 @@ static void send_next(struct recorder *recorder)
         struct kube_request request = {
                 .timeout_usec = TIMEOUT_USEC, .on_done = on_written, .userdata = recorder};
 
-        if (!operation || recorder->transfer || recorder->again)
+        if (recorder->transfer || recorder->again)
+                return;
+        for (; operation && is_refused(recorder, operation->namespace_name); operation = recorder->first)
+                give_up(recorder);
+        if (!operation)
                 return;
         text_printf(&path, PATH "%s/events%s%s", operation->namespace_name, operation->creates ? "" : "/",
                     operation->creates ? "" : operation->name);
@@ -290,6 +317,18 @@ static void arm_refresh(struct recorder *recorder)
                                                  on_refresh, recorder);
 }
 
+/* Objects of some kinds (roles, for one) have names that no Event may have. */
+static void name_event(struct recorder *recorder, const char *name, uint64_t now, struct series *series)
+{
+        snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name, now,
+                 ++recorder->serial & 0xffff);
+        for (char *c = series->name; *c; c++)
+                if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-", *c))
+                        *c = '-';
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789", series->name[0]))
+                series->name[0] = 'x';
+}
+
 static void create(struct recorder *recorder, const struct event *event, struct series *series, uint64_t now)
 {
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;
@@ -302,8 +341,7 @@ static void create(struct recorder *recorder, const struct event *event, struct 
         }
         snprintf(series->namespace_name, sizeof(series->namespace_name), "%s",
                  namespace_name[0] ? namespace_name : "default");
-        snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name, now,
-                 ++recorder->serial & 0xffff);
+        name_event(recorder, name, now, series);
         write_event(recorder, event, series, namespace_name, name, &body);
         series_written(series, now);
         enqueue(recorder, series, true, &body);
@@ -314,10 +352,6 @@ static void record(struct recorder *recorder, const struct event *event)
         uint64_t now = clock_realtime_usec();
         struct series *series;
 
-        if (recorder->refused_until > clock_boottime_usec()) {
-                recorder->dropped++;
-                return;
-        }
         switch (series_note(recorder->series, event->run->order->uid, event->type, event->reason,
                             event->action, now, &series)) {
         case SERIES_CREATE:
@@ -358,7 +392,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
 
         if (!recorder || run_is_replay(run) || run->order->action == ACTION_DELETED)
                 return;
-        if (result == RESULT_SUCCESS)
+        if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && children_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)
                 {
                         event.type = text_or(item, "type", "Normal");

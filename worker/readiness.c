@@ -102,6 +102,30 @@ static enum readiness of_deployment(const struct look *look)
         return READINESS_READY;
 }
 
+static enum readiness of_replica_set(const struct look *look)
+{
+        double replicas = number(look->spec, "replicas", 1);
+        double available = number(look->status, "availableReplicas", 0);
+
+        if (is_unobserved(look))
+                return say(look, READINESS_NOT_YET, "its controller has not seen it yet");
+        return available >= replicas ? READINESS_READY
+                                     : say(look, READINESS_NOT_YET, "%.0f of %.0f replicas are available",
+                                           available, replicas);
+}
+
+/* Pods of the old version stay until somebody deletes them: they are not waited for. */
+static bool updates_by_hand(const struct look *look)
+{
+        return strcmp(text(member(look->spec, "updateStrategy"), "type"), "OnDelete") == 0;
+}
+
+/* What a partition leaves alone. */
+static double kept_back(const struct look *look)
+{
+        return number(member(member(look->spec, "updateStrategy"), "rollingUpdate"), "partition", 0);
+}
+
 static enum readiness of_stateful_set(const struct look *look)
 {
         double replicas = number(look->spec, "replicas", 1),
@@ -110,7 +134,9 @@ static enum readiness of_stateful_set(const struct look *look)
 
         if (is_unobserved(look))
                 return say(look, READINESS_NOT_YET, "its controller has not seen it yet");
-        if (ready < replicas || updated < replicas)
+        if (updates_by_hand(look))
+                updated = replicas;
+        if (ready < replicas || updated < replicas - kept_back(look))
                 return say(look, READINESS_NOT_YET, "%.0f of %.0f replicas are updated, %.0f ready", updated,
                            replicas, ready);
         return READINESS_READY;
@@ -124,6 +150,8 @@ static enum readiness of_daemon_set(const struct look *look)
 
         if (is_unobserved(look))
                 return say(look, READINESS_NOT_YET, "its controller has not seen it yet");
+        if (updates_by_hand(look))
+                updated = desired;
         if (updated < desired || available < desired)
                 return say(look, READINESS_NOT_YET, "%.0f of %.0f pods are updated, %.0f available", updated,
                            desired, available);
@@ -192,20 +220,29 @@ static enum readiness of_others(const struct look *look)
         return READINESS_READY;
 }
 
+static bool is_of_group(const cJSON *object, const char *group)
+{
+        const char *version = text(object, "apiVersion"), *slash = strchr(version, '/');
+        size_t size = slash ? (size_t)(slash - version) : 0;
+
+        return strlen(group) == size && strncmp(version, group, size) == 0;
+}
+
 enum readiness readiness_of(const char *json, char *why, size_t size)
 {
         static const struct {
-                const char *kind;
+                const char *group, *kind;
                 enum readiness (*judge)(const struct look *look);
         } rule[] = {
-                {"Deployment", of_deployment},
-                {"StatefulSet", of_stateful_set},
-                {"DaemonSet", of_daemon_set},
-                {"Job", of_job},
-                {"Pod", of_pod},
-                {"CustomResourceDefinition", of_definition},
-                {"Service", of_service},
-                {"PersistentVolumeClaim", of_claim},
+                {"apps", "Deployment", of_deployment},
+                {"apps", "ReplicaSet", of_replica_set},
+                {"apps", "StatefulSet", of_stateful_set},
+                {"apps", "DaemonSet", of_daemon_set},
+                {"batch", "Job", of_job},
+                {"", "Pod", of_pod},
+                {"apiextensions.k8s.io", "CustomResourceDefinition", of_definition},
+                {"", "Service", of_service},
+                {"", "PersistentVolumeClaim", of_claim},
         };
         _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(json);
         struct look look = {object, member(object, "spec"), member(object, "status"), why, size};
@@ -213,8 +250,10 @@ enum readiness readiness_of(const char *json, char *why, size_t size)
         why[0] = '\0';
         if (!object)
                 return say(&look, READINESS_NOT_YET, "it cannot be read");
+        if (member(member(object, "metadata"), "deletionTimestamp"))
+                return say(&look, READINESS_NOT_YET, "it is being deleted");
         for (size_t i = 0; i < ELEMENTS(rule); i++)
-                if (strcmp(text(object, "kind"), rule[i].kind) == 0)
+                if (strcmp(text(object, "kind"), rule[i].kind) == 0 && is_of_group(object, rule[i].group))
                         return rule[i].judge(&look);
         return of_others(&look);
 }

@@ -67,16 +67,21 @@ static bool take_token(struct series_table *table, uint64_t object, uint64_t now
         return true;
 }
 
-static struct series *find_series(struct series_table *table, uint64_t identity)
+static struct series *look_up(struct series_table *table, uint64_t identity)
+{
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (table->series[i].identity == identity)
+                        return &table->series[i];
+        return NULL;
+}
+
+static struct series *replace_oldest(struct series_table *table, uint64_t identity)
 {
         struct series *oldest = &table->series[0];
 
-        for (size_t i = 0; i < SERIES_MAX; i++) {
-                if (table->series[i].identity == identity)
-                        return &table->series[i];
+        for (size_t i = 0; i < SERIES_MAX; i++)
                 if (table->series[i].last < oldest->last)
                         oldest = &table->series[i];
-        }
         *oldest = (struct series){.identity = identity};
         return oldest;
 }
@@ -93,11 +98,14 @@ enum series_verdict series_note(struct series_table *table, const char *uid, con
         struct series *series;
 
         *ret = NULL;
-        if (!take_token(table, identity_of(part, 1), now))
-                return SERIES_DROPPED;
-        series = find_series(table, identity_of(part, 4));
-        if (series->count > 0 && now > series->last + SERIES_FINISH_USEC)
+        series = look_up(table, identity_of(part, 4));
+        if (series && series->count > 0 && now > series->last + SERIES_FINISH_USEC)
                 *series = (struct series){.identity = series->identity};
+        /* Repeats are few writes by themselves: only what is new could be spam. */
+        if ((!series || series->count == 0) && !take_token(table, identity_of(part, 1), now))
+                return SERIES_DROPPED;
+        if (!series)
+                series = replace_oldest(table, identity_of(part, 4));
         series->last = now;
         series->count++;
         *ret = series;

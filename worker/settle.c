@@ -39,8 +39,10 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
 
         text_append_string(out, "{");
         append(out, "cause", plan->cause);
-        text_printf(out, "\"deadline\":\"%" PRIu64 "\",\"fingerprint\":\"%" PRIu64 "\",\"undo\":[",
-                    plan->deadline, plan->fingerprint);
+        text_printf(out,
+                    "\"deadline\":\"%" PRIu64 "\",\"fingerprint\":\"%" PRIu64 "\",\"essence\":\"%" PRIu64
+                    "\",\"undo\":[",
+                    plan->deadline, plan->fingerprint, plan->essence);
         for (size_t i = 0; i < plan->undo.count; i++) {
                 if (plan->undo.child[i].previous && !with_previous)
                         continue;
@@ -111,6 +113,7 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
                 .cause = copy_member(root, "cause"),
                 .deadline = read_number(root, "deadline"),
                 .fingerprint = read_number(root, "fingerprint"),
+                .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),
         };

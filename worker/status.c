@@ -15,6 +15,8 @@
 #include "worker/condition.h"
 #include "worker/merge.h"
 
+#define TOLD_TRIES_MAX 3
+
 /* ---- making it */
 
 static bool wants_ready(const struct run *run)
@@ -243,11 +245,67 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
 {
         const char *first = run->order->first_error;
 
-        if (first[0] && strcmp(first, text) != 0)
+        /* What is told of an undoing begins with the cause itself. */
+        if (first[0] && strncmp(first, text, strlen(first)) != 0)
                 snprintf(message, size, "%s; last: %s", first, text);
         else
                 snprintf(message, size, "%s", text);
         utf8_clean(message);
+}
+
+/* false: there is nothing to tell, or it cannot be told. */
+static bool prepare_failure(struct run *run, enum run_result result, const char *text)
+{
+        struct condition ready = {CONDITION_READY, "False", status_failure_reason(run, result), NULL};
+        bool waits = result == RESULT_SETTLING && strncmp(text, "waiting for ", 12) == 0;
+        char message[STATUS_MESSAGE_MAX];
+        cJSON *list;
+
+        if (waits) /* nothing has failed */
+                ready.reason = "Waiting";
+        status_describe_failure(run, text, message, sizeof(message));
+        ready.message = message;
+        list = merge_conditions(run, &ready, false);
+        return list && make_status(run, list, false) >= 0 && changes_something(run);
+}
+
+static int take_current(struct run *run, const struct kube_response *response)
+{
+        struct scan_object object;
+        char *version = NULL, *copy;
+        int r = scan_object(response->body, response->body_size, &object);
+
+        if (r >= 0 && !scan_string_equals(object.uid, run->order->uid))
+                return -ENOENT;
+        if (r >= 0)
+                r = scan_string(object.resource_version, &version);
+        copy = r >= 0 ? strndup(response->body, response->body_size) : NULL;
+        if (!copy) {
+                free(version);
+                return r < 0 ? r : -ENOMEM;
+        }
+        free(run->current);
+        free(run->current_version);
+        run->current = copy;
+        run->current_version = version;
+        return 0;
+}
+
+/* Somebody has written in between; what is told is a condition of our own, and is merged with what is there
+ * now. */
+static void on_read_again(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                          void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE && take_current(run, response) >= 0 &&
+            !run->cancelled && prepare_failure(run, run->told_result, run->told)) {
+                run->changed_since = true;
+                status_send_failure(run);
+        } else {
+                run_finish(run, run->told_result, "%s", run->told);
+        }
 }
 
 static void on_told(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -256,13 +314,17 @@ static void on_told(struct kube_transfer *transfer _unused_, const struct kube_r
         struct run *run = userdata;
 
         run->transfer = NULL;
+        if (response->error.http_status == 409 && run->told_tries++ < TOLD_TRIES_MAX &&
+            write_get(run, on_read_again) >= 0)
+                return;
         if (response->error.failure != KUBE_FAILURE_NONE) {
                 write_note_failure(run, response);
                 if (response->error.http_status != 404 && response->error.http_status != 409)
                         log_debug("watch %s, %s: its condition Ready cannot be written: %s",
                                   run->order->watch, run->order->key, response->error.message);
         } else {
-                (void)write_take_result(run, response, true); /* what cannot be read claims nothing */
+                /* What cannot be read claims nothing, nor what was read after the handler's version. */
+                (void)write_take_result(run, response, !run->changed_since);
         }
         run_finish(run, run->told_result, "%s", run->told);
 }
@@ -275,21 +337,11 @@ void status_send_failure(struct run *run)
 
 bool status_tell_failure(struct run *run, enum run_result result, const char *text)
 {
-        struct condition ready = {CONDITION_READY, "False", status_failure_reason(run, result), NULL};
-        bool waits = result == RESULT_SETTLING && strncmp(text, "waiting for ", 12) == 0;
-        char message[STATUS_MESSAGE_MAX];
-        cJSON *list;
-
         if (run_is_replay(run) || (!status_is_failure(result) && result != RESULT_SETTLING) ||
             !wants_ready(run) || !run->json || run->cancelled || run->transfer || run->discovery ||
             fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
-        if (waits) /* nothing has failed */
-                ready.reason = "Waiting";
-        status_describe_failure(run, text, message, sizeof(message));
-        ready.message = message;
-        list = merge_conditions(run, &ready, false);
-        if (!list || make_status(run, list, false) < 0 || !changes_something(run))
+        if (!prepare_failure(run, result, text))
                 return false;
         run->told = strdup(text);
         run->told_result = result;

@@ -10,9 +10,6 @@
 #include "base/duration.h"
 #include "worker/worker.h"
 
-#define FETCH_TIMEOUT_USEC (30 * USEC_PER_SEC)
-#define PARTIAL            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-
 static int take_object(struct run *run, const struct kube_response *response)
 {
         struct scan_object object;
@@ -56,29 +53,14 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
 
 void unselected_fetch(struct run *run)
 {
-        _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
-        struct kube_request request = {
-                .method = "GET",
-                .accept = run->watch->config->metadata_only ? PARTIAL : NULL,
-                .timeout_usec = FETCH_TIMEOUT_USEC,
-                .on_done = on_fetched,
-                .userdata = run,
-        };
-        int r = kube_key_split(run->order->key, &namespace_name, &name);
+        int r;
 
         run->fetching = true;
         if (!run->watch->discovered) {
                 write_discover(run); /* and comes back */
                 return;
         }
-        if (r >= 0) {
-                path = kube_path(&run->watch->resource, namespace_name, name, NULL);
-                r = path ? 0 : -ENOMEM;
-        }
-        if (r >= 0) {
-                request.path = path;
-                r = kube_client_start(run->worker->client, &request, &run->transfer);
-        }
+        r = write_get(run, on_fetched);
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "it cannot be looked at: %s", strerror(-r));
 }

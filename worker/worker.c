@@ -15,6 +15,8 @@
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */
 
+#define EVENTS_GRACE_USEC (500 * USEC_PER_MSEC)
+
 #define COPROCESS_GRACE_USEC (400 * USEC_PER_MSEC) /* for an idle handler to end in order */
 
 struct worker_watch *worker_watch_find(struct worker *worker, const char *name)
@@ -125,8 +127,7 @@ void worker_part_ended(struct worker *worker)
 {
         bool left = worker->run != NULL;
 
-        /* Nobody waits for Events, but for those of a run by hand, which are to be shown. */
-        left = left || (record_is_by_hand(worker->record) && recorder_is_busy(worker->recorder));
+        left = left || (!worker->events_over && recorder_is_busy(worker->recorder));
         for (size_t i = 0; i < worker->watch_count; i++)
                 left = left || coprocess_is_running(worker->watch[i].coprocess);
         if (worker->stopping && !left)
@@ -151,12 +152,30 @@ static int on_grace_over(sd_event_source *source _unused_, uint64_t usec _unused
         return 0;
 }
 
+static int on_events_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct worker *worker = userdata;
+
+        worker->events_over = true;
+        worker_part_ended(worker);
+        return 0;
+}
+
+/* The last Events have a moment, and no more: they are for people. */
+static void limit_events(struct worker *worker, uint64_t grace_usec)
+{
+        worker->events_over = grace_usec == 0 ||
+                              sd_event_add_time_relative(worker->child->event, NULL, CLOCK_MONOTONIC,
+                                                         EVENTS_GRACE_USEC, 1, on_events_over, worker) < 0;
+}
+
 /* In order: what runs may finish within the grace. Otherwise its handler is ended now. */
 static void on_stop(struct child *child, uint64_t grace_usec)
 {
         struct worker *worker = child->userdata;
 
         worker->stopping = true;
+        limit_events(worker, grace_usec);
         if (!worker->run)
                 worker_run_ended(worker);
         else if (grace_usec == 0)

@@ -45,7 +45,7 @@ struct worker {
         struct record *record;     /* of runs; NULL: not wanted */
         struct kind *kind;         /* of children, looked up */
         size_t kind_count;
-        bool stopping;
+        bool stopping, events_over; /* Events that still wait are not waited for any more */
 };
 
 extern const struct child_operations worker_operations;
@@ -80,6 +80,7 @@ struct run {
         struct answer answer;
         uint64_t started;
         bool handler_done, cancelled;
+        bool changed;  /* since the attempt that is being undone */
         bool fetching; /* unselected.c */
         sd_event_source *cancel_timer;
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
@@ -99,6 +100,8 @@ struct run {
         char *status_text;
         char *told; /* the run has ended so, and this is still to be shown in its status */
         enum run_result told_result;
+        unsigned told_tries;
+        bool changed_since; /* others have written since what the handler was shown */
         size_t write_step;
         bool discovered; /* in this run */
         int wait_status;
@@ -138,6 +141,9 @@ const char *write_current_json(const struct run *run);
 const char *write_current_version(const struct run *run);
 int write_patch(struct run *run, const char *subresource, const struct text *body,
                 void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+/* The object as the server has it now; *metadataOnly* watches get its metadata. */
+int write_get(struct run *run,
+              void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
 /* locked: it carried the resourceVersion, so its result is exactly what was read plus our change. */
 int write_take_result(struct run *run, const struct kube_response *response, bool locked);
 /* A credential that was refused is to be replaced: asked for once. */

@@ -16,6 +16,7 @@
 
 #define WRITE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define MERGE_PATCH        "application/merge-patch+json"
+#define PARTIAL            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
@@ -204,6 +205,25 @@ int write_patch(struct run *run, const char *subresource, const struct text *bod
                 .userdata = run,
         };
 
+        return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
+}
+
+int write_get(struct run *run, void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL, *path = NULL;
+        struct kube_request request = {
+                .method = "GET",
+                .accept = run->watch->config->metadata_only ? PARTIAL : NULL,
+                .timeout_usec = WRITE_TIMEOUT_USEC,
+                .on_done = on_done,
+                .userdata = run,
+        };
+        int r = kube_key_split(run->order->key, &namespace_name, &name);
+
+        if (r < 0)
+                return r;
+        path = kube_path(&run->watch->resource, namespace_name, name, NULL);
+        request.path = path;
         return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
 }
 

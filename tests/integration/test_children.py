@@ -210,3 +210,23 @@ def test_another_tools_set_is_left_alone(start, handler, widgets, config_maps):
     operator.wait_for_log("another tool's ApplySet", key="default/w")
     assert not config_maps.exists("a")
     operator.stop()
+
+
+def test_one_that_is_being_deleted_is_no_success(start, operator, handler, widgets, config_maps):
+    config_maps.create("c", metadata={"finalizers": ["example.com/slow"]})
+    config_maps.delete("c")
+    handler.answer({"children": [config_map("c")], "status": {"ok": True}})
+    start(children={"force": True})
+    widgets.create("w")
+    operator.wait_for_log("the one that is there is being deleted", key="default/w")
+    config_maps.merge_patch("c", {"metadata": {"finalizers": None}})
+    wait_until(lambda: widgets.get("w").get("status") == {"ok": True}, "the success")
+    assert config_maps.get("c")["data"] == {"a": "1"}
+
+
+def test_more_than_an_annotation_holds_is_said(start, operator, handler, widgets, config_maps):
+    handler.answer({"children": [config_map(f"{number:03d}" + "x" * 240) for number in range(1000)]})
+    start()
+    widgets.create("w")
+    assert "256 KiB" in operator.wait_for_log("children: are too many", key="default/w")["message"]
+    assert not config_maps.names()

@@ -152,3 +152,18 @@ def test_ready_needs_the_whole_object(devserver, operator, handler):
     operator.start()
     operator.wait_exit(expect=78)
     assert operator.logs(where=lambda record: "readyCondition" in record["message"])
+
+
+def test_a_failure_is_told_although_others_write_as_well(start, handler, widgets, devserver):
+    handler.behave("exit 65")
+    devserver.fault(match={"verb": "patch", "resource": "widgets/status"}, times=2, status=409, reason="Conflict")
+    start(readyCondition=True)
+    widgets.create("a")
+    wait_condition(widgets, "a", "Ready", status="False", reason="PermanentFailure")
+
+
+def test_how_bad_an_error_is_needs_an_error(start, operator, handler, widgets):
+    handler.answer({"permanent": True})
+    start()
+    widgets.create("a")
+    assert "permanent" in operator.wait_for_log("but there is no `error`", key="default/a")["message"]

@@ -98,3 +98,41 @@ def test_none_about_failures_where_they_are_not_wanted(start, operator, api, han
     handler.wait_finished(name="a", count=3)
     operator.stop()
     assert not events(api)
+
+
+def test_those_of_an_answer_that_waits_for_its_children(start, api, handler, widgets):
+    handler.answer({"children": [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
+            "containers": [{"name": "c", "image": "i"}]}}}}], "events": [{"reason": "Begun", "note": "it will take long"}]})
+    start(children={"wait": "10m"})
+    widgets.create("a")
+    wait_event(api, reason="Begun")
+
+
+def test_a_namespace_without_the_right_silences_no_other(start, api, handler, widgets, devserver):
+    api.resource("v1", "namespaces").create("other")
+    devserver.fault(match={"verb": "create", "resource": "events", "namespace": "default"}, times=0, status=403)
+    handler.answer({"events": [{"reason": "Seen", "note": "n"}]})
+    start()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    api.resource("example.com/v1", "widgets", "other").create("b")
+    wait_until(lambda: api.resource("events.k8s.io/v1", "events", "other").list()["items"], "the Event of the other one")
+
+
+def test_the_last_ones_are_written_before_the_end(start, operator, api, handler, widgets):
+    handler.answer({"events": [{"reason": f"Number{number}", "note": "n"} for number in range(20)]})
+    start()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    operator.stop()
+    assert len(events(api)) == 20
+
+
+def test_odd_names_have_events_too(devserver, operator, api, handler):
+    operator.configure(devserver, [watch("roles", handler, api_version="rbac.authorization.k8s.io/v1", kind="ClusterRole")])
+    handler.answer({"events": [{"reason": "Seen", "note": "n"}]})
+    operator.start_ready().wait_synced()
+    api.resource("rbac.authorization.k8s.io/v1", "clusterroles", kind="ClusterRole").create("system:Node")
+    event = wait_event(api, reason="Seen")
+    assert event["regarding"]["name"] == "system:Node" and event["metadata"]["name"].startswith("system--ode.")

@@ -69,10 +69,25 @@ def test_after_its_attempts_it_waits_for_a_change(configured, handler, widgets):
     widgets.create("b")
     handler.wait_finished(name="b")
     assert count_of(handler, "a") == 3, "nor after a restart"
+    handler.behave("exit 1")
     widgets.merge_patch("a", {"spec": {"size": 2}})
-    handler.wait_finished(where=lambda request: request.object.get("spec", {}).get("size") == 2)
+    handler.wait_finished(where=lambda request: request.object.get("spec", {}).get("size") == 2, count=3)
+    operator.wait_for_log(message_id=MESSAGE_ID["RUN_PERMANENT"], key="default/a")
     operator.stop()
-    assert count_of(handler, "a") == 4
+    assert [request.body["attempt"] for request in handler.requests(name="a")] == [1, 2, 3, 1, 2, 3], "as often again"
+
+
+def test_conflicts_one_after_another_are_failures(configured, handler, widgets, devserver):
+    """Each run changes its own object before its answer is written: only the first such conflict is for free."""
+    handler.answer({"patch": {"spec": {"size": 1}}})
+    operator = configured(retry={"first": "1ms", "max": "1ms", "attempts": 4})
+    devserver.fault(match={"verb": "patch", "resource": "widgets"}, times=0, status=409, reason="Conflict")
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    said = operator.wait_for_log(message_id=MESSAGE_ID["RUN_PERMANENT"], key="default/a")
+    assert "the object changed while the handler ran" in said["message"] and "retry.attempts" in said["message"]
+    operator.stop()
+    assert [request.body["reason"] for request in handler.requests()] == ["added", "conflict", "retry", "retry", "retry"]
 
 
 def test_a_cleanup_is_never_given_up(configured, handler, widgets):

@@ -175,3 +175,36 @@ def test_a_deletion_in_the_middle_cleans_everything_up(start, operator, handler,
     config_maps.merge_patch("slow", {"metadata": {"finalizers": None}})
     wait_until(lambda: not widgets.exists("w"), "the end of it")
     assert not config_maps.exists("slow")
+
+
+def test_a_change_while_it_is_undone_runs_at_once(start, operator, handler, widgets, config_maps, refuse):
+    """It waits for the undoing, but not for the backoff of what is not the same any more."""
+    refuse()
+    handler.answer({"children": [config_map("slow", finalizers=["example.com/slow"]), config_map("bad")]})
+    start(retry={"first": "1h", "max": "1h"})
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: config_maps.exists("slow") and config_maps.get("slow")["metadata"].get("deletionTimestamp"),
+               "its deletion")
+    handler.answer({"message": "the newer one"})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    config_maps.merge_patch("slow", {"metadata": {"finalizers": None}})
+    wait_until(lambda: ready(widgets, "w").get("message") == "the newer one", "the newer answer")
+    operator.stop()
+    assert [request.object["spec"]["size"] for request in handler.requests()] == [1, 2]
+    assert ready(widgets, "w")["status"] == "True" and not config_maps.exists("slow")
+
+
+def test_what_is_gone_meanwhile_is_not_restored(start, handler, widgets, config_maps, devserver, refuse):
+    handler.answer({"children": [config_map("good", {"a": "1"})]})
+    start(retry={"first": "1h", "max": "1h"})
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "the first answer")
+    refuse()
+    held = devserver.fault(match={"verb": "get", "resource": "configmaps", "name": "good"}, times=0, after=1, status=503)
+    handler.answer({"children": [config_map("good", {"a": "2"}), config_map("bad")]})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: "still running" in ready(widgets, "w").get("message", ""), "the undoing, which cannot go on")
+    config_maps.delete("good")
+    devserver.clear_faults(held)
+    wait_until(lambda: ready(widgets, "w")["message"].endswith("too odd"), "the end of the attempt")
+    assert not config_maps.exists("good")

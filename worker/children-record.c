@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an object's annotations remember of its children: what is pruned, and what goes with the object. */
+#include <errno.h>
+#include <string.h>
+
+#include "worker/children-internal.h"
+
+#define RECORD_MAX      ((size_t)240 * 1024) /* bytes: the annotations of an object are 256 KiB at most */
+#define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
+#define SET_KEY         "applyset.k8s.io/id"
+
+struct metadata_search {
+        const char *key;
+        struct span value;
+};
+
+static int take_entry(struct span key, struct span value, void *userdata)
+{
+        struct metadata_search *search = userdata;
+
+        if (scan_string_equals(key, search->key))
+                search->value = value;
+        return 0;
+}
+
+char *children_find_entry(const char *json, bool label, const char *key)
+{
+        struct metadata_search search = {.key = key};
+        struct scan_object object;
+        struct span map;
+        char *text = NULL;
+
+        if (scan_object(json, strlen(json), &object) < 0)
+                return NULL;
+        map = label ? object.labels : object.annotations;
+        if (!map.start || map.start[0] != '{' || scan_members(map, take_entry, &search) < 0 ||
+            !search.value.start || scan_string(search.value, &text) < 0)
+                return NULL;
+        return text;
+}
+
+char *children_find_record(const struct run *run)
+{
+        char key[300];
+
+        snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
+        return children_find_entry(write_current_json(run), false, key);
+}
+
+int children_read_record(struct children *children)
+{
+        _cleanup_free_ char *record = children_find_record(children->run);
+
+        child_list_done(&children->known);
+        return record ? child_list_from_record(record, &children->known) : 0;
+}
+
+static void add_member(struct text *body, const char *key, const struct text *value)
+{
+        text_json_string(body, key);
+        text_append_string(body, ":");
+        if (value->size > 0)
+                text_json_string(body, value->data);
+        else
+                text_append_string(body, "null");
+}
+
+/* Without a child the object is no parent of a set any more. */
+static int record_body(struct children *children, const struct text *record, const struct text *kinds,
+                       struct text *body)
+{
+        _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
+        char key[300];
+
+        snprintf(key, sizeof(key), "%s/children", children->run->worker->config->operator_name);
+        if (record->size > 0) {
+                text_append_string(&set, children->owner.set);
+                text_append_string(&tooling, TOOLING);
+        }
+        text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
+        text_json_string(body, write_current_version(children->run));
+        text_append_string(body, ",\"labels\":{");
+        add_member(body, SET_KEY, &set);
+        text_append_string(body, "},\"annotations\":{");
+        add_member(body, key, record);
+        text_append_string(body, ",");
+        add_member(body, TOOLING_KEY, &tooling);
+        text_append_string(body, ",");
+        add_member(body, GROUP_KINDS_KEY, kinds);
+        text_append_string(body, "}}}");
+        return body->failed || record->failed || kinds->failed || set.failed || tooling.failed ? -ENOMEM : 0;
+}
+
+static void on_recorded(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                        void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                write_failed(run, "list of its children", response);
+                return;
+        }
+        run->children->remembered = true;
+        if (write_take_result(run, response, true) < 0 || children_read_record(run->children) < 0)
+                run_finish(run, RESULT_RETRY,
+                           "the API server's answer to the list of its children cannot be understood");
+        else
+                children_advance(run->children);
+}
+
+int children_send_record(struct children *children, bool all)
+{
+        _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
+        int r;
+
+        for (size_t i = 0; i < children->wanted.count; i++)
+                if (children->wanted.child[i].resource.plural) {
+                        children->wanted.child[i].recorded = true;
+                        child_record_add(&record, &children->wanted.child[i]);
+                        child_group_kinds_add(&kinds, &children->wanted.child[i]);
+                }
+        for (size_t i = 0; all && i < children->known.count; i++)
+                if (!child_list_has(&children->wanted, &children->known.child[i])) {
+                        child_record_add(&record, &children->known.child[i]);
+                        child_group_kinds_add(&kinds, &children->known.child[i]);
+                }
+        if (record.size + kinds.size > RECORD_MAX) {
+                run_finish(children->run, RESULT_PERMANENT,
+                           "the handler's answer: children: are too many: the list of their names takes %zu "
+                           "bytes, and an object's annotations hold no more than 256 KiB",
+                           record.size + kinds.size);
+                return 1;
+        }
+        r = record_body(children, &record, &kinds, &body);
+        if (r >= 0)
+                r = write_patch(children->run, NULL, &body, on_recorded);
+        return r < 0 ? r : 1;
+}
+
+int children_remember_next(struct children *children)
+{
+        for (size_t i = 0; i < children->wanted.count && !children->remembered; i++) {
+                const struct child_object *child = &children->wanted.child[i];
+
+                if (child->resource.plural && !child_list_has(&children->known, child))
+                        return children_send_record(children, true);
+        }
+        return 0;
+}
+
+int children_forget_next(struct children *children)
+{
+        for (size_t i = 0; i < children->known.count && !children->remembered; i++)
+                if (!child_list_has(&children->wanted, &children->known.child[i]))
+                        return children_send_record(children, false);
+        return 0;
+}
