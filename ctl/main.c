@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciledctl: options and verbs. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ctl/ctl.h"
+#include "ctl/verb.h"
 
 static const struct option option[] = {
         {"runtime-directory", required_argument, NULL, 'r'},
@@ -34,6 +34,7 @@ static const struct option option[] = {
 #define INTERVAL_LEAST (100 * USEC_PER_MSEC)
 
 struct options {
+        char given[ELEMENTS(option)]; /* the letters of options, each once */
         const char *runtime_directory;
         bool json, ready, finalizer, all_failed, follow, yes;
         const char *why;
@@ -207,28 +208,99 @@ static int verb_replay(const struct options *options, int count _unused_, char *
 
 #define ANY 1000
 
-static const struct verb {
-        const char *name;
-        int least, most; /* arguments */
-        bool json;       /* has an answer for programs */
-        const char *takes;
-        int (*run)(const struct options *options, int count, char **argument);
-} verb[] = {
-        {"status", 0, 0, true, "no arguments", verb_status},
-        {"top", 0, 0, true, "no arguments", verb_top},
-        {"explain", 2, 2, true, "a watch and a key (namespace/name)", verb_explain},
-        {"logs", 1, ANY, true, "a watch and perhaps a key (namespace/name)", verb_logs},
-        {"check", 0, 1, true, "one file", verb_check},
-        {"health", 0, 0, true, "no arguments", verb_health},
-        {"rbac", 0, 1, false, "one file", verb_rbac},
-        {"retry", 0, 2, false, "a watch and a key (namespace/name)", verb_retry},
-        {"release", 2, 2, false, "a watch and a key (namespace/name)", verb_release},
-        {"pause", 1, 1, false, "a watch", verb_pause},
-        {"resume", 1, 1, false, "a watch", verb_resume},
-        {"uninstall", 0, 0, false, "no arguments", verb_uninstall},
-        {"run", 0, 0, true, "no arguments; --object says what for", verb_run},
-        {"replay", 1, 1, false, "the folder that an operator with --record has filled", verb_replay},
+static const struct verb verb[] = {
+        {"status", "what the operator does", "j", 0, 0, {0}, "no arguments", verb_status},
+        {"top", "the same, live", "ji", 0, 0, {0}, "no arguments", verb_top},
+        {"explain",
+         "why an object did or did not run",
+         "j",
+         2,
+         2,
+         {WORD_WATCH, WORD_KEY},
+         "a watch and a key (namespace/name)",
+         verb_explain},
+        {"logs",
+         "what the journal has of an object",
+         "jF",
+         1,
+         ANY,
+         {WORD_WATCH, WORD_KEY},
+         "a watch and perhaps a key (namespace/name)",
+         verb_logs},
+        {"check", "whether a configuration has mistakes", "jc", 0, 1, {WORD_FILE}, "one file", verb_check},
+        {"health", "a probe", "jR", 0, 0, {0}, "no arguments", verb_health},
+        {"rbac", "the roles that a configuration needs", "cnap", 0, 1, {WORD_FILE}, "one file", verb_rbac},
+        {"retry",
+         "run an object now",
+         "A",
+         0,
+         2,
+         {WORD_WATCH, WORD_FAILING},
+         "a watch and a key (namespace/name)",
+         verb_retry},
+        {"release",
+         "let an object out of quarantine",
+         "fwy",
+         2,
+         2,
+         {WORD_WATCH, WORD_QUARANTINED},
+         "a watch and a key (namespace/name)",
+         verb_release},
+        {"pause", "let nothing of a watch run", "w", 1, 1, {WORD_WATCH}, "a watch", verb_pause},
+        {"resume", "let a watch run again", "", 1, 1, {WORD_WATCH}, "a watch", verb_resume},
+        {"uninstall", "take our finalizers off everything", "y", 0, 0, {0}, "no arguments", verb_uninstall},
+        {"run",
+         "run a handler without an operator",
+         "jcWoP",
+         0,
+         0,
+         {0},
+         "no arguments; --object says what for",
+         verb_run},
+        {"replay",
+         "run again what was recorded",
+         "cW",
+         1,
+         1,
+         {WORD_FILE},
+         "the folder that an operator with --record has filled",
+         verb_replay},
 };
+
+static const struct command_line command_line = {
+        .option = option, .always = "rhV", .verb = verb, .verb_count = ELEMENTS(verb)};
+
+enum word option_word(int letter)
+{
+        switch (letter) {
+        case 'r':
+        case 'c':
+        case 'o':
+                return WORD_FILE;
+        case 'W':
+                return WORD_WATCH;
+        default:
+                return WORD_FREE;
+        }
+}
+
+const struct verb *find_verb(const struct command_line *line, const char *name)
+{
+        for (size_t i = 0; i < line->verb_count; i++)
+                if (strcmp(name, line->verb[i].name) == 0)
+                        return &line->verb[i];
+        return NULL;
+}
+
+/* What is ignored looks as if it were obeyed. */
+static int refuse_option(const struct verb *found, int letter)
+{
+        for (const struct option *each = option; each->name; each++)
+                if (each->val == letter)
+                        fprintf(stderr, "reconciledctl: %s has no --%s\nTry 'reconciledctl --help'.\n",
+                                found->name, each->name);
+        return EXIT_CODE_USAGE;
+}
 
 static int usage_verbs(const char *text)
 {
@@ -245,17 +317,13 @@ static int usage_verbs(const char *text)
 
 static int run_verb(const struct options *options, int count, char **word)
 {
-        const struct verb *found = NULL;
+        const struct verb *found = count > 0 ? find_verb(&command_line, word[0]) : NULL;
 
-        if (count == 0)
-                return usage_verbs("what shall be done?");
-        for (size_t i = 0; i < ELEMENTS(verb) && !found; i++)
-                if (strcmp(word[0], verb[i].name) == 0)
-                        found = &verb[i];
         if (!found)
-                return usage_verbs("there is no such verb; there are");
-        if (options->json && !found->json)
-                return usage("--json is for verbs that read: this one has no such answer");
+                return usage_verbs(count > 0 ? "there is no such verb; there are" : "what shall be done?");
+        for (const char *letter = options->given; *letter; letter++)
+                if (!strchr(found->options, *letter) && !strchr(command_line.always, *letter))
+                        return refuse_option(found, *letter);
         if (count - 1 >= found->least && count - 1 <= found->most)
                 return found->run(options, count - 1, word + 1);
         fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl --help'.\n", found->name,
@@ -327,9 +395,12 @@ static int take_plural(struct options *options, const char *text)
 /* 0, or the exit code of wrong usage. */
 static int take_option(struct options *options, int c, const char *text)
 {
+        size_t count = strlen(options->given);
         bool *flag = flag_of(options, c);
         const char **place = text_of(options, c);
 
+        if (!strchr(options->given, c))
+                options->given[count] = (char)c;
         if (flag)
                 *flag = true;
         else if (place)
@@ -353,6 +424,8 @@ int main(int argc, char **argv)
         };
         int c, r;
 
+        if (argc > 1 && strcmp(argv[1], "__complete") == 0)
+                return ctl_complete(&command_line, options.runtime_directory, argc - 2, argv + 2);
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0) {
                 if (c == 'h') {
                         help();

@@ -195,6 +195,16 @@ static int answer_explain(struct control_peer *peer, const struct message_query 
         return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
 }
 
+static int answer_keys(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r = explain_write_keys(watch, query->argument[1].value, &json);
+
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+}
+
 static int refuse_watch(struct control_peer *peer, const char *name)
 {
         const struct supervisor *supervisor = peer->supervisor;
@@ -219,6 +229,7 @@ static const struct command {
         {"status", 0, false, answer_status},
         {"health", 0, false, answer_health},
         {"explain", 2, true, answer_explain},           /* WATCH KEY */
+        {"keys", 2, true, answer_keys},                 /* WATCH BEGINNING */
         {"retry", 2, true, answer_by_hand},             /* WATCH KEY */
         {"retry-all", 0, false, answer_retry_all},      /* of all watches */
         {"retry-all", 1, true, answer_retry_all},       /* WATCH */

@@ -159,6 +159,41 @@ static void write_worker(const struct question *question)
         }
 }
 
+/* ---- keys, for a shell that completes one */
+
+#define KEYS_MAX 200
+
+struct keys {
+        const char *begun;
+        struct text *json;
+        char *last; /* a key may have several UIDs */
+};
+
+static int write_key(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        struct keys *keys = userdata;
+
+        if (strncmp(row->key, keys->begun, strlen(keys->begun)) != 0 ||
+            (keys->last && strcmp(row->key, keys->last) == 0))
+                return 0;
+        text_json_string(keys->json, row->key);
+        text_append_string(keys->json, ",");
+        return text_replace(&keys->last, row->key);
+}
+
+int explain_write_keys(const struct watch *watch, const char *begun, struct text *json)
+{
+        struct keys keys = {.begun = begun, .json = json};
+        int r;
+
+        text_append_string(json, "{\"keys\":[");
+        r = ledger_visit(watch->child->supervisor->ledger, watch->config->name, begun, "", KEYS_MAX,
+                         write_key, &keys);
+        free(keys.last);
+        json_close(json, "]}");
+        return r < 0 ? r : json->failed ? -ENOMEM : 0;
+}
+
 int explain_write(const struct watch *watch, const char *key, struct text *json)
 {
         struct supervisor *supervisor = watch->child->supervisor;

@@ -38,6 +38,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
 
         text_append_string(json, "{");
         json_string(json, "name", watch->config->name);
+        json_string(json, "owner", watch->config->owner);
         json_string(json, "apiVersion", watch->config->api_version);
         json_string(json, "kind", watch->config->kind);
         json_string(json, "state",

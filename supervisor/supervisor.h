@@ -274,5 +274,6 @@ void status_write_doubt(const struct ledger_doubt *doubt, struct text *json);
 
 /* explain.c: what is known of one key. reason: of the run that has ended, static. */
 int explain_write(const struct watch *watch, const char *key, struct text *json);
+int explain_write_keys(const struct watch *watch, const char *begun, struct text *json);
 void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
                    const char *reason, uint64_t duration_usec);

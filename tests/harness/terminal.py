@@ -40,11 +40,20 @@ class Terminal:
     def text(self):
         return self._text.decode(errors="replace")
 
+    @property
+    def plain(self):
+        """What it has written, without colours and movements."""
+        return self._plain(self.text)
+
+    @staticmethod
+    def _plain(text):
+        return re.sub(r".\x08", "", re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", text))
+
     def screen(self):
         """The lines of the last whole picture, without colours."""
         pictures = self.text.split("\x1b[H")
         whole = [picture for picture in pictures if "\x1b[J" in picture]
-        return re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", whole[-1]).splitlines() if whole else []
+        return self._plain(whole[-1]).splitlines() if whole else []
 
     def wait_screen(self, *parts):
         def seen():

@@ -92,4 +92,5 @@ def test_health_for_programs(configured, devserver):
 def test_verbs_that_have_no_answer_for_programs(configured):
     for words in (["rbac"], ["retry", "widgets", "default/a"], ["pause", "widgets"], ["uninstall"]):
         done = configured.ctl.run(*words, "--json")
-        assert done.returncode == 64 and "--json" in done.stderr
+        assert done.returncode == 64 and f"{words[0]} has no --json" in done.stderr
+    assert "status has no --yes" in configured.ctl.run("--yes", "status").stderr, "what is ignored looks as if it were obeyed"

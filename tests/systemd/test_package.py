@@ -82,6 +82,8 @@ def test_install_run_upgrade_purge(bare, packages):
     node.run(*install)
     assert node.run("systemctl", "is-active", node.unit, check=False).stdout == "inactive\n"
     assert node.run("systemctl", "is-enabled", node.unit, check=False).stdout == "disabled\n"
+    for path in ("bash-completion/completions/reconciledctl", "zsh/vendor-completions/_reconciledctl"):
+        assert "reconciledctl" in (bare.root / "usr" / "share" / path).read_text(encoding="utf-8")
     node.start_server()
     node.mark()
     node.configure("echo '{\"status\": {\"seen\": true}}'")

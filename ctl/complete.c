@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a shell asks when somebody presses Tab: `reconciledctl __complete WORD...`, the last one unfinished.
+ */
+#include "ctl/verb.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/exit-code.h"
+#include "ctl/ctl.h"
+
+struct place {
+        const struct command_line *line;
+        const char *runtime_directory;
+        const struct verb *verb; /* NULL: none yet */
+        const char *watch;       /* the verb's first argument */
+        int arguments;
+        int asking; /* the option whose argument is wanted; 0 */
+        bool over;  /* behind "--" */
+};
+
+static void offer(const char *candidate, const char *what, const char *begun)
+{
+        if (strncmp(candidate, begun, strlen(begun)) != 0)
+                return;
+        printf("%s%s%s\n", candidate, what ? "\t" : "", what ? what : "");
+}
+
+/* ---- where we are */
+
+static const struct option *find_option(const struct command_line *line, const char *word)
+{
+        for (const struct option *option = line->option; option->name; option++)
+                if (strcmp(option->name, word + 2) == 0)
+                        return option;
+        return NULL;
+}
+
+static void pass_option(struct place *place, const char *word)
+{
+        const struct option *option = find_option(place->line, word);
+
+        if (option && option->has_arg == required_argument)
+                place->asking = option->val;
+}
+
+static void pass(struct place *place, const char *word)
+{
+        if (place->asking) {
+                if (place->asking == 'r')
+                        place->runtime_directory = word;
+                place->asking = 0;
+        } else if (strcmp(word, "--") == 0) {
+                place->over = true;
+        } else if (strncmp(word, "--", 2) == 0 && !place->over) {
+                pass_option(place, word);
+        } else if (!place->verb) {
+                place->verb = find_verb(place->line, word);
+        } else if (place->arguments++ == 0) {
+                place->watch = word;
+        }
+}
+
+/* ---- what is there */
+
+static cJSON *ask(const struct place *place, const char *command, char **argument)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        cJSON *answer = NULL;
+
+        return ctl_query_about(place->runtime_directory, command, argument, &answer, &error) < 0 ? NULL
+                                                                                                 : answer;
+}
+
+static void offer_watches(const struct place *place, const char *begun)
+{
+        cJSON *status = ask(place, "status", NULL);
+        const cJSON *watch;
+
+        /* Those with an owner are watches of what objects own: no verb takes them. */
+        cJSON_ArrayForEach(
+                watch, cJSON_GetObjectItemCaseSensitive(status, "watches")) if (!ctl_text(watch, "owner")[0])
+                offer(ctl_text(watch, "name"), ctl_text(watch, "kind"), begun);
+        cJSON_Delete(status);
+}
+
+static void offer_listed(const struct place *place, const cJSON *status, const char *list, const char *begun)
+{
+        const cJSON *item;
+
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(
+                                         status, list)) if (strcmp(ctl_text(item, "watch"), place->watch) ==
+                                                            0) offer(ctl_text(item, "key"), NULL, begun);
+}
+
+static void offer_keys(const struct place *place, const char *begun)
+{
+        char *argument[] = {(char *)(uintptr_t)place->watch, (char *)(uintptr_t)begun, NULL};
+        cJSON *answer = ask(place, "keys", argument);
+        const cJSON *key;
+
+        cJSON_ArrayForEach(key, cJSON_GetObjectItemCaseSensitive(answer, "keys"))
+                offer(cJSON_IsString(key) ? key->valuestring : "", NULL, begun);
+        cJSON_Delete(answer);
+}
+
+static void offer_troubled(const struct place *place, enum word word, const char *begun)
+{
+        cJSON *status = ask(place, "status", NULL);
+
+        if (word == WORD_FAILING)
+                offer_listed(place, status, "failing", begun);
+        else {
+                offer_listed(place, status, "quarantine", begun);
+                offer_listed(place, status, "doubtful", begun);
+        }
+        cJSON_Delete(status);
+}
+
+static void offer_word(const struct place *place, enum word word, const char *begun)
+{
+        switch (word) {
+        case WORD_FILE:
+                puts(":files");
+                break;
+        case WORD_WATCH:
+                offer_watches(place, begun);
+                break;
+        case WORD_KEY:
+                offer_keys(place, begun);
+                break;
+        case WORD_FAILING:
+        case WORD_QUARANTINED:
+                offer_troubled(place, word, begun);
+                break;
+        case WORD_FREE:
+                break;
+        }
+}
+
+static void offer_options(const struct place *place, const char *begun)
+{
+        for (const struct option *option = place->line->option; option->name; option++) {
+                char name[64];
+
+                snprintf(name, sizeof(name), "--%s", option->name);
+                if (strchr(place->line->always, option->val) ||
+                    (place->verb && strchr(place->verb->options, option->val)))
+                        offer(name, NULL, begun);
+        }
+}
+
+static void offer_verbs(const struct place *place, const char *begun)
+{
+        for (size_t i = 0; i < place->line->verb_count; i++)
+                offer(place->line->verb[i].name, place->line->verb[i].what, begun);
+}
+
+#define PATIENCE_SECONDS 2
+
+/* Whoever pressed Tab does not wait for an operator that hangs. */
+static void on_alarm(int number _unused_)
+{
+        _exit(EXIT_CODE_OK);
+}
+
+int ctl_complete(const struct command_line *line, const char *runtime_directory, int count, char **word)
+{
+        struct place place = {.line = line, .runtime_directory = runtime_directory};
+        const char *begun = count > 0 ? word[count - 1] : "";
+
+        (void)sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL);
+        (void)alarm(PATIENCE_SECONDS);
+        for (int i = 0; i + 1 < count; i++)
+                pass(&place, word[i]);
+        if (place.asking)
+                offer_word(&place, option_word(place.asking), begun);
+        else if (begun[0] == '-' && !place.over)
+                offer_options(&place, begun);
+        else if (!place.verb)
+                offer_verbs(&place, begun);
+        else if (place.arguments < 2 && place.arguments < place.verb->most)
+                offer_word(&place, place.verb->word[place.arguments], begun);
+        return EXIT_CODE_OK;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The words of reconciledctl's command line: what main() obeys and what a shell completes. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct options;
+
+/* What stands at a place, for a shell that completes it. */
+enum word {
+        WORD_FREE,
+        WORD_FILE,
+        WORD_WATCH,
+        WORD_KEY,         /* of the watch before it: all that were ever handed to a handler */
+        WORD_FAILING,     /* those that have failed */
+        WORD_QUARANTINED, /* those that are in quarantine, or doubtful */
+};
+
+struct verb {
+        const char *name, *what;
+        const char *options; /* the letters of those that it takes */
+        int least, most;     /* arguments */
+        enum word word[2];
+        const char *takes;
+        int (*run)(const struct options *options, int count, char **argument);
+};
+
+struct command_line {
+        const struct option *option; /* for getopt_long() */
+        const char *always;          /* letters of those that every verb takes */
+        const struct verb *verb;
+        size_t verb_count;
+};
+
+enum word option_word(int letter);                                               /* of its argument */
+const struct verb *find_verb(const struct command_line *line, const char *name); /* NULL */
+
+/* Prints what the last word can become, one a line, with a tab and its meaning where there is one; ":files":
+ * a file. Silent when it does not know; returns the exit code. */
+int ctl_complete(const struct command_line *line, const char *runtime_directory, int count, char **word);
