@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cgroup.h"
 #include "base/exit-code.h"
 #include "credential/kubeconfig.h"
 #include "ctl/ctl.h"
@@ -59,6 +60,21 @@ static void print_cluster(const struct report *report)
                        error_message(&report->cluster_error));
 }
 
+static void print_limits_note(const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_handler *handler = &config->watch[i].handler;
+
+                if (handler->limit_memory == 0 && handler->limit_pids == 0 && handler->limit_cpu == 0)
+                        continue;
+                puts("note: handler.limits hold as they are meant only in a control group that is delegated "
+                     "to "
+                     "the operator (drop-in cgroups.conf); its start and reconciledctl status say how they "
+                     "do");
+                return;
+        }
+}
+
 static void print_report(const struct report *report)
 {
         const struct config *config = report->config;
@@ -74,6 +90,7 @@ static void print_report(const struct report *report)
         printf("%s: operator %s, %zu watches, %u workers: no mistakes found\n",
                report->path ? report->path : "the configuration", config->operator_name, config->watch_count,
                config->workers);
+        print_limits_note(config);
         puts("note: credentials not separated: handlers run as the operator's own user");
         print_cluster(report);
 }
@@ -121,6 +138,40 @@ static int print_report_json(const struct report *report)
         return r;
 }
 
+static void add_limits_warning(struct config_problems *problems, const struct config_watch *watch,
+                               const char *why, const char *weakened)
+{
+        struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        struct config_problem *problem;
+
+        if (!grown)
+                return;
+        problems->problem = grown;
+        problem = &grown[problems->count];
+        *problem = (struct config_problem){.line = watch->line, .warning = true};
+        problem->file = strdup(watch->file);
+        problem->key = strdup("handler.limits");
+        if (asprintf(&problem->text, "of watch %s do not hold as they are meant, because %s: %s",
+                     watch->name, why, weakened) < 0)
+                problem->text = NULL;
+        problems->count += problem->file && problem->key && problem->text;
+}
+
+/* At best, on this machine: whether a control group is delegated is known where the operator runs. */
+static void check_limits(struct report *report)
+{
+        char why[256], weakened[320];
+        unsigned controllers = cgroup_look(why, sizeof(why));
+
+        for (size_t i = 0; i < report->config->watch_count; i++) {
+                const struct config_watch *watch = &report->config->watch[i];
+
+                config_limits_weakened(watch, controllers, weakened, sizeof(weakened));
+                if (weakened[0])
+                        add_limits_warning(&report->problems, watch, why, weakened);
+        }
+}
+
 int ctl_check(const char *path, bool json)
 {
         struct report report = {.path = path};
@@ -130,6 +181,8 @@ int ctl_check(const char *path, bool json)
                 fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
         if (r >= 0)
                 check_cluster(&report);
+        if (r >= 0)
+                check_limits(&report);
         if (json)
                 (void)print_report_json(&report);
         else

@@ -19,6 +19,8 @@ static void print_watch(const cJSON *watch)
                ctl_number(watch, "waiting"), ctl_number(watch, "failing"));
         if (ctl_text(watch, "reason")[0])
                 printf("    %s\n", ctl_text(watch, "reason"));
+        if (ctl_text(watch, "limitsWeakened")[0])
+                printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         if (ctl_number(watch, "pausedSince") > 0)
                 printf("    paused for %s (user %" PRIu64
                        ")%s%s; `reconciledctl resume %s` lets it run again\n",

@@ -76,7 +76,7 @@
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
  * that are not selected any more; rollback: what a failed attempt did to children is undone, within
  * settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
- * bytes (0: never). */
+ * bytes (0: never); limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
@@ -100,6 +100,9 @@
         BOOL(children_force)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
+        U64(limit_memory)                                                                                   \
+        U64(limit_pids)                                                                                     \
+        U64(limit_cpu_milli)                                                                                \
         U64(handler_timeout_usec)                                                                           \
         U64(handler_grace_usec)
 
@@ -240,7 +243,7 @@
  * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
- */
+ * handler_*: what the handler has used in this run, and whether it was ended for lack of memory. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
         U64(action)                                                                                         \
@@ -260,6 +263,9 @@
         STR(settling)                                                                                       \
         U64(settle_after_usec)                                                                              \
         U64(duration_usec)                                                                                  \
+        U64(handler_cpu_usec)                                                                               \
+        U64(handler_memory_peak)                                                                            \
+        BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)
 
 /* deadline_usec: how long the first credential may take. */
@@ -310,10 +316,11 @@
         U64(page_limit)                                                                                     \
         U64(heartbeat_usec)
 
-/* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that is
- * run by hand: the one file that has all of it; "" otherwise. dry_run: writes are only tried. replay_folder:
- * has the requests of the runs, each named by its sequence; what handlers answer is not carried out; "" =
- * requests are made from the store, as usual. */
+/* record_folder: where each run's request and answer are kept; "" = nowhere. trace_file: of a handler that
+ * is run by hand: the one file that has all of it; "" otherwise. dry_run: writes are only tried.
+ * replay_folder: has the requests of the runs, each named by its sequence; what handlers answer is not
+ * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
+ * made here, and limits of group_controllers hold in them (base/cgroup.h); "" = none are made. */
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
         STR(finalizer)                                                                                      \
@@ -321,6 +328,8 @@
         STR(trace_file)                                                                                     \
         STR(replay_folder)                                                                                  \
         BOOL(dry_run)                                                                                       \
+        STR(group_folder)                                                                                   \
+        U64(group_controllers)                                                                              \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 

@@ -5,10 +5,15 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
+#include "base/cgroup.h"
 #include "base/descendants.h"
 #include "base/duration.h"
 #include "base/syscall.h"
+#include "process/group.h"
 #include "process/lines.h"
 #include "process/spawn.h"
 
@@ -38,6 +43,10 @@ struct process {
         size_t input_sent;
         bool started, output_too_large, left_over, stuck, finished;
         struct lines lines;
+        char *group; /* NULL: none */
+        int64_t kills_before;
+        enum process_memory_end memory_end;
+        struct process_usage usage; /* of what is gone */
 };
 
 static void tell_lines(struct process *process);
@@ -98,6 +107,65 @@ uint64_t process_memory(const struct process *process)
         if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2)
                 return 0;
         return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* "pid (name) state ..." and 10 numbers later the times of itself and of the children it has waited for. */
+static uint64_t cpu_of(pid_t pid)
+{
+        unsigned long user, kernel, children_user, children_kernel;
+        _cleanup_fclose_ FILE *file = NULL;
+        char path[64], text[512];
+        const char *rest;
+        size_t size;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+        file = fopen(path, "re");
+        size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+        text[size] = '\0';
+        rest = strrchr(text, ')');
+        if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &user,
+                            &kernel, &children_user, &children_kernel) != 4)
+                return 0;
+        return (user + kernel + children_user + children_kernel) * USEC_PER_SEC /
+               (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+static uint64_t peak_of(pid_t pid)
+{
+        _cleanup_fclose_ FILE *file = NULL;
+        char path[64], line[256];
+        unsigned long kilobytes;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        file = fopen(path, "re");
+        while (file && fgets(line, sizeof(line), file))
+                if (sscanf(line, "VmHWM: %lu kB", &kilobytes) == 1)
+                        return (uint64_t)kilobytes * 1024;
+        return 0;
+}
+
+void process_usage(const struct process *process, struct process_usage *ret)
+{
+        *ret = process->usage;
+        if (process->pid > 0) {
+                ret->cpu_usec = cpu_of(process->pid);
+                ret->memory_peak = peak_of(process->pid);
+        }
+        if (process->group)
+                group_usage(process->group, ret);
+}
+
+/* It is a zombie still: what it has used, with what it has waited for. */
+static void note_usage(struct process *process)
+{
+        struct rusage usage;
+        siginfo_t info;
+
+        if (syscall(SYS_waitid, P_PID, process->pid, &info, WEXITED | WNOHANG | WNOWAIT, &usage) < 0)
+                return;
+        process->usage.cpu_usec = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC +
+                                  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+        process->usage.memory_peak = (uint64_t)usage.ru_maxrss * 1024;
 }
 
 /* Whole lines are told; the rest waits for its end. */
@@ -191,6 +259,10 @@ static void finish(struct process *process)
         process->timer = sd_event_source_disable_unref(process->timer);
         process->sweep = sd_event_source_disable_unref(process->sweep);
         lines_finish(&process->lines);
+        if (process->group)
+                process->memory_end = group_memory_end(process->group);
+        else if (process->kills_before >= 0 && memory_kills() > process->kills_before)
+                process->memory_end = MEMORY_SYSTEM;
         result = (struct process_result){
                 .end = process->end,
                 .wait_status = process->wait_status,
@@ -198,7 +270,10 @@ static void finish(struct process *process)
                 .output_too_large = process->output_too_large,
                 .last_line = process->lines.last ? process->lines.last : "",
                 .left_over = process->left_over,
+                .memory_end = process->memory_end,
         };
+        process_usage(process, &result.usage);
+        group_free(TAKE_PTR(process->group));
         process->options.on_done(&result, process->options.userdata);
 }
 
@@ -207,6 +282,8 @@ static void kill_all(struct process *process)
 {
         ssize_t count;
 
+        if (process->group)
+                group_kill(process->group);
         if (process->pid > 0) {
                 descendants_spare_no_more(process->pid);
                 (void)sys_kill(-process->pid, SIGKILL);
@@ -276,6 +353,7 @@ static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *in
 
         process->wait_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status & 0x7f;
         descendants_spare_no_more(process->pid);
+        note_usage(process);
         process->pid = 0;
         process->child = sd_event_source_disable_unref(process->child);
         if (sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, 0, 1, on_sweep,
@@ -325,6 +403,7 @@ void process_free(struct process *process)
                 descendants_spare_no_more(process->pid);
         if (process->started && !process->finished)
                 descendants_end(FREE_USEC);
+        group_free(process->group);
         for (int i = 0; i < STREAMS; i++)
                 stream_close(process, i);
         text_done(&process->input);
@@ -369,14 +448,42 @@ static int add_sources(struct process *process)
         return r;
 }
 
+/* What no control group holds, as far as there is a limit of processes for it. */
+static int spawn(struct process *process, const int stdio[STREAMS])
+{
+        const struct process_options *options = &process->options;
+        unsigned held = process->group ? options->group_controllers : 0;
+        struct spawn_options spawn = {
+                .argument = options->argument,
+                .environment = options->environment,
+                .stdio = {stdio[STDIN], stdio[STDOUT], stdio[STDERR]},
+                .group_fd = process->group ? group_open(process->group) : -1,
+        };
+        int r;
+
+        if (process->group && spawn.group_fd < 0)
+                return spawn.group_fd;
+        if (!(held & CGROUP_BIT(CGROUP_MEMORY)))
+                spawn.memory_data = options->limits.memory;
+        if (!(held & CGROUP_BIT(CGROUP_CPU)) && options->limits.cpu_milli > 0)
+                spawn.cpu_seconds =
+                        (options->limits.cpu_milli * (options->timeout_usec / 1000) + 999999) / 1000000;
+        r = spawn_program(&spawn, &process->pid);
+        if (spawn.group_fd >= 0)
+                close(spawn.group_fd);
+        return r;
+}
+
 static int process_launch(struct process *process)
 {
         int child[STREAMS] = {-1, -1, -1};
         int r = open_pipes(process, child);
 
+        process->kills_before = memory_kills();
         if (r >= 0)
-                r = spawn_program(process->options.argument, process->options.environment, child,
-                                  &process->pid);
+                r = group_new(&process->options, &process->group);
+        if (r >= 0)
+                r = spawn(process, child);
         for (int i = 0; i < STREAMS; i++)
                 if (child[i] >= 0)
                         close(child[i]);

@@ -23,8 +23,31 @@ enum process_end {
         PROCESS_ENDED, /* by process_end() */
 };
 
+/* Whether the kernel has ended a process of it for lack of memory. */
+enum process_memory_end {
+        MEMORY_ENOUGH,
+        MEMORY_LIMIT,  /* its own limit */
+        MEMORY_SYSTEM, /* that of everything we are part of: a container, the machine */
+};
+
+/* memory_peak: of its group where there is one, else of its largest process. */
+struct process_usage {
+        uint64_t cpu_usec, memory_peak;
+};
+
+/* Each 0: none. Where no control group holds them, memory is a limit to the data of each process
+ * (RLIMIT_DATA), cpu to the time that a process could have had until the timeout (RLIMIT_CPU), and pids is
+ * none. */
+struct process_limits {
+        uint64_t memory; /* bytes */
+        uint64_t pids;   /* processes and threads */
+        uint64_t cpu_milli;
+};
+
 struct process_result {
         enum process_end end;
+        struct process_usage usage;
+        enum process_memory_end memory_end;
         int wait_status;
         const struct text *output; /* stdout, at most PROCESS_ANSWER_MAX */
         bool output_too_large;
@@ -37,6 +60,9 @@ struct process_options {
         char *const *environment;
         struct text *input;                /* taken over */
         uint64_t timeout_usec, grace_usec; /* timeout 0: none */
+        struct process_limits limits;
+        const char *group_folder;   /* control groups are made here; NULL or "": none */
+        unsigned group_controllers; /* of them (base/cgroup.h) */
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
          * newline and NUL-terminated, at most PROCESS_ANSWER_MAX bytes (a longer one ends the process).
          * stdin then stays open for process_write(). */
@@ -52,6 +78,8 @@ struct process_options {
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
 /* More for its stdin; only with on_output. `more` is taken over. */
 int process_write(struct process *process, struct text *more);
+/* What it has used until now. */
+void process_usage(const struct process *process, struct process_usage *ret);
 /* Its memory in bytes, 0 when it has ended. */
 uint64_t process_memory(const struct process *process);
 /* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,28 +29,56 @@ static void reset_signals(void)
         sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
-static int become(char *const *argument, char *const *environment, const int stdio[3], pid_t parent)
+/* The hard limit comes that much later than the soft one. */
+static int limit(int resource, uint64_t value, uint64_t later)
 {
-        if (setpgid(0, 0) < 0)
+        struct rlimit now;
+
+        if (value == 0)
+                return 0;
+        if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
                 return errno;
+        if (now.rlim_max != RLIM_INFINITY && now.rlim_max < value + later)
+                return 0; /* stricter already */
+        now = (struct rlimit){value, value + later};
+        return setrlimit((__rlimit_resource_t)resource, &now) < 0 ? errno : 0;
+}
+
+static int enter_limits(const struct spawn_options *options)
+{
+        int r = limit(RLIMIT_DATA, options->memory_data, 0);
+
+        if (r == 0)
+                r = limit(RLIMIT_CPU, options->cpu_seconds, 1); /* SIGXCPU, then SIGKILL */
+        if (r == 0 && options->group_fd >= 0 && write(options->group_fd, "0", 1) != 1)
+                r = errno;
+        return r;
+}
+
+/* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
+static int become(const struct spawn_options *options, pid_t parent)
+{
+        int r = setpgid(0, 0) < 0 ? errno : enter_limits(options);
+
+        if (r != 0)
+                return r;
         /* A worker that is killed cannot end its handler. The signal is not sent when that came first. */
         if (sys_parent_death_signal(SIGKILL) < 0)
                 return errno;
         if (getppid() != parent)
                 return ESRCH;
         for (int i = 0; i < 3; i++)
-                if (dup2(stdio[i], i) < 0)
+                if (dup2(options->stdio[i], i) < 0)
                         return errno;
         if (sys_close_from(3) < 0 || chdir("/") < 0)
                 return errno;
         umask(HANDLER_UMASK);
         reset_signals();
-        execve(argument[0], argument, environment);
+        execve(options->argument[0], options->argument, options->environment);
         return errno;
 }
 
-int spawn_program(char *const *argument, char *const *environment, const int stdio[3], pid_t *ret_pid)
+int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
 {
         sigset_t all, before;
         volatile int failure = 0;
@@ -59,7 +88,7 @@ int spawn_program(char *const *argument, char *const *environment, const int std
         sigprocmask(SIG_SETMASK, &all, &before);
         pid = vfork();
         if (pid == 0) {
-                failure = become(argument, environment, stdio, parent);
+                failure = become(options, parent);
                 _exit(127);
         }
         sigprocmask(SIG_SETMASK, &before, NULL);

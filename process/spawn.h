@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
+#include <stdint.h>
 #include <sys/types.h>
+
+struct spawn_options {
+        char *const *argument, *const *environment;
+        int stdio[3];
+        int group_fd;         /* cgroup.procs of the control group it begins in; -1: ours */
+        uint64_t memory_data; /* RLIMIT_DATA; 0: as ours */
+        uint64_t cpu_seconds; /* RLIMIT_CPU; 0: as ours */
+};
 
 /* Starts a program with these three descriptors and nothing else open, in a process group of its own,
  * default signals, in "/". Uses vfork semantics: cheap whatever the size of this process. 0 and *ret_pid, or
  * negative errno. */
-int spawn_program(char *const *argument, char *const *environment, const int stdio[3], pid_t *ret_pid);
+int spawn_program(const struct spawn_options *options, pid_t *ret_pid);

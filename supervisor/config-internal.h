@@ -30,6 +30,7 @@ enum key_kind {
         KEY_TRIGGER,
         KEY_BOOL,
         KEY_SIZE,    /* bytes, with a unit */
+        KEY_CPU,     /* "2", "0.5" or "500m"; min and max in thousandths */
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_OWNS,    /* list of mappings of owned_table */

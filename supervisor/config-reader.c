@@ -172,6 +172,35 @@ static void read_size(struct reader *reader, const yaml_node_t *node, const char
                     text ? text : "");
 }
 
+/* 2, 0.5, 500m: as Kubernetes counts CPUs. */
+static void read_cpu(struct reader *reader, const yaml_node_t *node, const char *path, const struct key *key,
+                     unsigned *place)
+{
+        const char *text = scalar_text(node);
+        unsigned whole = 0, fraction = 0;
+        char dot = '\0', unit = '\0', rest = '\0';
+        uint64_t milli = 0;
+
+        if (text && strspn(text, "0123456789.m") == strlen(text)) {
+                int digits = 0;
+
+                if (sscanf(text, "%7u%c%c", &whole, &unit, &rest) == 2 && unit == 'm')
+                        milli = whole;
+                else if (sscanf(text, "%7u%c%n%3u%c", &whole, &dot, &digits, &fraction, &rest) == 3 &&
+                         dot == '.')
+                        milli = whole * UINT64_C(1000) + fraction * (strlen(text + digits) == 1   ? 100
+                                                                     : strlen(text + digits) == 2 ? 10
+                                                                                                  : 1);
+                else if (sscanf(text, "%7u%c", &whole, &rest) == 1)
+                        milli = whole * UINT64_C(1000);
+        }
+        if (milli < key->min || milli > key->max)
+                problem_add(reader, node, false, path,
+                            "\"%s\" is no number of CPUs; write for example 500m, 0.5, 2", text ? text : "");
+        else
+                *place = (unsigned)milli;
+}
+
 static void read_texts(struct reader *reader, const yaml_node_t *node, const char *path, char ***place)
 {
         size_t *count = (size_t *)(void *)(place + 1), wanted;
@@ -326,6 +355,9 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                 } else {
                         read_trigger(reader, node, path, place);
                 }
+                return;
+        case KEY_CPU:
+                read_cpu(reader, node, path, key, place);
                 return;
         case KEY_SIZE:
                 read_size(reader, node, path, key, place);

@@ -32,12 +32,18 @@ TABLE(recycle_table,
       {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},
       {"memory", KEY_SIZE, IN_WATCH(handler.recycle_memory), 1, UINT64_C(1) << 50, NULL, false, NULL});
 
+TABLE(limits_table,
+      {"memory", KEY_SIZE, IN_WATCH(handler.limit_memory), 1 << 20, UINT64_C(1) << 50, NULL, false, NULL},
+      {"pids", KEY_UNSIGNED, IN_WATCH(handler.limit_pids), 1, 4194304, NULL, false, NULL},
+      {"cpu", KEY_CPU, IN_WATCH(handler.limit_cpu), 10, 1000000, NULL, false, NULL});
+
 TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, false, NULL},
       {"serve", KEY_TEXTS, IN_WATCH(handler.serve), 0, 0, NULL, false, NULL},
       {"plugin", KEY_TEXT, IN_WATCH(handler.plugin), 0, 0, NULL, false, NULL},
       {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
-      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("user"), LATER("limits"));
+      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("user"),
+      {"limits", KEY_MAPPING, 0, 0, 0, &limits_table, false, NULL});
 
 TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),

@@ -18,6 +18,9 @@ struct config_handler {
         char *plugin;            /* likewise: the file is exec[0] then */
         unsigned recycle_runs;   /* 0: never */
         uint64_t recycle_memory; /* bytes; 0: never */
+        uint64_t limit_memory;   /* bytes; 0: no limit */
+        unsigned limit_pids;     /* processes and threads; 0: no limit */
+        unsigned limit_cpu;      /* thousandths of a CPU; 0: no limit */
         char **exec; /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
         size_t exec_count;
         uint64_t timeout_usec; /* default 2m */
@@ -131,6 +134,10 @@ void config_watcher_message(const struct config *config, const struct config_wat
                             const struct config_watch *owner, struct message_config_watcher *ret);
 void config_worker_watch(const struct config_watch *config, const char *store_folder,
                          const struct record_string *exec, struct record_watch *ret);
+/* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of
+ * base/cgroup.h): "" when all are held as they are meant. */
+void config_limits_weakened(const struct config_watch *watch, unsigned controllers, char *buffer,
+                            size_t size);
 /* "file:line: key: text" into `line`. */
 int config_problem_format(const struct config_problem *problem, struct text *line);
 DEFINE_CLEANUP(struct config *, config_free);

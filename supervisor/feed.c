@@ -68,6 +68,8 @@ static int config_worker(struct child_slot *child)
                 .record_folder = supervisor->options->record ? supervisor->options->record
                                                              : supervisor->config->record,
                 .trace_file = "",
+                .group_folder = supervisor->delegation.folder,
+                .group_controllers = supervisor->delegation.controllers,
                 .watch = watch,
                 .watch_count = supervisor->watch_count,
                 .heartbeat_usec = supervisor->config->heartbeat_interval_usec,

@@ -117,6 +117,26 @@ static uint64_t watch_lag_usec(const struct supervisor *supervisor, size_t index
                                                                             : 0;
 }
 
+static uint64_t watch_handler_cpu_usec(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].metrics.handler_cpu_usec;
+}
+
+static uint64_t watch_handler_memory_peak(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].metrics.handler_memory_peak;
+}
+
+static uint64_t watch_handler_memory_kills(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].metrics.handler_memory_kills;
+}
+
+static uint64_t watch_limits_weakened(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].limits_weakened[0] != '\0';
+}
+
 /* Of the runs that are under way: all of them together, or the longest. */
 static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, bool longest)
 {
@@ -179,6 +199,16 @@ static const struct watch_family {
          false, watch_paused},
         {"reconciled_watch_lag_seconds", "watch", "How long the watch has not been working; 0 when it does.",
          GAUGE, true, watch_lag_usec},
+        {"reconciled_handler_cpu_seconds", "watch", "CPU time of handlers, of what they started included.",
+         COUNTER, true, watch_handler_cpu_usec},
+        {"reconciled_handler_memory_peak_bytes", "watch",
+         "The most memory that a run of the handler has had since the start.", GAUGE, false,
+         watch_handler_memory_peak},
+        {"reconciled_handler_out_of_memory", "watch", "Runs whose handler was ended for lack of memory.",
+         COUNTER, false, watch_handler_memory_kills},
+        {"reconciled_handler_limits_weakened", "watch",
+         "1 when limits of the handler do not hold here as they are meant.", GAUGE, false,
+         watch_limits_weakened},
         {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
 };
 

@@ -28,6 +28,7 @@ struct histogram {
 struct watch_metrics {
         uint64_t adds, retries, requeues;
         uint64_t result[RESULT_COUNT];
+        uint64_t handler_cpu_usec, handler_memory_peak, handler_memory_kills;
         struct histogram queue, work; /* waiting; running */
 };
 

@@ -233,6 +233,7 @@ int supervisor_run(struct supervisor *supervisor)
                   RECONCILED_VERSION, supervisor->config->operator_name, supervisor->watch_count,
                   supervisor->worker_count, supervisor->options->state_directory);
         warn_same_user();
+        limits_prepare(supervisor);
         r = children_start(supervisor);
         if (r >= 0)
                 r = heartbeat_start(supervisor);
@@ -300,6 +301,7 @@ void supervisor_done(struct supervisor *supervisor)
         ledger_free(supervisor->ledger);
         queue_free(supervisor->queue);
         message_free(supervisor->credential);
+        cgroup_delegation_done(&supervisor->delegation);
         sd_event_source_disable_unref(supervisor->commit_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
         sd_event_source_disable_unref(supervisor->retry_source);

@@ -10,6 +10,7 @@
  */
 #include <systemd/sd-event.h>
 
+#include "base/cgroup.h"
 #include "base/slot.h"
 #include "ipc/channel.h"
 #include "ipc/log.h"
@@ -60,6 +61,7 @@ struct watch {
         struct handled *handled; /* to be told after the commit */
         size_t handled_count;
         uint64_t successes, failures_total;
+        char limits_weakened[320]; /* of its handler, and how they hold; "" when as they are meant */
         struct watch_metrics metrics;
         bool retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
@@ -106,6 +108,7 @@ struct supervisor {
         struct worker *worker;
         size_t worker_count;
         struct message *credential; /* the newest: for children that become ready later */
+        struct cgroup_delegation delegation;
         uint64_t throttle_until;
         uint64_t started_realtime;
         uint64_t starts; /* of this state folder, this one included */
@@ -208,6 +211,9 @@ int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_
 int pause_load(struct supervisor *supervisor);
 int pause_watch(struct watch *watch, const char *reason, uid_t user);
 int pause_resume(struct watch *watch, uid_t user);
+
+/* limits.c: how limits of handlers hold here. Before the first child is started. */
+void limits_prepare(struct supervisor *supervisor);
 
 /* release.c */
 extern const char release_reason[], uninstall_reason[]; /* of runs that only take our finalizer off */

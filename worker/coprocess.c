@@ -21,6 +21,7 @@ struct coprocess {
         struct run *run;         /* under way; NULL: idle */
         bool ending;             /* was told to end: another one is started when it is gone */
         uint64_t last_id, runs;  /* runs of this process */
+        uint64_t cpu_before;     /* what it had used when the run began */
         unsigned deaths;         /* in a row, without an answer between them */
         uint64_t not_before;     /* CLOCK_BOOTTIME: when it may be started again */
         sd_event_source *timer;  /* the run's timeout, or the pause before a start */
@@ -68,6 +69,14 @@ static bool must_recycle(const struct coprocess *coprocess)
         return config->recycle_memory > 0 && process_memory(coprocess->process) > config->recycle_memory;
 }
 
+/* Of one run: the time since it began, and the most memory that the process has ever had. */
+static void note_usage(const struct coprocess *coprocess, struct run *run, const struct process_usage *usage)
+{
+        run->usage.memory_peak = usage->memory_peak;
+        if (usage->cpu_usec > coprocess->cpu_before)
+                run->usage.cpu_usec = usage->cpu_usec - coprocess->cpu_before;
+}
+
 static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
 {
         coprocess->ending = true;
@@ -78,6 +87,7 @@ static void on_output(const char *line, size_t size, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct run *run = coprocess->run;
+        struct process_usage usage;
 
         if (size == 0)
                 return;
@@ -88,6 +98,8 @@ static void on_output(const char *line, size_t size, void *userdata)
         coprocess->run = NULL;
         coprocess->deaths = 0;
         coprocess->runs++;
+        process_usage(coprocess->process, &usage);
+        note_usage(coprocess, run, &usage);
         coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
@@ -114,17 +126,29 @@ static void note_death(struct coprocess *coprocess)
                 clock_boottime_usec() + (pause < RESTART_MAX_USEC ? pause : RESTART_MAX_USEC);
 }
 
+static void describe_end(const struct record_watch *config, const struct process_result *result, char *end,
+                         size_t size)
+{
+        if (limits_explain(config, result, end, size))
+                return;
+        if (WIFSIGNALED(result->wait_status))
+                snprintf(end, size, "was killed by signal %d", WTERMSIG(result->wait_status));
+        else
+                snprintf(end, size, "exited with %d", WEXITSTATUS(result->wait_status));
+}
+
 static void on_done(const struct process_result *result, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct process *process = TAKE_PTR(coprocess->process);
         bool expected = coprocess->ending;
-        char why[512], end[64];
+        char why[640], end[128];
 
-        if (WIFSIGNALED(result->wait_status))
-                snprintf(end, sizeof(end), "was killed by signal %d", WTERMSIG(result->wait_status));
-        else
-                snprintf(end, sizeof(end), "exited with %d", WEXITSTATUS(result->wait_status));
+        if (coprocess->run) {
+                note_usage(coprocess, coprocess->run, &result->usage);
+                coprocess->run->out_of_memory = result->memory_end != MEMORY_ENOUGH;
+        }
+        describe_end(coprocess->watch->config, result, end, sizeof(end));
         snprintf(why, sizeof(why), "the handler's process %s before it had answered%s%.400s", end,
                  result->last_line[0] ? ": " : "", result->last_line);
         coprocess->ending = false;
@@ -169,8 +193,11 @@ static int arm(struct coprocess *coprocess, uint64_t usec, sd_event_time_handler
 static int send_request(struct coprocess *coprocess)
 {
         _cleanup_text_ struct text request = TEXT_EMPTY;
+        struct process_usage usage;
         int r = request_build(coprocess->run, ++coprocess->last_id, &request);
 
+        process_usage(coprocess->process, &usage);
+        coprocess->cpu_before = usage.cpu_usec;
         if (r >= 0) {
                 record_request(coprocess->run, &request);
                 r = process_write(coprocess->process, &request);
@@ -196,9 +223,12 @@ static int launch(struct coprocess *coprocess)
                 .on_done = on_done,
                 .userdata = coprocess,
         };
-        int r = argument && environment
-                        ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
-                        : -ENOMEM;
+        int r;
+
+        limits_apply(coprocess->worker, config, &options);
+        r = argument && environment
+                    ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
+                    : -ENOMEM;
 
         environment_free(environment);
         coprocess->runs = 0;

@@ -83,6 +83,9 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
                 .message = text,
                 .duration_usec = clock_boottime_usec() - run->started,
+                .handler_cpu_usec = run->usage.cpu_usec,
+                .handler_memory_peak = run->usage.memory_peak,
+                .handler_out_of_memory = run->out_of_memory,
                 .wait_status = (uint64_t)(unsigned)run->wait_status,
         };
         int r;
@@ -207,7 +210,7 @@ static const char *signal_name(int signal)
 static void judge_failure(struct run *run, const struct process_result *result, int status)
 {
         const char *separator = result->last_line[0] ? ": " : "";
-        char text[64];
+        char text[160];
 
         if (result->end == PROCESS_ENDED)
                 run_finish(run, RESULT_CANCELLED, "the handler was asked to end before it was done");
@@ -216,6 +219,8 @@ static void judge_failure(struct run *run, const struct process_result *result, 
                            "the handler did not end within its timeout of %s and was ended%s%s",
                            duration_format(run->watch->config->handler_timeout_usec, text, sizeof(text)),
                            separator, result->last_line);
+        else if (limits_explain(run->watch->config, result, text, sizeof(text)))
+                run_finish(run, RESULT_RETRY, "the handler %s%s%s", text, separator, result->last_line);
         else if (WIFSIGNALED(status))
                 run_finish(run, RESULT_RETRY, "the handler was killed by signal %d (%s)%s%s",
                            WTERMSIG(status), signal_name(WTERMSIG(status)), separator, result->last_line);
@@ -309,6 +314,8 @@ static void on_handler_done(const struct process_result *result, void *userdata)
         int status = result->wait_status;
 
         run->wait_status = status;
+        run->usage = result->usage;
+        run->out_of_memory = result->memory_end != MEMORY_ENOUGH;
         run->handler_done = true;
         record_answer(run, result->output->data, result->output->size);
         if (result->left_over)
@@ -374,6 +381,7 @@ static int start_exec(struct run *run)
         };
         int r = request_build(run, 0, &input);
 
+        limits_apply(run->worker, config, &options);
         if (r >= 0 && (!argument || !environment))
                 r = -ENOMEM;
         if (r >= 0) {

@@ -105,6 +105,8 @@ struct run {
         size_t write_step;
         bool discovered; /* in this run */
         int wait_status;
+        struct process_usage usage; /* of the handler, in this run */
+        bool out_of_memory;
 };
 
 bool run_is_replay(const struct run *run); /* nothing of it may reach the API server */
@@ -112,6 +114,13 @@ char **arguments_build(const struct record_watch *config);
 void run_log_line(const char *line, void *userdata); /* userdata: the run */
 /* Says DONE and frees the run. */
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
+
+/* limits.c */
+void limits_apply(const struct worker *worker, const struct record_watch *config,
+                  struct process_options *options);
+/* "was ended for lack of memory ...": whether a limit is why it ended. */
+bool limits_explain(const struct record_watch *config, const struct process_result *result, char *buffer,
+                    size_t size);
 
 /* unselected.c: fetches what the store has forgotten, and goes on in write_prepare(). */
 void unselected_fetch(struct run *run);

@@ -121,6 +121,6 @@ def test_a_handler_without_memory_ends_alone(container, devserver, widgets):
     container.start().wait_synced()
     widgets.create("big", spec={})
     failed = container.wait_for_log(message_id=MESSAGE_ID["RUN_FAILED"], deadline=60)
-    assert "KILL" in failed["message"]
+    assert "was ended for lack of memory: the container" in failed["message"]
     widgets.create("a", spec={})
     wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")

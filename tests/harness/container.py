@@ -83,7 +83,7 @@ class Container:
         spec["process"].update(terminal=False, args=["/usr/bin/reconciled", *arguments], capabilities={},
                                user={"uid": USER, "gid": USER}, rlimits=[])
         spec["linux"]["namespaces"] = [each for each in spec["linux"]["namespaces"] if each["type"] != "network"]
-        spec["mounts"] = [each for each in spec["mounts"] if each["type"] not in ("sysfs", "cgroup")]
+        spec["mounts"] = [each for each in spec["mounts"] if each["type"] != "sysfs"]
         owned = ["nosuid", "nodev", "mode=0700", f"uid={USER}", f"gid={USER}"]
         spec["mounts"] += [{"destination": f"/{name}/reconciled", "type": "tmpfs", "source": "tmpfs", "options": owned}
                            for name in ("var/lib", "run")]

@@ -8,6 +8,7 @@ import pytest
 from harness import wait_until
 from harness.node import HANDLER
 from harness.operator import MESSAGE_ID
+from harness.setup import SOURCE
 
 # Debian 12 has systemd 252; these came with 254 and are ignored before, with a warning.
 NEWER = ("RestartSteps", "RestartMaxDelaySec")
@@ -249,3 +250,30 @@ def test_what_a_handler_hides_is_found_in_the_sandbox(node):
     assert failed["RECONCILED_KEY"] == "default/a"
     wait_until(lambda: not any("sleep 1000" in line for line in node.processes(node.unit).values()),
                lambda: f"the end of all that it started: {node.processes(node.unit)}")
+
+
+def test_limits_are_rlimits_in_the_unit_as_it_is(node):
+    node.configure("ulimit -d >/var/lib/reconciled/limit", handler_options={"limits": {"memory": "64Mi", "pids": 20}})
+    node.start()
+    said = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['LIMITS_WEAKENED']}")
+    assert "memory holds for the data of each process alone" in said["MESSAGE"], said["MESSAGE"]
+    node.create_widget("a")
+    wait_until(lambda: node.run("cat", "/var/lib/reconciled/limit", check=False).stdout == "65536\n", "the limit")
+
+
+def test_each_run_has_a_control_group_with_the_drop_in(node):
+    node.configure("grep ^0:: /proc/self/cgroup >/var/lib/reconciled/group")
+    node.drop_in(node.unit, (SOURCE / "units/drop-ins/cgroups.conf").read_text(encoding="utf-8"))
+    node.start()
+    node.create_widget("a")
+
+    def group():
+        return node.run("cat", "/var/lib/reconciled/group", check=False).stdout
+
+    wait_until(lambda: "/reconciled.service/handler-" in group(), lambda: f"the handler in a group of its own: {group()}")
+    assert "/reconciled.service/supervisor" in node.run("cat", f"/proc/{node.main_pid()}/cgroup").stdout
+    # A reload takes the same group again, and the next start as well.
+    node.run("systemctl", "reload", node.unit)
+    node.run("systemctl", "restart", node.unit)
+    node.wait_synced()
+    assert "/reconciled.service/supervisor" in node.run("cat", f"/proc/{node.main_pid()}/cgroup").stdout

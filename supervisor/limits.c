@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of handlers: control groups are taken where they are delegated to us, and what they do not hold is
+ * said at once, not when a limit fails to hold. */
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+static void prepare_watch(const struct supervisor *supervisor, struct watch *watch)
+{
+        const struct cgroup_delegation *delegation = &supervisor->delegation;
+
+        config_limits_weakened(watch->config, delegation->controllers, watch->limits_weakened,
+                               sizeof(watch->limits_weakened));
+        if (watch->limits_weakened[0])
+                log_write(LOG_WARNING, MESSAGE_ID_LIMITS_WEAKENED,
+                          LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                          "watch %s: handler.limits do not hold as they are meant, because %s: %s",
+                          watch->config->name, delegation->why, watch->limits_weakened);
+}
+
+void limits_prepare(struct supervisor *supervisor)
+{
+        cgroup_take(&supervisor->delegation);
+        if (supervisor->delegation.folder)
+                log_debug("each run of a handler gets a control group below %s",
+                          supervisor->delegation.folder);
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                prepare_watch(supervisor, &supervisor->watch[i]);
+}
