@@ -2,6 +2,7 @@
 """Fixtures of all suites. What they give is described in tests/harness/__init__.py."""
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -12,8 +13,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import Devserver, Handler, Operator, Sandbox, WIDGET_CRD  # noqa: E402
 from harness.cluster import TOOLS, Cluster, assets, servers  # noqa: E402
+from harness.process import clean_environment  # noqa: E402
 from harness.sandbox import stage_programs  # noqa: E402
 from harness.setup import SANITIZED  # noqa: E402
+from harness.wait import scaled  # noqa: E402
 
 
 def pytest_configure(config):
@@ -122,3 +125,24 @@ def make_cluster():
 def cluster(request, make_cluster):
     """A real etcd and kube-apiserver, shared by the tests of a session; each test runs on each server that there is."""
     return make_cluster(request.param)
+
+
+@pytest.fixture
+def by_hand(operator, sandbox):
+    """by_hand("run", "--object", ...): with the operator's configuration, and without the operator."""
+    folder = sandbox.subfolder("by-hand", operator.user, 0o700)
+
+    def command(*arguments):
+        return operator.user.command([sandbox.program("reconciledctl"), "--config", operator.config_file,
+                                      *map(str, arguments)])
+
+    def run(*arguments, expect=0):
+        result = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, cwd=folder,
+                                env=clean_environment(operator.user, {"TMPDIR": str(folder)}), timeout=scaled(60),
+                                stdin=subprocess.DEVNULL)
+        assert result.returncode == expect, result.stdout + result.stderr
+        assert not list(folder.glob("reconciledctl-*")), "the folder of the run is removed"
+        return result
+
+    run.folder, run.command = folder, command
+    return run

@@ -16,27 +16,6 @@ CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"},
 
 
 @pytest.fixture
-def by_hand(operator, sandbox):
-    """by_hand("run", "--object", ...): with the operator's configuration, and without the operator."""
-    folder = sandbox.subfolder("by-hand", operator.user, 0o700)
-
-    def command(*arguments):
-        return operator.user.command([sandbox.program("reconciledctl"), "--config", operator.config_file,
-                                      *map(str, arguments)])
-
-    def run(*arguments, expect=0):
-        result = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, cwd=folder,
-                                env=clean_environment(operator.user, {"TMPDIR": str(folder)}), timeout=scaled(60),
-                                stdin=subprocess.DEVNULL)
-        assert result.returncode == expect, result.stdout + result.stderr
-        assert not list(folder.glob("reconciledctl-*")), "the folder of the run is removed"
-        return result
-
-    run.folder, run.command = folder, command
-    return run
-
-
-@pytest.fixture
 def manifests(by_hand, operator):
     def write(*objects, name="objects.yaml"):
         path = by_hand.folder / name

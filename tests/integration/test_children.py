@@ -230,3 +230,30 @@ def test_more_than_an_annotation_holds_is_said(start, operator, handler, widgets
     widgets.create("w")
     assert "256 KiB" in operator.wait_for_log("children: are too many", key="default/w")["message"]
     assert not config_maps.names()
+
+
+def test_all_errors_of_a_cleanup_are_told(start, operator, handler, widgets, config_maps, api, devserver):
+    handler.behave('[ $RECONCILED_ACTION != reconcile ] || echo \'{"children":['
+                   '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"}},'
+                   '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"two"}},'
+                   '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"three"}}]}\'')
+    start(finalizer=True, readyCondition=True)
+    widgets.create("w")
+    wait_until(lambda: config_maps.names() == ["one", "three", "two"], "the children")
+    faults = [devserver.fault(match={"verb": "delete", "resource": "configmaps", "name": name}, times=0, status=403,
+                              message=f"{name} is precious") for name in ("one", "three")]
+    widgets.delete("w")
+
+    def told():
+        conditions = widgets.get("w")["status"]["conditions"]
+        events = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
+        notes = [event["note"] for event in events if event["reason"] == "CleanupFailed"]
+        return [text for text in [condition["message"] for condition in conditions] + notes
+                if "one is precious" in text and "three is precious" in text]
+
+    wait_until(lambda: len(told()) == 2, lambda: f"both errors in the status and in an Event; {told()}")
+    assert config_maps.names() == ["one", "three"], "what could be cleaned up is"
+    for fault in faults:
+        devserver.clear_faults(fault)
+    wait_until(lambda: not widgets.exists("w"), "the end of the object")
+    assert not config_maps.names()
