@@ -5,6 +5,18 @@
 
 #include "ctl/ctl.h"
 
+/* Of a list that takes its time. */
+static void print_progress(const cJSON *watch)
+{
+        uint64_t shown = ctl_number(watch, "listShown"), expected = ctl_number(watch, "listExpected");
+
+        if (expected > 0)
+                printf("    its list has shown %" PRIu64 " of about %" PRIu64 " objects (%" PRIu64 " %%)\n",
+                       shown, expected, shown < expected ? shown * 100 / expected : 100);
+        else if (shown > 0)
+                printf("    its list has shown %" PRIu64 " objects\n", shown);
+}
+
 static void print_watch(const cJSON *watch)
 {
         char buffer[64];
@@ -21,6 +33,7 @@ static void print_watch(const cJSON *watch)
                 printf("    %s\n", ctl_text(watch, "reason"));
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
+        print_progress(watch);
         if (ctl_number(watch, "pausedSince") > 0)
                 printf("    paused for %s (user %" PRIu64
                        ")%s%s; `reconciledctl resume %s` lets it run again\n",

@@ -27,11 +27,17 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         static const struct {
                 const char *member, *name;
         } counter[] = {
-                {"events", "watch_events"}, {"lists", "lists"},
-                {"relists", "relists"},     {"reconnects", "reconnects"},
-                {"resumed", "resumed"},     {"watchLists", "watch_lists"},
-                {"bookmarks", "bookmarks"}, {"undecodable", "undecodable"},
+                {"events", "watch_events"},
+                {"lists", "lists"},
+                {"relists", "relists"},
+                {"reconnects", "reconnects"},
+                {"resumed", "resumed"},
+                {"watchLists", "watch_lists"},
+                {"bookmarks", "bookmarks"},
+                {"undecodable", "undecodable"},
                 {"unannounced", "dirty"},
+                {"listShown", "list_shown"},
+                {"listExpected", "list_expected"},
         };
         const struct watch *watch = &supervisor->watch[index];
         struct queue_counts counts = queue_count(supervisor->queue, (unsigned)index);

@@ -251,7 +251,8 @@ static bool passes_filter(struct watcher *watcher, const struct identity *identi
         return passes;
 }
 
-/* Damage in our own store is not a fault of the object that is being read: it must not be left out for it. */
+/* Damage in our own store is not a fault of the object that is being read: it must not be left out for it.
+ */
 static int of_store(struct watcher *watcher, int status)
 {
         return status == -EBADMSG ? store_failed(watcher, status) : status;
@@ -342,6 +343,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         struct watcher *watcher = stream->watcher;
         int r = read_identity(json, size, &identity);
 
+        stream->shown += listed;
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
         if (r >= 0 && is_chosen(watcher, identity.key))

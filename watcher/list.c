@@ -105,6 +105,8 @@ static void page_finished(struct stream *stream)
                 probe_found_older(stream, metadata.resource_version);
                 return;
         }
+        stream->shown_in_pages = stream->shown;
+        stream->left = metadata.remaining_items;
         free(stream->continue_token);
         stream->continue_token = strdup(metadata.continue_token);
         if (!stream->continue_token) {
@@ -154,6 +156,7 @@ void list_page(struct stream *stream)
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream->state = STREAM_LISTING;
+        stream->shown = stream->shown_in_pages; /* a page that broke off comes again */
         trouble_held(watcher, &stream->trouble);
         scan_list_free(stream->list);
         stream->list = NULL;
@@ -174,6 +177,9 @@ void list_start(struct stream *stream)
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream->list_incomplete = stream->resumed = false;
+        stream->listing = true;
+        stream->shown = stream->shown_in_pages = 0;
+        stream->left = -1;
         stream->mark = ++watcher->meta.mark;
         if (watcher->first_mark == 0)
                 watcher->first_mark = stream->mark;

@@ -332,6 +332,7 @@ void stream_listed(struct stream *stream, const char *version)
         watcher->count.relists += stream->synced;
         watcher->count.word_boottime = clock_boottime_usec();
         stream->complete_mark = stream->mark;
+        stream->listing = false;
         if (stream_set_resource_version(stream, version) < 0 || apply_absent(stream) < 0)
                 return;
         stream->list_unpaged = stream->bad_line = stream->list_replaces = stream->resumed = false;

@@ -245,6 +245,33 @@ static uint64_t silence_sec(const struct watcher *watcher)
                        : (clock_boottime_usec() - watcher->count.word_boottime) / USEC_PER_SEC;
 }
 
+/* How far the lists that are under way have come. */
+static uint64_t list_shown(const struct watcher *watcher)
+{
+        uint64_t shown = 0;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                shown += watcher->stream[i].listing ? watcher->stream[i].shown : 0;
+        return shown;
+}
+
+/* And how much they will show; 0: not all of them say so. */
+static uint64_t list_expected(const struct watcher *watcher)
+{
+        uint64_t expected = 0;
+
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                const struct stream *stream = &watcher->stream[i];
+
+                if (!stream->listing)
+                        continue;
+                if (stream->left < 0)
+                        return 0;
+                expected += stream->shown_in_pages + (uint64_t)stream->left;
+        }
+        return expected;
+}
+
 static size_t count(struct child *child, struct record_counter *counter, size_t max)
 {
         struct watcher *watcher = child->userdata;
@@ -263,6 +290,8 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
                 {"objects", store_count(watcher->store)},
                 {"dirty", store_dirty_count(watcher->store)},
                 {"questions", store_question_count(watcher->store)},
+                {"list_shown", list_shown(watcher)},
+                {"list_expected", list_expected(watcher)},
                 {"log_dropped", log_dropped()},
         };
         size_t n = ELEMENTS(own);

@@ -54,7 +54,10 @@ struct stream {
         uint64_t mark;          /* of the running or last one */
         uint64_t complete_mark; /* of the last complete one: what is marked lower is not there any more */
         bool list_incomplete;   /* an item could not be read: what is missing may be that one */
-        bool list_replaces;     /* the database went back in time: nothing stored is newer than this list */
+        bool listing;           /* it is under way, and has shown so many objects, in whole pages so many; */
+        uint64_t shown, shown_in_pages;
+        int64_t left;       /* so many are still to come; -1: the server does not say */
+        bool list_replaces; /* the database went back in time: nothing stored is newer than this list */
 
         /* LIST */
         struct scan_list *list;
@@ -221,7 +224,7 @@ int store_failed(struct watcher *watcher, int status);
 /* announce.c */
 void announce_soon(struct watcher *watcher);
 int announce_now(struct watcher *watcher);
-int announce_due(struct watcher *watcher); /* while events pour in: when a batch is full */
+int announce_due(struct watcher *watcher);        /* while events pour in: when a batch is full */
 int announce_tombstones(struct watcher *watcher); /* once, before the streams begin */
 void announce_synced(struct watcher *watcher);
 

@@ -94,3 +94,31 @@ def test_verbs_that_have_no_answer_for_programs(configured):
         done = configured.ctl.run(*words, "--json")
         assert done.returncode == 64 and f"{words[0]} has no --json" in done.stderr
     assert "status has no --yes" in configured.ctl.run("--yes", "status").stderr, "what is ignored looks as if it were obeyed"
+
+
+@pytest.mark.parametrize("paged", [True, False])
+def test_progress_of_a_long_list(make_devserver, operator, handler, paged):
+    devserver = make_devserver(arguments=["--watch-list", "off" if paged else "on"])
+    widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+    for number in range(12):
+        widgets.create(f"w{number}")
+    if paged:
+        hanging = devserver.fault(match={"verb": "list", "resource": "widgets", "continue": True}, hang=True)
+    else:
+        hanging = devserver.fault(match={"verb": "watch", "resource": "widgets"}, atEvent=6, stall=True)
+    operator.configure(devserver, [watch("widgets", handler)], pageLimit=5, heartbeat={"interval": "100ms", "deadline": "5s"})
+    operator.start_ready()
+
+    def row():
+        return operator.ctl.status()["watches"][0]
+
+    wait_until(lambda: row()["listShown"] == 5, lambda: f"the first page: {row()}")
+    assert row()["listExpected"] == (12 if paged else 0)
+    text = operator.ctl.run("status").stdout
+    assert ("its list has shown 5 of about 12 objects (41 %)" if paged else "its list has shown 5 objects") in text
+    assert "syncing" in text
+    operator.stop()
+    devserver.clear_faults(hanging)
+    operator.start_ready().wait_synced()
+    wait_until(lambda: row()["listShown"] == 0, "the end of the list")
+    assert "its list" not in operator.ctl.run("status").stdout
