@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -74,6 +75,18 @@ int sys_set_subreaper(void)
 int sys_set_no_new_privileges(void)
 {
         return result(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+/* What is not inheritable is not ambient either. */
+void sys_keep_user_rights_here(void)
+{
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+        if (syscall(SYS_capget, &header, data) < 0)
+                return;
+        data[0].inheritable &= ~(1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL);
+        (void)syscall(SYS_capset, &header, data);
 }
 
 int sys_set_not_dumpable(void)

@@ -23,6 +23,8 @@ int sys_close_from(int first);           /* close_range(first, ~0) */
 int sys_parent_death_signal(int signal); /* prctl(PR_SET_PDEATHSIG) */
 int sys_set_subreaper(void);
 int sys_set_not_dumpable(void);
+/* What we start has no right to become another user, nor to signal those of others. */
+void sys_keep_user_rights_here(void);
 int sys_set_no_new_privileges(void); /* for this process and all it starts, for good */
 ssize_t sys_read(int fd, void *buffer, size_t size);
 ssize_t sys_write(int fd, const void *buffer, size_t size);

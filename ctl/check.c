@@ -75,6 +75,24 @@ static void print_limits_note(const struct config *config)
         }
 }
 
+static void print_users_note(const struct config *config)
+{
+        bool same = false;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+
+                if (watch->handler.user)
+                        printf("note: handlers of watch %s run as the user %s: the operator must be root or "
+                               "have CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)\n",
+                               watch->name, watch->handler.user);
+                same = same || (!watch->handler.user && !watch->owner);
+        }
+        if (same)
+                puts("note: credentials not separated: handlers run as the operator's own user (see "
+                     "handler.user)");
+}
+
 static void print_report(const struct report *report)
 {
         const struct config *config = report->config;
@@ -91,7 +109,7 @@ static void print_report(const struct report *report)
                report->path ? report->path : "the configuration", config->operator_name, config->watch_count,
                config->workers);
         print_limits_note(config);
-        puts("note: credentials not separated: handlers run as the operator's own user");
+        print_users_note(config);
         print_cluster(report);
 }
 

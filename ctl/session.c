@@ -172,6 +172,18 @@ static const char *store_of(const struct session *session, const struct config_w
         return session->replay ? session->folder : NULL;
 }
 
+/* Who is not root runs its handlers as itself. */
+static void add_watch(const struct config_watch *config, const char *store, const struct record_string *exec,
+                      struct record_watch *ret)
+{
+        config_worker_watch(config, store, exec, ret);
+        if (!config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
+                return;
+        fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,
+                config->handler.user);
+        ret->user = "";
+}
+
 static int worker_config(struct process *process)
 {
         struct session *session = process->session;
@@ -197,7 +209,7 @@ static int worker_config(struct process *process)
                 if (store && !exec)
                         r = -ENOMEM;
                 else if (store)
-                        config_worker_watch(&config->watch[i], store, exec, &watch[message.watch_count++]);
+                        add_watch(&config->watch[i], store, exec, &watch[message.watch_count++]);
         }
         if (r >= 0)
                 r = channel_send(process->channel, MESSAGE_CONFIG_WORKER, &message);
@@ -481,7 +493,7 @@ static int start(struct process *process)
                         path = program_path(program[i].folder, program[i].binary);
         if (!path)
                 return -ENOMEM;
-        r = spawn_with_channel(path, "text", &process->pid, &fd);
+        r = spawn_with_channel(path, "text", true, &process->pid, &fd);
         if (r < 0)
                 return r;
         process->state = CHILD_STARTING;

@@ -76,14 +76,15 @@
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
  * that are not selected any more; rollback: what a failed attempt did to children is undone, within
  * settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
- * bytes (0: never); limit_*: bytes, processes, thousandths of a CPU (0: none). */
+ * bytes (0: never); user: as whom the handler runs ("": as we do);
+ * limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
         STR(owner)                                                                                          \
         BOOL(related)                                                                                       \
-        STR(related_names)                                                                                       \
+        STR(related_names)                                                                                  \
         U64(trigger)                                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
@@ -100,6 +101,10 @@
         BOOL(children_force)                                                                                \
         U64(recycle_runs)                                                                                   \
         U64(recycle_memory)                                                                                 \
+        STR(user)                                                                                           \
+        STR(home)                                                                                           \
+        U64(uid)                                                                                            \
+        U64(gid)                                                                                            \
         U64(limit_memory)                                                                                   \
         U64(limit_pids)                                                                                     \
         U64(limit_cpu_milli)                                                                                \
@@ -378,7 +383,8 @@
  * of the failures since the last success ("" = none). settling: what an unfinished run left, "" = nothing.
  * doubtful: the watch's trigger program is not run on it.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
- * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 = none.
+ * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 =
+ * none.
  */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         U64(sequence)                                                                                       \

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -457,6 +458,7 @@ static int spawn(struct process *process, const int stdio[STREAMS])
                 .argument = options->argument,
                 .environment = options->environment,
                 .stdio = {stdio[STDIN], stdio[STDOUT], stdio[STDERR]},
+                .user = options->user,
                 .group_fd = process->group ? group_open(process->group) : -1,
         };
         int r;
@@ -474,6 +476,15 @@ static int spawn(struct process *process, const int stdio[STREAMS])
         return r;
 }
 
+/* Who runs as another user may still open /dev/stdin and /dev/stderr by name; nobody else can reach a pipe.
+ */
+static void open_to_others(const int child[STREAMS])
+{
+        for (int i = 0; i < STREAMS; i++)
+                if (child[i] >= 0)
+                        (void)fchmod(child[i], 0666);
+}
+
 static int process_launch(struct process *process)
 {
         int child[STREAMS] = {-1, -1, -1};
@@ -482,6 +493,8 @@ static int process_launch(struct process *process)
         process->kills_before = memory_kills();
         if (r >= 0)
                 r = group_new(&process->options, &process->group);
+        if (process->options.user)
+                open_to_others(child);
         if (r >= 0)
                 r = spawn(process, child);
         for (int i = 0; i < STREAMS; i++)

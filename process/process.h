@@ -55,14 +55,23 @@ struct process_result {
         bool left_over;        /* descendants were still there and were ended */
 };
 
+/* Another user to run as. */
+struct process_user {
+        uid_t uid;
+        gid_t gid;
+        gid_t *group; /* supplementary ones */
+        size_t group_count;
+};
+
 struct process_options {
         char *const *argument; /* argument[0]: the program */
         char *const *environment;
         struct text *input;                /* taken over */
         uint64_t timeout_usec, grace_usec; /* timeout 0: none */
         struct process_limits limits;
-        const char *group_folder;   /* control groups are made here; NULL or "": none */
-        unsigned group_controllers; /* of them (base/cgroup.h) */
+        const struct process_user *user; /* NULL: as we do; lives as long as the process */
+        const char *group_folder;        /* control groups are made here; NULL or "": none */
+        unsigned group_controllers;      /* of them (base/cgroup.h) */
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
          * newline and NUL-terminated, at most PROCESS_ANSWER_MAX bytes (a longer one ends the process).
          * stdin then stays open for process_write(). */

@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "process/process.h"
 
 #define HANDLER_UMASK 022 /* ours hides what we write from other users; a handler's files are its own */
 
@@ -55,14 +57,28 @@ static int enter_limits(const struct spawn_options *options)
         return r;
 }
 
+/* The system calls themselves: the C library's functions tell other threads, and these are the parent's. */
+static int change_user(const struct process_user *user)
+{
+        if (syscall(SYS_setgroups, user->group_count, user->group) < 0 ||
+            syscall(SYS_setresgid, user->gid, user->gid, user->gid) < 0 ||
+            syscall(SYS_setresuid, user->uid, user->uid, user->uid) < 0)
+                return errno;
+        return 0;
+}
+
 /* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
 static int become(const struct spawn_options *options, pid_t parent)
 {
         int r = setpgid(0, 0) < 0 ? errno : enter_limits(options);
 
+        if (r == 0 && options->user)
+                r = change_user(options->user);
         if (r != 0)
                 return r;
-        /* A worker that is killed cannot end its handler. The signal is not sent when that came first. */
+        sys_keep_user_rights_here();
+        /* After the change of user, which forgets it. A worker that is killed cannot end its handler. The
+         * signal is not sent when that came first. */
         if (sys_parent_death_signal(SIGKILL) < 0)
                 return errno;
         if (getppid() != parent)

@@ -3,12 +3,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct process_user;
+
 struct spawn_options {
         char *const *argument, *const *environment;
         int stdio[3];
-        int group_fd;         /* cgroup.procs of the control group it begins in; -1: ours */
-        uint64_t memory_data; /* RLIMIT_DATA; 0: as ours */
-        uint64_t cpu_seconds; /* RLIMIT_CPU; 0: as ours */
+        const struct process_user *user; /* NULL: as we do */
+        int group_fd;                    /* cgroup.procs of the control group it begins in; -1: ours */
+        uint64_t memory_data;            /* RLIMIT_DATA; 0: as ours */
+        uint64_t cpu_seconds;            /* RLIMIT_CPU; 0: as ours */
 };
 
 /* Starts a program with these three descriptors and nothing else open, in a process group of its own,

@@ -53,6 +53,8 @@ void watch_done(struct config_watch *watch)
                 free(watch->handler.serve[i]);
         free(watch->handler.serve);
         free(watch->handler.plugin);
+        free(watch->handler.user);
+        free(watch->handler.home);
         for (size_t i = 0; i < watch->namespace_count; i++)
                 free(watch->namespace[i]);
         free(watch->handler.exec);
@@ -366,6 +368,9 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_handler_choice(reader, node, path, &watch->handler);
         choose_handler(reader, &watch->handler);
         check_handler(reader, node, path, watch);
+        snprintf(key, sizeof(key), "%.200s.handler.user", path);
+        check_user(reader, mapping_find(reader, mapping_find(reader, node, "handler"), "user"), key,
+                   &watch->handler);
         sub(key, sizeof(key), path, "trigger.jq");
         check_program(reader, mapping_find(reader, node, "trigger"), key, watch->trigger_jq);
         sub(key, sizeof(key), path, "filter");

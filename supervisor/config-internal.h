@@ -71,6 +71,8 @@ void check_config(struct reader *reader);
 void places_done(struct reader *reader);
 /* config-program.c */
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
+/* config-user.c */
+void check_user(struct reader *reader, yaml_node_t *node, const char *key, struct config_handler *handler);
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
 void watch_defaults(struct config_watch *watch);
 /* Each kind that a watch owns becomes a watch. */

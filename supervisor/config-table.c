@@ -42,7 +42,8 @@ TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, fal
       {"plugin", KEY_TEXT, IN_WATCH(handler.plugin), 0, 0, NULL, false, NULL},
       {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
-      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR), LATER("user"),
+      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),
+      {"user", KEY_TEXT, IN_WATCH(handler.user), 0, 0, NULL, false, NULL},
       {"limits", KEY_MAPPING, 0, 0, 0, &limits_table, false, NULL});
 
 TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),

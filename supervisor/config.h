@@ -20,6 +20,9 @@ struct config_handler {
         uint64_t recycle_memory; /* bytes; 0: never */
         uint64_t limit_memory;   /* bytes; 0: no limit */
         unsigned limit_pids;     /* processes and threads; 0: no limit */
+        char *user;              /* as whom it runs; NULL: as the operator */
+        char *home;              /* of that user */
+        unsigned uid, gid;       /* likewise */
         unsigned limit_cpu;      /* thousandths of a CPU; 0: no limit */
         char **exec; /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
         size_t exec_count;

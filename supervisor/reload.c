@@ -20,6 +20,13 @@ int config_load_and_tell(const struct options *options, struct config **ret, cha
         struct config_problems problems = {0};
         int r = config_load(options->config_path, ret, &problems);
 
+        if (r >= 0) {
+                r = separation_check(*ret, &problems);
+                if (r < 0) {
+                        config_free(*ret);
+                        *ret = NULL;
+                }
+        }
         snprintf(first, size, "the configuration is wrong");
         for (size_t i = 0; i < problems.count; i++) {
                 const struct config_problem *problem = &problems.problem[i];

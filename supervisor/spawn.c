@@ -38,5 +38,6 @@ int spawn_child(struct child_slot *child, int *ret_fd)
                 log_error("%s: %s", path, strerror(errno));
                 return -errno;
         }
-        return spawn_with_channel(path, log_target_name(LOG_TARGET_AUTO), &child->pid, ret_fd);
+        return spawn_with_channel(path, log_target_name(LOG_TARGET_AUTO), child->kind == KIND_WORKER,
+                                  &child->pid, ret_fd);
 }

@@ -215,15 +215,6 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
 
 /* ---- loop */
 
-static void warn_same_user(void)
-{
-        log_warning("credentials not separated: handlers run as the operator's own user (uid %u) and could "
-                    "read its "
-                    "files; keep kubeconfig and token readable for the operator only as far as you trust "
-                    "the handlers",
-                    (unsigned)getuid());
-}
-
 int supervisor_run(struct supervisor *supervisor)
 {
         int r;
@@ -232,7 +223,7 @@ int supervisor_run(struct supervisor *supervisor)
                   "reconciled %s starts operator %s: %zu watches, %zu workers, state in %s",
                   RECONCILED_VERSION, supervisor->config->operator_name, supervisor->watch_count,
                   supervisor->worker_count, supervisor->options->state_directory);
-        warn_same_user();
+        separation_warn(supervisor);
         limits_prepare(supervisor);
         r = children_start(supervisor);
         if (r >= 0)

@@ -98,7 +98,7 @@ struct supervisor {
         int exit_code;
         struct queue *queue;
         struct ledger *ledger;
-        bool ledger_lost; /* what it does not know may have been handed out all the same */
+        bool ledger_lost;    /* what it does not know may have been handed out all the same */
         struct slots *slots; /* of the watchers */
         char *slots_path;
         struct child_slot *child;
@@ -211,6 +211,11 @@ int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_
 int pause_load(struct supervisor *supervisor);
 int pause_watch(struct watch *watch, const char *reason, uid_t user);
 int pause_resume(struct watch *watch, uid_t user);
+
+/* separation.c: whether handlers can run as the users that they are to run as, added to the problems if not
+ * (-EINVAL). And said at the start: which handlers could read what they must not. */
+int separation_check(const struct config *config, struct config_problems *problems);
+void separation_warn(const struct supervisor *supervisor);
 
 /* limits.c: how limits of handlers hold here. Before the first child is started. */
 void limits_prepare(struct supervisor *supervisor);

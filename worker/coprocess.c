@@ -225,7 +225,7 @@ static int launch(struct coprocess *coprocess)
         };
         int r;
 
-        limits_apply(coprocess->worker, config, &options);
+        limits_apply(coprocess->worker, coprocess->watch, &options);
         r = argument && environment
                     ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
                     : -ENOMEM;

@@ -6,9 +6,12 @@
 
 #include "worker/worker.h"
 
-void limits_apply(const struct worker *worker, const struct record_watch *config,
+void limits_apply(const struct worker *worker, const struct worker_watch *watch,
                   struct process_options *options)
 {
+        const struct record_watch *config = watch->config;
+
+        options->user = watch->user;
         options->limits = (struct process_limits){
                 .memory = config->limit_memory,
                 .pids = config->limit_pids,

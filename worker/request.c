@@ -163,6 +163,16 @@ static int add(char **environment, size_t *count, const char *name, const char *
         return 0;
 }
 
+/* What belongs to a user is that of the handler's own. */
+static const char *value_for(const struct record_watch *config, const char *name)
+{
+        if (config->user[0] && strcmp(name, "HOME") == 0)
+                return config->home;
+        if (config->user[0] && (strcmp(name, "USER") == 0 || strcmp(name, "LOGNAME") == 0))
+                return config->user;
+        return getenv(name);
+}
+
 /* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
 static char **environment_begin(const struct record_watch *config, size_t *count)
 {
@@ -173,7 +183,7 @@ static char **environment_begin(const struct record_watch *config, size_t *count
         if (r >= 0 && !getenv("PATH"))
                 r = add(environment, count, "PATH", PATH_DEFAULT);
         for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
-                const char *value = getenv(passed_on[i]);
+                const char *value = value_for(config, passed_on[i]);
 
                 if (value)
                         r = add(environment, count, passed_on[i], value);

@@ -381,7 +381,7 @@ static int start_exec(struct run *run)
         };
         int r = request_build(run, 0, &input);
 
-        limits_apply(run->worker, config, &options);
+        limits_apply(run->worker, run->watch, &options);
         if (r >= 0 && (!argument || !environment))
                 r = -ENOMEM;
         if (r >= 0) {
@@ -405,7 +405,9 @@ static const char *start_advice(int error)
         case -ENOEXEC:
                 return " (does a script begin with #!?)";
         case -EACCES:
-                return " (is it executable, and its folder open, for the operator's user?)";
+                return " (is it executable, and its folder open, for the user it runs as?)";
+        case -EPERM:
+                return " (has the operator the right to run it as its user?)";
         default:
                 return "";
         }

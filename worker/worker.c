@@ -47,6 +47,8 @@ static int add_watches(struct worker *worker)
                         r = jq_program_new(watch->config->trigger_jq, &watch->trigger_program, NULL);
                 if (r >= 0 && watch->config->related_names[0])
                         r = jq_program_new(watch->config->related_names, &watch->names_program, NULL);
+                if (r >= 0)
+                        r = user_new(watch->config, &watch->user);
                 if (r < 0)
                         return r;
         }
@@ -219,6 +221,7 @@ void worker_done(struct worker *worker)
                 jq_program_free(worker->watch[i].trigger_program);
                 jq_program_free(worker->watch[i].names_program);
                 kube_resource_done(&worker->watch[i].resource);
+                user_free(worker->watch[i].user);
         }
         free(worker->watch);
         kinds_free(worker);

@@ -28,6 +28,7 @@ struct worker_watch {
         bool told_status_dropped;
         struct jq_program *trigger_program; /* of trigger: {jq: ...} */
         struct jq_program *names_program;   /* of related objects: which of them; NULL = all */
+        struct process_user *user;          /* as whom its handler runs; NULL: as we do */
         struct coprocess *coprocess;        /* of a serve handler or a plugin, once it has run */
 };
 
@@ -115,8 +116,12 @@ void run_log_line(const char *line, void *userdata); /* userdata: the run */
 /* Says DONE and frees the run. */
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
 
-/* limits.c */
-void limits_apply(const struct worker *worker, const struct record_watch *config,
+/* user.c */
+int user_new(const struct record_watch *config, struct process_user **ret);
+void user_free(struct process_user *user);
+
+/* limits.c: and its user. */
+void limits_apply(const struct worker *worker, const struct worker_watch *watch,
                   struct process_options *options);
 /* "was ended for lack of memory ...": whether a limit is why it ended. */
 bool limits_explain(const struct record_watch *config, const struct process_result *result, char *buffer,

@@ -277,3 +277,21 @@ def test_each_run_has_a_control_group_with_the_drop_in(node):
     node.run("systemctl", "restart", node.unit)
     node.wait_synced()
     assert "/reconciled.service/supervisor" in node.run("cat", f"/proc/{node.main_pid()}/cgroup").stdout
+
+
+def test_handlers_run_as_their_user_with_the_drop_in(node):
+    options = {"user": "games", "limits": {"memory": "64Mi"}, "timeout": "1s", "grace": "100ms"}
+    node.configure("id -un >&2; cat $0 /var/lib/reconciled/ledger.sqlite >/dev/null && exit 1; (setsid sleep 1000) & sleep 1000",
+                   handler_options=options)
+    node.run("systemctl", "start", node.unit, check=False)
+    refused = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CONFIGURATION_WRONG']}")
+    assert "needs CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)" in refused["MESSAGE"], refused
+    node.run("systemctl", "reset-failed", node.unit, check=False)
+    node.drop_in(node.unit, (SOURCE / "units/drop-ins/user.conf").read_text(encoding="utf-8"))
+    node.start()
+    assert "CapEff:\t00000000000000e0" in node.run("cat", f"/proc/{node.main_pid()}/status").stdout
+    node.create_widget("a")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="games")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RUN_FAILED']}", text="did not end within its timeout")
+    node.run("systemctl", "stop", node.unit)
+    assert node.run("pgrep", "-u", "games", check=False).stdout == ""

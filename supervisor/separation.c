@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether handlers that are to run as another user can: asked before anything is started, and before a
+ * reload, with the rights that this process has. And whether they could read what they must not.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "supervisor/supervisor.h"
+
+static bool has_right(unsigned right)
+{
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {0};
+
+        return syscall(SYS_capget, &header, data) >= 0 && data[0].effective & (1U << right);
+}
+
+/* In a user namespace (PrivateUsers=) most users do not exist. */
+static bool is_mapped(const char *map, unsigned id)
+{
+        _cleanup_fclose_ FILE *file = fopen(map, "re");
+        unsigned first, count;
+
+        if (!file)
+                return true;
+        while (fscanf(file, "%u %*u %u", &first, &count) == 2)
+                if (id >= first && id - first < count)
+                        return true;
+        return false;
+}
+
+/* What a handler leaves behind is found in /proc: that of other users may be hidden there (hidepid). */
+static bool others_are_hidden(void)
+{
+        _cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
+        bool hidden = false;
+        char line[4096];
+
+        while (file && fgets(line, sizeof(line), file)) {
+                const char *options = strstr(line, " - proc ");
+
+                if (!options || !strstr(line, " /proc "))
+                        continue;
+                options = strstr(options, "hidepid=");
+                hidden = options && strncmp(options, "hidepid=0", 9) != 0 &&
+                         strncmp(options, "hidepid=off", 11) != 0;
+        }
+        return hidden && !has_right(CAP_SYS_PTRACE);
+}
+
+static const char *what_is_missing(const struct config_handler *handler)
+{
+        if (!has_right(CAP_SETUID) || !has_right(CAP_SETGID) || !has_right(CAP_KILL))
+                return "the operator has no right to run handlers as another user: it needs CAP_SETUID, "
+                       "CAP_SETGID "
+                       "and CAP_KILL (drop-in user.conf), or to be root";
+        if (!is_mapped("/proc/self/uid_map", handler->uid) || !is_mapped("/proc/self/gid_map", handler->gid))
+                return "this user or its group does not exist in the operator's user namespace "
+                       "(PrivateUsers=no, drop-in user.conf)";
+        if (others_are_hidden())
+                return "/proc hides the processes of other users, and what a handler leaves behind could "
+                       "not be "
+                       "ended (ProtectProc=default, drop-in user.conf)";
+        return NULL;
+}
+
+static int add_problem(struct config_problems *problems, const struct config_watch *watch, const char *text)
+{
+        struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        struct config_problem *problem;
+
+        if (!grown)
+                return -ENOMEM;
+        problems->problem = grown;
+        problem = &grown[problems->count];
+        *problem = (struct config_problem){.line = watch->line, .file = strdup(watch->file)};
+        if (asprintf(&problem->key, "handler.user of watch %s", watch->name) < 0)
+                problem->key = NULL;
+        problem->text = strdup(text);
+        problems->count++;
+        return problem->file && problem->key && problem->text ? 0 : -ENOMEM;
+}
+
+int separation_check(const struct config *config, struct config_problems *problems)
+{
+        bool refused = false;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+                const char *missing = watch->handler.user && watch->handler.uid != geteuid()
+                                              ? what_is_missing(&watch->handler)
+                                              : NULL;
+
+                if (missing && add_problem(problems, watch, missing) < 0)
+                        return -ENOMEM;
+                refused = refused || missing;
+        }
+        return refused ? -EINVAL : 0;
+}
+
+/* ---- what must not be read */
+
+/* Asked of the kernel, as that user: folders on the way, groups and lists of rights count as well. */
+static bool can_read(const struct config_handler *handler, const char *path)
+{
+        int status = 0;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                if (initgroups(handler->user, handler->gid) < 0 || setgid(handler->gid) < 0 ||
+                    setuid(handler->uid) < 0)
+                        _exit(2);
+                _exit(access(path, R_OK) == 0 ? 0 : 1);
+        }
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void warn_readable(const struct supervisor *supervisor, const struct config_watch *watch)
+{
+        const struct config *config = supervisor->config;
+        const char *const path[] = {
+                config->kubeconfig[0] ? config->kubeconfig : getenv("KUBECONFIG"),
+                config->gateway_token_file,
+                supervisor->options->state_directory,
+                supervisor->options->runtime_directory,
+                config->record,
+        };
+
+        for (size_t i = 0; i < ELEMENTS(path); i++)
+                if (path[i] && path[i][0] && can_read(&watch->handler, path[i]))
+                        log_warning("credentials not separated: the user %s, as whom handlers of watch %s "
+                                    "run, can "
+                                    "read %s; take that right away (chmod o-r, g-r)",
+                                    watch->handler.user, watch->name, path[i]);
+}
+
+void separation_warn(const struct supervisor *supervisor)
+{
+        bool same = false;
+
+        for (size_t i = 0; i < supervisor->config->watch_count; i++) {
+                const struct config_watch *watch = &supervisor->config->watch[i];
+                bool separate = watch->handler.user && watch->handler.uid != geteuid();
+
+                if (separate)
+                        warn_readable(supervisor, watch);
+                same = same || (!separate && !watch->owner);
+        }
+        if (same)
+                log_warning(
+                        "credentials not separated: handlers run as the operator's own user (uid %u) and "
+                        "could read its files; give them a user of their own (handler.user), or keep "
+                        "kubeconfig and token readable for the operator only as far as you trust the "
+                        "handlers",
+                        (unsigned)getuid());
+}

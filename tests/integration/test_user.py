@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""handler.user: handlers as another user, out of whose reach the operator's files and processes are."""
+import os
+import signal
+
+import pytest
+
+from harness import Operator, wait_until, watch
+from harness.process import Process, User
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+
+RIGHTS = ("setuid", "setgid", "kill")
+MASK = (1 << 7) | (1 << 6) | (1 << 5)
+
+
+class Entitled(User):
+    """May start programs as other users, as with the drop-in user.conf."""
+
+    def command(self, command):
+        rights = "-all," + ",".join(f"+{right}" for right in RIGHTS)
+        return ["setpriv", "--pdeathsig", "KILL", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
+                f"--bounding-set={rights}", f"--inh-caps={rights}", f"--ambient-caps={rights}", "--no-new-privs",
+                "--"] + [str(word) for word in command]
+
+
+@pytest.fixture
+def entitled(sandbox):
+    """An operator with the right to change users."""
+    operator = Operator(sandbox)
+    operator.user.__class__ = Entitled
+    return operator
+
+
+@pytest.fixture
+def other(sandbox):
+    """The user that handlers are to run as; nothing of it may be left."""
+    return sandbox.user()
+
+
+def separate(handler, other, **options):
+    return watch("widgets", handler, handler_options={"user": f"{other.uid}:{other.uid}", "grace": "200ms", **options})
+
+
+def capabilities(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return {line.split(":")[0]: int(line.split()[1], 16) for line in file if line.startswith("Cap")}
+
+
+LOOK = """
+id -u; id -g; id -G
+grep -E '^Cap(Eff|Prm|Inh|Amb)' /proc/self/status | cut -f 2 | sort -u
+echo "$HOME"
+for path in {paths}; do if cat "$path" >/dev/null 2>&1; then echo "can read $path"; fi; done
+kill -0 {pid} 2>/dev/null && echo "can signal the operator"
+echo "by name" >/dev/stderr
+"""
+
+
+def test_a_handler_runs_as_its_user_and_reaches_nothing_of_the_operator(devserver, entitled, widgets, handler, other):
+    entitled.configure(devserver, [separate(handler, other)])
+    entitled.start_ready().wait_synced()
+    paths = [entitled.folder / "kubeconfig", entitled.config_file, entitled.state_directory / "ledger.sqlite",
+             entitled.state_directory / "instance", entitled.runtime_directory / "slots"]
+    for child in [Process(entitled.pid), *entitled.children()]:
+        paths += [f"/proc/{child.pid}/environ", f"/proc/{child.pid}/maps", f"/proc/{child.pid}/fd/3"]
+    look = LOOK.format(paths=" ".join(map(str, paths)), pid=entitled.pid)
+    handler.behave(f"({look}) >\"$REQUEST.seen\"")
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    with open(f"{request.path}.seen", encoding="utf-8") as file:
+        assert file.read().split() == [str(other.uid)] * 3 + ["0000000000000000", "/"]
+    assert request.environment["HOME"] == "/" and request.exit_code == 0
+    entitled.wait_for_log("by name")
+    assert not entitled.logs(lambda record: "credentials not separated" in record["message"])
+
+
+def test_only_workers_can_change_users(devserver, entitled, handler, other):
+    entitled.configure(devserver, [separate(handler, other)])
+    entitled.start_ready()
+    assert all(capabilities(child.pid)["CapEff"] == MASK for child in entitled.children("worker"))
+    for role in ("watcher", "credential"):
+        found = capabilities(entitled.child(role).pid)
+        assert found["CapEff"] == found["CapPrm"] == found["CapAmb"] == 0, found
+
+
+def test_without_a_user_of_its_own_a_handler_has_no_rights_either(devserver, entitled, widgets, handler):
+    handler.behave("grep CapEff /proc/self/status >\"$REQUEST.seen\"")
+    entitled.configure(devserver, [watch("widgets", handler)])
+    entitled.start_ready()
+    entitled.wait_for_log("credentials not separated")
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    with open(f"{request.path}.seen", encoding="utf-8") as file:
+        assert int(file.read().split()[1], 16) == 0
+
+
+def test_it_is_refused_without_the_right(devserver, operator, handler, other):
+    operator.configure(devserver, [separate(handler, other)])
+    operator.start()
+    operator.wait_exit(78)
+    said = operator.output.text()
+    assert "the operator has no right to run handlers as another user: it needs CAP_SETUID" in said
+    assert "handler.user of watch widgets" in said
+
+
+def test_a_reload_without_the_right_changes_nothing(devserver, operator, widgets, handler, other):
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    operator.configure(devserver, [separate(handler, other)])
+    operator.send_signal(signal.SIGHUP)
+    operator.wait_for_log("the new configuration is not taken")
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+
+
+@pytest.mark.parametrize("user, said", [
+    ("nobody-of-that-name", "there is no user"), ("4000000000", "there is no user"), ("root", "root is no user"),
+    ("0", "root is no user"), ("0:7", "there is no user"), ("1000:", "there is no user")])
+def test_wrong_users(devserver, operator, handler, user, said):
+    operator.configure(devserver, [watch("widgets", handler, handler_options={"user": user})])
+    result = operator.ctl.check(operator.config_file)
+    if user == "0:7":
+        said = "root is no user"
+    assert result.returncode == 78 and said in result.stdout and "handler.user" in result.stdout, result.stdout
+
+
+def test_check_says_what_it_needs(devserver, operator, handler, other):
+    operator.configure(devserver, [separate(handler, other)])
+    result = operator.ctl.check(operator.config_file)
+    assert result.returncode == 0 and "the operator must be root or have CAP_SETUID" in result.stdout
+    assert "credentials not separated" not in result.stdout
+
+
+def test_a_user_of_the_system_has_its_groups_and_its_home(devserver, entitled, widgets, handler):
+    handler.behave("(id -un; echo $HOME $USER $LOGNAME) >\"$REQUEST.seen\"")
+    entitled.configure(devserver, [watch("widgets", handler, handler_options={"user": "games"})])
+    entitled.start_ready()
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    with open(f"{request.path}.seen", encoding="utf-8") as file:
+        assert file.read().split() == ["games", "/usr/games", "games", "games"]
+
+
+def test_a_timeout_ends_all_that_it_started(devserver, entitled, widgets, handler, other):
+    handler.behave("trap '' TERM; for i in 1 2 3; do (trap '' TERM; setsid sleep 1000) & done; wait")
+    entitled.configure(devserver, [separate(handler, other, timeout="1s")])
+    entitled.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: [each.program for each in other.processes()].count("sleep") == 3, "its processes")
+    handler.behave("exit 0")
+    entitled.wait_for_log("did not end within its timeout")
+    handler.wait_finished(name="a", where=lambda request: request.exit_code == 0)
+    wait_until(lambda: not other.processes(), lambda: f"the end of {other.processes()!r}")
+
+
+def test_nothing_of_it_outlives_a_killed_supervisor(devserver, entitled, widgets, handler, other):
+    handler.behave("setsid sleep 1000 & exec sleep 1000")
+    entitled.configure(devserver, [separate(handler, other)])
+    entitled.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: [each.program for each in other.processes()].count("sleep") == 2, "its processes")
+    entitled.send_signal(signal.SIGKILL)
+    entitled.wait_exit(-signal.SIGKILL)
+    wait_until(lambda: not other.processes(), lambda: f"the end of {other.processes()!r}", deadline=3)
+
+
+SERVE = """#!/usr/bin/python3 -u
+import json, os, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "status": {"uid": os.getuid()}}))
+"""
+
+
+def test_a_handler_that_serves_runs_as_its_user_too(devserver, entitled, widgets, other, sandbox):
+    program = sandbox.subfolder("serve") / "serve"
+    program.write_text(SERVE, encoding="utf-8")
+    program.chmod(0o755)
+    entitled.configure(devserver, [watch("widgets", None) | {
+        "handler": {"serve": [str(program)], "user": f"{other.uid}:{other.uid}"}}])
+    entitled.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"uid": other.uid}, "its status")
+
+
+def test_a_program_that_its_user_may_not_run_is_said(devserver, entitled, widgets, handler, other):
+    entitled.configure(devserver, [separate(handler, other)])
+    entitled.start_ready()
+    handler.script.chmod(0o700)
+    widgets.create("a", spec={})
+    entitled.wait_for_log("is it executable, and its folder open, for the user it runs as?")
+
+
+def test_files_that_its_user_can_read_are_said(devserver, entitled, handler, other):
+    entitled.configure(devserver, [separate(handler, other)])
+    (entitled.folder / "kubeconfig").chmod(0o644)
+    entitled.start_ready()
+    said = entitled.wait_for_log("credentials not separated")["message"]
+    assert "can read" in said and "kubeconfig" in said
