@@ -152,6 +152,7 @@
         M(DOUBTFUL, doubtful, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)               \
         M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
         M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                          \
+        M(REPORT, report, ROLE_SUPERVISOR, ROLE_WORKER, 8192, CHILD_RUNNING)                                \
         M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)               \
         /* control socket */                                                                                \
         M(QUERY, query, ROLE_CONTROL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING)                                 \
@@ -402,6 +403,14 @@
         U64(known_related)                                                                                  \
         BOOL(doubtful)                                                                                      \
         U64(generation)
+
+/* Write an Event (type Warning) on this object, whatever else is done. */
+#define MESSAGE_report_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        STR(watch)                                                                                          \
+        STR(key)                                                                                            \
+        STR(uid)                                                                                            \
+        STR(reason)                                                                                         \
+        STR(note)
 
 #define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
         U64(sequence)                                                                                       \

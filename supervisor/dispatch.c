@@ -428,6 +428,13 @@ static int assign_runs(struct supervisor *supervisor)
 
         if (supervisor->phase > PHASE_RUNNING || !supervisor->credential)
                 return 0;
+        worker = idle_worker(supervisor);
+        if (worker) {
+                int r = reports_send(supervisor, worker);
+
+                if (r < 0)
+                        return r;
+        }
         while ((worker = idle_worker(supervisor)) && queue_next(supervisor->queue, now, &worker->run)) {
                 struct watch *watch = &supervisor->watch[worker->run.watch];
                 int r;

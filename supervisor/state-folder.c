@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state folder: one instance at a time (a lock that dies with its process), and a small file that counts
- * the starts and keeps the last exit code, for `reconciledctl status`.
+ * The state folder: one instance at a time (a lock that dies with its process), and a small file with the
+ * holder's pid, the number of starts and the last exit code, for people, and the time of the last reports
+ * (report.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,19 +48,21 @@ static bool is_network_file_system(const char *path)
 
 static void read_starts(struct supervisor *supervisor)
 {
-        char buffer[64] = "";
+        char buffer[96] = "";
         uint64_t starts = 0;
 
-        if (pread(supervisor->lock_fd, buffer, sizeof(buffer) - 1, 0) > 0)
-                (void)sscanf(buffer, "%*d %" SCNu64, &starts); /* what cannot be read counts as none */
+        if (pread(supervisor->lock_fd, buffer, sizeof(buffer) - 1, 0) >
+            0) /* what cannot be read counts as none */
+                (void)sscanf(buffer, "%*d %" SCNu64 " %*d %" SCNu64, &starts,
+                             &supervisor->reported_realtime);
         supervisor->starts = starts + 1;
 }
 
 static void write_starts(const struct supervisor *supervisor, int last_exit)
 {
-        char buffer[64];
-        int length = snprintf(buffer, sizeof(buffer), "%d %" PRIu64 " %d\n", getpid(), supervisor->starts,
-                              last_exit);
+        char buffer[96];
+        int length = snprintf(buffer, sizeof(buffer), "%d %" PRIu64 " %d %" PRIu64 "\n", getpid(),
+                              supervisor->starts, last_exit, supervisor->reported_realtime);
 
         /* For people only; a full disk is told by what needs the disk. */
         if (ftruncate(supervisor->lock_fd, 0) == 0 &&
@@ -106,4 +109,10 @@ void state_folder_note_exit(struct supervisor *supervisor)
 {
         if (supervisor->lock_fd >= 0 && supervisor->event)
                 write_starts(supervisor, supervisor->exit_code);
+}
+
+void state_folder_note_reports(struct supervisor *supervisor, uint64_t realtime)
+{
+        supervisor->reported_realtime = realtime;
+        write_starts(supervisor, -1);
 }

@@ -111,7 +111,10 @@ struct supervisor {
         struct cgroup_delegation delegation;
         uint64_t throttle_until;
         uint64_t started_realtime;
-        uint64_t starts; /* of this state folder, this one included */
+        uint64_t reported_realtime; /* the objects that were crashed over until then have their Events;
+                                       report.c */
+        bool reported;              /* in this life */
+        uint64_t starts;            /* of this state folder, this one included */
         int lock_fd, control_fd;
         uint64_t runs_seen; /* at the last heartbeat */
         bool rested;
@@ -138,6 +141,7 @@ int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
 void state_folder_note_exit(struct supervisor *supervisor);
+void state_folder_note_reports(struct supervisor *supervisor, uint64_t realtime);
 
 /* lost.c: a ledger that was lost, and when it is whole again. */
 bool lost_has_stores(const char *state_directory);
@@ -288,3 +292,6 @@ int explain_write(const struct watch *watch, const char *key, struct text *json)
 int explain_write_keys(const struct watch *watch, const char *begun, struct text *json);
 void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
                    const char *reason, uint64_t duration_usec);
+
+/* report.c: Events on what the operator has died over, by the first worker that can. */
+int reports_send(struct supervisor *supervisor, struct worker *worker);

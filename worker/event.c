@@ -209,7 +209,8 @@ static void append_member(struct text *out, const char *key, const char *value)
 }
 
 struct event {
-        const struct run *run;
+        const struct record_watch *watch;
+        const char *key, *uid, *version; /* version: "" and NULL: unknown */
         const char *type, *reason, *action, *note;
 };
 
@@ -226,7 +227,7 @@ static void write_event(const struct recorder *recorder, const struct event *eve
                         const struct series *series, const char *object_namespace, const char *object_name,
                         struct text *out)
 {
-        const struct record_watch *watch = event->run->watch->config;
+        const struct record_watch *watch = event->watch;
 
         text_append_string(
                 out, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
@@ -246,9 +247,9 @@ static void write_event(const struct recorder *recorder, const struct event *eve
         if (object_namespace[0])
                 append_member(out, "namespace", object_namespace);
         append_member(out, "name", object_name);
-        append_member(out, "uid", event->run->order->uid);
-        if (event->run->object.resource_version && event->run->object.resource_version[0])
-                append_member(out, "resourceVersion", event->run->object.resource_version);
+        append_member(out, "uid", event->uid);
+        if (event->version && event->version[0])
+                append_member(out, "resourceVersion", event->version);
         text_append_string(out, "}}");
 }
 
@@ -334,7 +335,7 @@ static void create(struct recorder *recorder, const struct event *event, struct 
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;
         _cleanup_text_ struct text body = TEXT_EMPTY;
 
-        if (kube_key_split(event->run->order->key, &namespace_name, &name) < 0) {
+        if (kube_key_split(event->key, &namespace_name, &name) < 0) {
                 recorder->dropped++;
                 series->count = 0;
                 return;
@@ -352,8 +353,8 @@ static void record(struct recorder *recorder, const struct event *event)
         uint64_t now = clock_realtime_usec();
         struct series *series;
 
-        switch (series_note(recorder->series, event->run->order->uid, event->type, event->reason,
-                            event->action, now, &series)) {
+        switch (series_note(recorder->series, event->uid, event->type, event->reason, event->action, now,
+                            &series)) {
         case SERIES_CREATE:
                 create(recorder, event, series, now);
                 break;
@@ -386,7 +387,12 @@ static const char *action_of(const struct run *run)
 void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
                         const char *text)
 {
-        struct event event = {.run = run, .type = "Warning", .action = action_of(run)};
+        struct event event = {.watch = run->watch->config,
+                              .key = run->order->key,
+                              .uid = run->order->uid,
+                              .version = run->object.resource_version,
+                              .type = "Warning",
+                              .action = action_of(run)};
         char note[STATUS_MESSAGE_MAX];
         const cJSON *item;
 
@@ -407,6 +413,22 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         event.reason = status_failure_reason(run, result);
         event.note = note;
         record(recorder, &event);
+}
+
+int recorder_report(struct recorder *recorder, const struct message_report *report)
+{
+        const struct worker_watch *watch = worker_watch_find(recorder->worker, report->watch);
+
+        if (!watch)
+                return -EPROTO;
+        record(recorder, &(struct event){.watch = watch->config,
+                                         .key = report->key,
+                                         .uid = report->uid,
+                                         .type = "Warning",
+                                         .reason = report->reason,
+                                         .action = "Reconcile",
+                                         .note = report->note});
+        return 0;
 }
 
 /* ---- its life */

@@ -13,6 +13,8 @@ void recorder_free(struct recorder *recorder);
 /* What the run's answer says, after a success; that it failed, after a failure. */
 void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
                         const char *text);
+/* As the supervisor wants it. -EPROTO: of a watch that is not known. */
+int recorder_report(struct recorder *recorder, const struct message_report *report);
 bool recorder_is_busy(const struct recorder *recorder); /* something waits to be written */
 size_t recorder_count(const struct recorder *recorder, struct record_counter *counter, size_t max);
 

@@ -111,6 +111,8 @@ static int on_message(struct child *child, struct message **message)
                 return 0;
         case MESSAGE_RUN:
                 return run_start(worker, message);
+        case MESSAGE_REPORT:
+                return recorder_report(worker->recorder, &(*message)->report);
         case MESSAGE_CANCEL:
                 return on_cancel(worker, &(*message)->cancel);
         default:

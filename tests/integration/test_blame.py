@@ -33,7 +33,12 @@ def quarantined(operator):
     return operator.logs(message_id=MESSAGE_ID["QUARANTINED"])
 
 
-def test_after_three_crashes_it_waits_and_all_others_are_served(configured, handler, widgets):
+def events(api, reason):
+    return [event for event in api.resource("events.k8s.io/v1", "events", "default").list()["items"]
+            if event["reason"] == reason]
+
+
+def test_after_three_crashes_it_waits_and_all_others_are_served(configured, handler, widgets, api):
     operator = configured()
     widgets.create("poison")
     for name in ("a", "b", "c"):
@@ -53,6 +58,7 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, hand
     assert [(item["key"], item["crashes"]) for item in entry] == [("default/poison", 3)]
     assert "in quarantine: 3 crashes" in operator.ctl.run("status").stdout
     wait_until(lambda: "1 quarantined" in operator.status_text, "systemd's status line")
+    wait_until(lambda: events(api, "Quarantined"), "an Event on it")
     assert len(handler.requests(name="poison")) == 3
     operator.stop()
     operator.start_ready().wait_synced()
@@ -60,6 +66,8 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, hand
     handler.wait_finished(name="e")
     operator.stop()
     assert len(handler.requests(name="poison")) == 3, "across restarts"
+    [event] = events(api, "Quarantined")
+    assert event["regarding"]["name"] == "poison" and "3 times" in event["note"] and not event.get("series")
 
 
 def into_quarantine(operator, widgets):

@@ -30,7 +30,7 @@ def said(operator):
 
 
 @pytest.mark.parametrize("more", [{"filter": FILTER}, {"trigger": {"jq": TRIGGER}}])
-def test_a_program_that_never_ends(configured, handler, widgets, more):
+def test_a_program_that_never_ends(configured, handler, widgets, api, more):
     operator = configured(**more)
     widgets.create("a", spec={"size": 1})
     widgets.create("poison", spec={"size": 1, "poison": True})
@@ -50,6 +50,12 @@ def test_a_program_that_never_ends(configured, handler, widgets, more):
     entry = operator.ctl.status()["doubtful"]
     assert [(item["key"], item["crashes"], item["unread"]) for item in entry] == [("default/poison", 1, False)]
     assert "default/poison of watch widgets is doubtful" in operator.ctl.run("status").stdout
+
+    def events():
+        found = api.resource("events.k8s.io/v1", "events", "default").list()["items"]
+        return [event["regarding"]["name"] for event in found if event["reason"] == "Doubtful"]
+
+    wait_until(lambda: events() == ["poison"], events)
     operator.stop()
     operator.start_ready().wait_synced()
     widgets.create("c", spec={"size": 1})
