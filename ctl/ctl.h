@@ -27,6 +27,9 @@ bool ctl_is(const cJSON *object, const char *name);
 const char *ctl_duration(uint64_t usec, char *buffer, size_t size);
 const char *ctl_since(const cJSON *object, const char *name, char *buffer, size_t size);
 const char *ctl_until(const cJSON *object, const char *name, char *buffer, size_t size);
+/* What is printed from now on looks so, where colours are wanted. */
+enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
+void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
 int ctl_print_json(const cJSON *answer);
 

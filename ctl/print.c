@@ -56,6 +56,14 @@ bool ctl_wants_colour(void)
                strcmp(terminal, "dumb") != 0;
 }
 
+void ctl_colour(enum colour colour)
+{
+        static const char *const code[] = {"\033[0m", "\033[1m", "\033[31m"};
+
+        if (ctl_wants_colour())
+                fputs(code[colour], stdout);
+}
+
 int ctl_print_json(const cJSON *answer)
 {
         _cleanup_free_ char *json = cJSON_Print(answer);

@@ -19,8 +19,11 @@ static void print_progress(const cJSON *watch)
 
 static void print_watch(const cJSON *watch)
 {
+        bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0;
         char buffer[64];
 
+        if (trouble)
+                ctl_colour(COLOUR_RED);
         printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 "\n",
                ctl_text(watch, "name"),
                ctl_number(watch, "pausedSince") > 0 ? "paused" : ctl_text(watch, "state"),
@@ -40,6 +43,8 @@ static void print_watch(const cJSON *watch)
                        ctl_since(watch, "pausedSince", buffer, sizeof(buffer)),
                        ctl_number(watch, "pausedBy"), ctl_text(watch, "pauseReason")[0] ? ": " : "",
                        ctl_text(watch, "pauseReason"), ctl_text(watch, "name"));
+        if (trouble)
+                ctl_colour(COLOUR_NONE);
 }
 
 static void print_worker(const cJSON *worker)
@@ -114,10 +119,12 @@ void ctl_print_status(const cJSON *status)
         const cJSON *item, *events;
         char buffer[64];
 
+        ctl_colour(COLOUR_BOLD);
         printf("operator  %s (reconciled %s, pid %" PRIu64 "), %s, up %s, %" PRIu64 " restarts\n",
                ctl_text(status, "operator"), ctl_text(status, "version"), ctl_number(status, "pid"),
                ctl_text(status, "phase"), ctl_since(status, "startedAt", buffer, sizeof(buffer)),
                ctl_number(status, "restarts"));
+        ctl_colour(COLOUR_NONE);
         printf("server    %s\nidentity  %s\n",
                ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
                ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
@@ -127,12 +134,17 @@ void ctl_print_status(const cJSON *status)
         if (ctl_number(events, "dropped") > 0)
                 printf("events    %" PRIu64 " were left out (the spam guard, or no right to write them)\n",
                        ctl_number(events, "dropped"));
+        ctl_colour(COLOUR_RED);
         print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
         print_stuck(status);
+        ctl_colour(COLOUR_BOLD);
         printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s %7s\n", "WATCH", "STATE", "SINCE",
                "RESOURCEVERSION", "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
+        ctl_colour(COLOUR_NONE);
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) print_watch(item);
+        ctl_colour(COLOUR_BOLD);
         printf("\n%-8s %-8s %s\n", "WORKER", "PID", "RUNS");
+        ctl_colour(COLOUR_NONE);
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "workers")) print_worker(item);
 }

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from harness import wait_until, watch
+from harness.terminal import Terminal
 
 JOURNALCTL = """#!/bin/sh
 for word; do printf '%s\\n' "$word"; done
@@ -122,3 +123,26 @@ def test_progress_of_a_long_list(make_devserver, operator, handler, paged):
     operator.start_ready().wait_synced()
     wait_until(lambda: row()["listShown"] == 0, "the end of the list")
     assert "its list" not in operator.ctl.run("status").stdout
+
+
+def test_colours_only_on_a_terminal(configured, handler, widgets):
+    handler.behave("exit 65")
+    configured.start_ready().wait_synced()
+    widgets.create("a")
+    wait_until(lambda: configured.ctl.status()["watches"][0]["permanent"] == 1, "the failure")
+    command = [configured.sandbox.program("reconciledctl"), "--runtime-directory", configured.runtime_directory, "status"]
+
+    def shown(**environment):
+        terminal = Terminal(configured.user, command, cwd=configured.sandbox.folder, environment=environment)
+        try:
+            assert terminal.wait_exit() == 0
+            wait_until(lambda: "WORKER" in terminal.text and "idle" in terminal.text, "all of it")
+            return terminal.text
+        finally:
+            terminal.close()
+
+    text = shown()
+    assert "\x1b[31m" in text and "\x1b[1m" in text
+    assert text.index("\x1b[31m") < text.index("has failed for good") < text.index("\x1b[0m", text.index("WATCH"))
+    assert "\x1b" not in shown(NO_COLOR="1") and "\x1b" not in shown(TERM="dumb")
+    assert "\x1b" not in configured.ctl.run("status").stdout
