@@ -56,6 +56,68 @@ def test_after_the_restart_it_waits_and_the_others_are_served(configured, devser
     assert len(attempts(devserver, "poison")) == 1
 
 
+def test_a_crash_loop_ends_in_quarantine(configured, devserver, widgets, handler):
+    """However fast whoever starts us is: three crashes, and then this object waits and all others are served."""
+    operator = configured(retry={"first": "1ms", "max": "1ms"}, quarantine={"after": 3, "duration": "1h"})
+    refuse(devserver, "poison")
+    widgets.create("poison")
+    for crash in range(3):
+        operator.start()
+        operator.wait_exit(expect=70)
+        assert bool(operator.logs(message_id=MESSAGE_ID["QUARANTINED"], key="default/poison")) == (crash == 2)
+    operator.start_ready().wait_synced()
+    widgets.create("other")
+    handler.wait_finished(name="other")
+    assert [entry["key"] for entry in operator.ctl.status()["quarantine"]] == ["default/poison"]
+    assert len(attempts(devserver, "poison")) == 3
+    devserver.clear_faults()
+    assert operator.ctl.run("release", "widgets", "default/poison").returncode == 0
+    wait_until(lambda: widgets.get("poison").get("status"), "the status")
+    operator.stop()
+
+
+FINALIZER = "widgets.example.com/finalizer"
+
+
+def finalizers(widgets, name):
+    return widgets.get(name)["metadata"].get("finalizers") or []
+
+
+def test_a_refused_finalizer_lets_no_handler_run(configured, devserver, widgets, handler):
+    operator = configured(finalizer=True, onUnrecoverable="throttle", retry={"throttle": "50ms"})
+    refused = devserver.fault(match={"verb": "patch", "name": "a"}, times=0, status=403, reason="Forbidden",
+                              message="widgets.example.com is forbidden: cannot patch")
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    wait_until(lambda: len(attempts(devserver, "a")) >= 3, "three attempts")
+    said = operator.wait_for_log("cannot patch", message_id=MESSAGE_ID["THROTTLED"], key="default/a")
+    assert "HTTP 403" in said["message"] and "finalizer" in said["message"]
+    assert handler.count() == 0 and finalizers(widgets, "a") == []
+    devserver.clear_faults(refused)
+    handler.wait_finished(name="a")
+    assert FINALIZER in finalizers(widgets, "a")
+    operator.stop()
+
+
+def test_a_finalizer_that_may_not_go_holds_the_object(configured, devserver, widgets, handler):
+    handler.behave("exit 0")
+    operator = configured(finalizer=True, onUnrecoverable="throttle", retry={"throttle": "50ms"})
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    refused = devserver.fault(match={"verb": "patch", "name": "a"}, times=0, status=403, reason="Forbidden",
+                              message="widgets.example.com is forbidden: cannot patch")
+    widgets.delete("a")
+    operator.wait_for_log("cannot patch", message_id=MESSAGE_ID["THROTTLED"], key="default/a")
+    wait_until(lambda: len(attempts(devserver, "a")) >= 4, "more attempts")
+    assert FINALIZER in finalizers(widgets, "a"), "held, and not forgotten"
+    operator.stop()
+    devserver.clear_faults(refused)
+    operator.start_ready()
+    wait_until(lambda: not widgets.exists("a"), "its end")
+    operator.stop()
+
+
 def test_throttle_waits_fibonacci_also_across_a_restart(configured, devserver, widgets):
     unit = 0.2
     operator = configured(onUnrecoverable="throttle", retry={"throttle": "200ms"})
