@@ -83,6 +83,19 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
 
 /* ---- fatal */
 
+/* The watch that the child is of, or whose object it was busy with. */
+static const char *watch_name(const struct supervisor *supervisor, const struct child_slot *child)
+{
+        const struct worker *worker;
+
+        if (child && child->kind == KIND_WATCHER)
+                return supervisor->watch[child->index].config->name;
+        if (!child || child->kind != KIND_WORKER)
+                return NULL;
+        worker = &supervisor->worker[child->index];
+        return worker->busy ? supervisor->watch[worker->run.watch].config->name : NULL;
+}
+
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
                       const char *key, const char *format, ...)
 {
@@ -105,11 +118,8 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         snprintf(code, sizeof(code), "%d", exit_code);
         log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL,
                   LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child_role(child->kind)) : NULL},
-                             {"RECONCILED_WATCH", child && child->kind == KIND_WATCHER
-                                                          ? supervisor->watch[child->index].config->name
-                                                          : NULL},
-                             {"RECONCILED_KEY", key}, {"RECONCILED_PID", pid},
-                             {"RECONCILED_EXIT_CODE", code}),
+                             {"RECONCILED_WATCH", watch_name(supervisor, child)}, {"RECONCILED_KEY", key},
+                             {"RECONCILED_PID", pid}, {"RECONCILED_EXIT_CODE", code}),
                   "%s%s%s; the operator ends with exit code %d (%s)", supervisor->cause,
                   child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
                   exit_code_name(exit_code));

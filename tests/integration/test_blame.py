@@ -44,6 +44,8 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, hand
     for name in ("a", "b", "c"):
         widgets.create(name)
     crash(operator)
+    cause = operator.logs(level="critical")[0]
+    assert cause["watch"] == "widgets" and cause["key"] == "default/poison"
     assert not quarantined(operator)
     for _ in range(2):
         crash(operator)
