@@ -272,7 +272,8 @@
         U64(handler_cpu_usec)                                                                               \
         U64(handler_memory_peak)                                                                            \
         BOOL(handler_out_of_memory)                                                                         \
-        U64(wait_status)
+        U64(wait_status)                                                                                    \
+        BOOL(handler_ran)
 
 /* deadline_usec: how long the first credential may take. */
 #define MESSAGE_config_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                         \

@@ -22,6 +22,7 @@ struct ending {
         const char *reason; /* static: of the run */
         struct ledger_row row;
         bool remove_row, was_retry;
+        bool is_first; /* of its object */
         bool counted; /* this failure: it is the first of its backoff */
         bool fatal;   /* the operator ends for it, once it is written down */
         struct queue_outcome outcome;
@@ -341,11 +342,10 @@ static int apply_result(struct ending *ending)
         case RESULT_PERMANENT:
                 return failed_for_good(ending);
         case RESULT_STALE:
-                /* Gone before a handler saw it: its deletion is announced by the watch; nothing is owed if
-                 * nothing ran. */
+                /* Gone: its deletion is announced by the watch. Nothing is owed only if this was its first
+                 * run, and no handler has begun; a run of a former life may have. */
                 ending->outcome.handled = true;
-                ending->remove_row =
-                        ending->row.fingerprint == 0 && ending->row.attempts == 0 && !ending->row.deleting;
+                ending->remove_row = ending->is_first && !ending->done->handler_ran && !ending->row.deleting;
                 return 0;
         case RESULT_CONFLICT:
                 /* The newest version is on its way, and one conflict is nobody's failure; one after another
@@ -427,6 +427,7 @@ int outcome_done(struct worker *worker, const struct message_done *done)
                 return -EPROTO;
         ending.watch = &supervisor->watch[worker->run.watch];
         ending.kind = worker->run.kind;
+        ending.is_first = worker->is_first;
         ending.reason = worker->run.reason;
         metrics_ended(&ending.watch->metrics, done, clock_boottime_usec() - worker->started_boottime);
         ending.was_retry =

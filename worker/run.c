@@ -87,6 +87,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .handler_memory_peak = run->usage.memory_peak,
                 .handler_out_of_memory = run->out_of_memory,
                 .wait_status = (uint64_t)(unsigned)run->wait_status,
+                .handler_ran = run->handler_ran,
         };
         int r;
 
@@ -507,8 +508,10 @@ static void begin(struct run *run)
 
 void run_handler(struct run *run)
 {
-        int r = start_handler(run);
+        int r;
 
+        run->handler_ran = true;
+        r = start_handler(run);
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s%s",
                            run->watch->config->handler_exec[0].value, strerror(-r), start_advice(r));

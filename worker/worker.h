@@ -80,7 +80,7 @@ struct run {
         char *output;            /* serve: the line that the answer points into */
         struct answer answer;
         uint64_t started;
-        bool handler_done, cancelled;
+        bool handler_ran, handler_done, cancelled;
         bool changed;  /* since the attempt that is being undone */
         bool fetching; /* unselected.c */
         sd_event_source *cancel_timer;
