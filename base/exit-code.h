@@ -14,5 +14,9 @@ enum exit_code {
         EXIT_CODE_CONFIGURATION = 78, /* configuration wrong; not restarted */
 };
 
+/* For a negative errno met where `otherwise` is usually to blame: a shortage or a broken disk passes by, and
+ * is no reason not to be started again. */
+enum exit_code exit_code_for(int error, enum exit_code otherwise);
+
 /* "SOFTWARE", or NULL for a number that has no name. */
 const char *exit_code_name(int code);

@@ -182,7 +182,8 @@ int credential_begin(struct credential *credential)
         int r = load(credential, &credential->source, &error);
 
         if (r < 0)
-                return child_fatal(child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s", error_message(&error));
+                return child_fatal(child, exit_code_for(r, EXIT_CODE_CONFIGURATION), NULL, NULL, "%s",
+                                   error_message(&error));
         if (credential->source.insecure)
                 log_warning(
                         "the API server's certificate is not checked (insecure-skip-tls-verify): anyone on "

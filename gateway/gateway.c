@@ -54,10 +54,12 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
                 return -ENOMEM;
         gateway->listen_fd = gateway_listen(config->listen, &gateway->socket_path, &error);
         if (gateway->listen_fd < 0) {
-                bool may_pass = gateway->listen_fd == -EADDRINUSE;
+                int code = exit_code_for(gateway->listen_fd, EXIT_CODE_CONFIGURATION);
 
-                return child_fatal(&gateway->child, may_pass ? EXIT_CODE_SOFTWARE : EXIT_CODE_CONFIGURATION,
-                                   NULL, NULL, "gateway.listen: %s", error_message(&error));
+                if (gateway->listen_fd == -EADDRINUSE)
+                        code = EXIT_CODE_SOFTWARE; /* until the other one has gone */
+                return child_fatal(&gateway->child, code, NULL, NULL, "gateway.listen: %s",
+                                   error_message(&error));
         }
         r = gateway_http_start(gateway);
         if (r < 0)

@@ -27,17 +27,20 @@ struct channel {
         int fd;
         enum role local, remote;
         enum child_state state;
-        sd_event_source *source;
+        sd_event_source *source, *pause;
         struct channel_callbacks callbacks;
         void *userdata;
         struct packet *first, *last; /* waiting for room in the kernel's buffer */
         size_t queued, queue_max;
+        uint64_t waiting_since; /* CLOCK_MONOTONIC: since when the first of them could not be sent */
         struct text scratch;
         bool closed, freed;
 };
 
 /* One packet at a time is decoded in a process, and the message owns copies. */
 static char receive_buffer[MESSAGE_SIZE_MAX];
+
+#define PAUSE_USEC (10 * USEC_PER_MSEC)
 
 static void drop_queue(struct channel *channel)
 {
@@ -57,6 +60,7 @@ static void channel_unref(struct channel *channel)
         if (--channel->references > 0)
                 return;
         drop_queue(channel);
+        sd_event_source_disable_unref(channel->pause);
         sd_event_source_disable_unref(channel->source);
         if (channel->fd >= 0)
                 close(channel->fd);
@@ -94,19 +98,29 @@ static void channel_fail(struct channel *channel, int status, const char *format
 
 /* ---- out */
 
+/* A suspended machine's peers are not slow. */
+static uint64_t monotonic_usec(const struct channel *channel)
+{
+        uint64_t now = 0;
+
+        (void)sd_event_now(sd_event_source_get_event(channel->source), CLOCK_MONOTONIC, &now);
+        return now;
+}
+
 static int watch_writable(struct channel *channel, bool enabled)
 {
         return sd_event_source_set_io_events(channel->source, enabled ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* Sends what waits. 1: all gone, 0: the kernel's buffer is full, negative errno otherwise. */
+/* Sends what waits. 1: all gone, 0: the kernel's buffer is full, -ENOBUFS: the kernel has no memory for it
+ * now, negative errno otherwise. */
 static int send_queued(struct channel *channel)
 {
         while (channel->first) {
                 struct packet *packet = channel->first;
                 ssize_t sent = sys_send(channel->fd, packet->data, packet->size);
 
-                if (sent == -EAGAIN || sent == -ENOBUFS)
+                if (sent == -EAGAIN)
                         return 0;
                 if (sent < 0)
                         return (int)sent;
@@ -114,6 +128,7 @@ static int send_queued(struct channel *channel)
                 if (!channel->first)
                         channel->last = NULL;
                 channel->queued -= packet->size;
+                channel->waiting_since = monotonic_usec(channel);
                 explicit_bzero(packet->data, packet->size);
                 free(packet);
         }
@@ -132,6 +147,8 @@ static int enqueue(struct channel *channel, const void *bytes, size_t size)
         packet->next = NULL;
         packet->size = size;
         memcpy(packet->data, bytes, size);
+        if (!channel->first)
+                channel->waiting_since = monotonic_usec(channel);
         if (channel->last)
                 channel->last->next = packet;
         else
@@ -172,6 +189,11 @@ int channel_send(struct channel *channel, enum message_type type, const void *fi
         return r;
 }
 
+uint64_t channel_waiting_usec(const struct channel *channel)
+{
+        return channel->first ? monotonic_usec(channel) - channel->waiting_since : 0;
+}
+
 size_t channel_queued(const struct channel *channel)
 {
         return channel->queued;
@@ -186,7 +208,7 @@ int channel_flush(struct channel *channel, uint64_t usec)
                 uint64_t now;
                 int r = send_queued(channel);
 
-                if (r != 0)
+                if (r != 0 && r != -ENOBUFS)
                         return r < 0 ? r : 0;
                 now = clock_boottime_usec();
                 if (now >= deadline)
@@ -197,11 +219,38 @@ int channel_flush(struct channel *channel, uint64_t usec)
         return -ENOTCONN;
 }
 
+static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct channel *channel = userdata;
+
+        if (!channel->closed)
+                (void)watch_writable(channel, true);
+        return 0;
+}
+
+/* The socket counts as writable all the while: asking at each turn of the loop would leave none for the
+ * heartbeats.
+ */
+static void pause_writing(struct channel *channel)
+{
+        int r = channel->pause ? sd_event_source_set_time_relative(channel->pause, PAUSE_USEC)
+                               : sd_event_add_time_relative(sd_event_source_get_event(channel->source),
+                                                            &channel->pause, CLOCK_MONOTONIC, PAUSE_USEC, 0,
+                                                            on_pause_over, channel);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(channel->pause, SD_EVENT_ONESHOT);
+        if (r >= 0)
+                (void)watch_writable(channel, false);
+}
+
 static void on_writable(struct channel *channel)
 {
         int r = send_queued(channel);
 
-        if (r == 0)
+        if (r == -ENOBUFS)
+                pause_writing(channel);
+        if (r == 0 || r == -ENOBUFS)
                 return;
         if (r < 0 && r != -EPIPE && r != -ECONNRESET) {
                 channel_fail(channel, r, "sending failed: %s", strerror(-r));

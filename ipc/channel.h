@@ -42,6 +42,8 @@ int channel_send(struct channel *channel, enum message_type type, const void *fi
 /* Sends an encoded packet as it is (forwarding); same returns. */
 int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size);
 size_t channel_queued(const struct channel *channel); /* bytes waiting in user space */
+/* How long nothing of that could be sent; 0 when nothing waits. */
+uint64_t channel_waiting_usec(const struct channel *channel);
 /* Delivers every packet that is there now: the last words of a peer that has ended. */
 void channel_read_rest(struct channel *channel);
 /* Tries to empty the queue for at most `usec`, blocking (for the last words before an exit). */

@@ -24,6 +24,7 @@
 #include "ipc/message.h"
 
 #define QUEUE_MAX      ((size_t)1024 * 1024)
+#define LINE_USUAL     ((size_t)2048)
 #define DONE_USEC      (500 * USEC_PER_MSEC)
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
@@ -45,6 +46,8 @@ static struct log {
         size_t queued;
         uint64_t dropped, dropped_told;
         bool telling;
+        struct text message,
+                record; /* made at the start, so that a line needs no memory when there is none */
 } self = {.fd = -1, .level = LOG_INFO, .target = LOG_TARGET_TEXT};
 
 static const char *const target_name[] = {
@@ -122,6 +125,8 @@ int log_init(enum log_target target, const char *role)
         if (target == LOG_TARGET_AUTO)
                 target = stderr_is_journal() ? LOG_TARGET_JOURNAL
                                              : (isatty(STDERR_FILENO) ? LOG_TARGET_TEXT : LOG_TARGET_JSON);
+        if (text_reserve(&self.message, LINE_USUAL) < 0 || text_reserve(&self.record, LINE_USUAL) < 0)
+                return -ENOMEM;
         self.target = target;
         snprintf(self.role, sizeof(self.role), "%s", role);
         fd = target == LOG_TARGET_JOURNAL ? open_journal() : -1;
@@ -147,7 +152,7 @@ uint64_t log_dropped(void)
 
 /* ---- the queue */
 
-static int write_line(const struct line *line)
+static int write_bytes(const char *data, size_t size)
 {
         struct pollfd pollfd = {.fd = self.fd, .events = POLLOUT};
         ssize_t r;
@@ -155,11 +160,11 @@ static int write_line(const struct line *line)
         if (self.fd < 0)
                 return 0; /* nowhere to write: the line is gone */
         if (self.is_socket)
-                r = sys_send(self.fd, line->data, line->size);
+                r = sys_send(self.fd, data, size);
         else if (self.may_block && (poll(&pollfd, 1, 0) <= 0 || !(pollfd.revents & POLLOUT)))
                 r = -EAGAIN;
         else
-                r = sys_write(self.fd, line->data, line->size);
+                r = sys_write(self.fd, data, size);
         if (r == -EAGAIN || r == -ENOBUFS)
                 return -EAGAIN;
         return 0; /* an error here has nowhere to be told; a file system that is full will be told by others
@@ -191,7 +196,7 @@ static void drain(void)
         while (self.first) {
                 struct line *line = self.first;
 
-                if (write_line(line) == -EAGAIN) {
+                if (write_bytes(line->data, line->size) == -EAGAIN) {
                         watch_writable(true);
                         return;
                 }
@@ -260,9 +265,18 @@ static void format_bounded(struct text *out, struct log_record *record, char *me
         }
 }
 
+/* One that was very long is no reason to keep so much. */
+static void keep_usual(struct text *text)
+{
+        if (text->allocated <= 8 * LINE_USUAL)
+                return;
+        text_done(text);
+        (void)text_reserve(text, LINE_USUAL);
+}
+
 void log_write(int priority, const char *message_id, const struct log_field *field, const char *format, ...)
 {
-        _cleanup_text_ struct text message = TEXT_EMPTY, out = TEXT_EMPTY;
+        struct text *message = &self.message, *out = &self.record;
         struct log_record record = {
                 .realtime = clock_realtime_usec(),
                 .priority = priority,
@@ -274,16 +288,21 @@ void log_write(int priority, const char *message_id, const struct log_field *fie
 
         if (priority > self.level)
                 return;
+        text_clear(message);
+        text_clear(out);
         va_start(arguments, format);
-        text_vprintf(&message, format, arguments);
+        text_vprintf(message, format, arguments);
         va_end(arguments);
-        if (!message.failed && message.data)
-                format_bounded(&out, &record, message.data);
-        if (out.failed || out.size == 0) {
+        if (!message->failed && message->data)
+                format_bounded(out, &record, message->data);
+        if (message->failed || out->failed || out->size == 0) {
                 self.dropped++;
                 return;
         }
-        enqueue(out.data, out.size);
+        if (self.first || write_bytes(out->data, out->size) == -EAGAIN)
+                enqueue(out->data, out->size);
+        keep_usual(message);
+        keep_usual(out);
         drain();
 }
 
@@ -332,6 +351,8 @@ void log_done(void)
         }
         self.last = NULL;
         self.queued = 0;
+        text_done(&self.message);
+        text_done(&self.record);
         if (self.fd >= 0)
                 close(self.fd);
         self.fd = -1;

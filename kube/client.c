@@ -143,6 +143,15 @@ static int on_socket_event(sd_event_source *source _unused_, int fd, uint32_t re
         return 0;
 }
 
+/* What cannot be heard of would never end: all that is under way has failed, at the end of this turn. Not
+ * said to libcurl, whose handle would be of no use to anybody any more. */
+static int cannot_listen(struct kube_client *client)
+{
+        for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next)
+                transfer->failed_to_start = true;
+        return 0;
+}
+
 static int on_socket_wanted(CURL *easy _unused_, curl_socket_t fd, int what, void *userdata,
                             void *socket_data)
 {
@@ -159,9 +168,9 @@ static int on_socket_wanted(CURL *easy _unused_, curl_socket_t fd, int what, voi
         if (what & CURL_POLL_OUT)
                 events |= EPOLLOUT;
         if (source)
-                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
+                return sd_event_source_set_io_events(source, events) < 0 ? cannot_listen(client) : 0;
         if (sd_event_add_io(client->event, &source, fd, events, on_socket_event, client) < 0)
-                return -1;
+                return cannot_listen(client);
         curl_multi_assign(client->multi, fd, source);
         return 0;
 }

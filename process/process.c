@@ -43,6 +43,7 @@ struct process {
         struct text input, output;
         size_t input_sent;
         bool started, output_too_large, left_over, stuck, finished;
+        int output_error;
         struct lines lines;
         char *group; /* NULL: none */
         int64_t kills_before;
@@ -213,8 +214,13 @@ static bool read_piece(struct process *process, int which)
 
         if (r == -EAGAIN)
                 return false;
+        if (r < 0 && which == STDOUT)
+                process->output_error = (int)r;
         if (r <= 0) {
                 stream_close(process, which);
+                /* One that serves is of no use any more. */
+                if (process->output_error < 0 && process->options.on_output)
+                        process_end(process, process->options.grace_usec);
                 return false;
         }
         take_output(process, which, buffer, (size_t)r);
@@ -269,6 +275,7 @@ static void finish(struct process *process)
                 .wait_status = process->wait_status,
                 .output = &process->output,
                 .output_too_large = process->output_too_large,
+                .output_error = process->output_error,
                 .last_line = process->lines.last ? process->lines.last : "",
                 .left_over = process->left_over,
                 .memory_end = process->memory_end,

@@ -51,6 +51,7 @@ struct process_result {
         int wait_status;
         const struct text *output; /* stdout, at most PROCESS_ANSWER_MAX */
         bool output_too_large;
+        int output_error;      /* negative errno: stdout could not be read to its end; 0 */
         const char *last_line; /* of stderr; "" */
         bool left_over;        /* descendants were still there and were ended */
 };

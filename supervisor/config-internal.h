@@ -14,6 +14,7 @@ struct reader {
         const char *file;
         yaml_document_t *document;
         bool out_of_memory;
+        int system_error; /* negative errno: a file could not be read; 0 */
         /* Where each scalar of the document itself was set: two files must not contradict each other. */
         struct place {
                 char *key, *file;

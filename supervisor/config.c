@@ -70,16 +70,21 @@ static struct config *config_new(void)
 
 /* ---- one file */
 
+static int cannot_read(struct reader *reader, int error)
+{
+        reader->system_error = error;
+        problem_add(reader, NULL, false, "", "cannot be read: %s", strerror(-error));
+        return error;
+}
+
 static int read_whole(struct reader *reader, const char *path, struct text *ret)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         struct stat st;
         ssize_t r;
 
-        if (fd < 0 || fstat(fd, &st) < 0) {
-                problem_add(reader, NULL, false, "", "cannot be read: %s", strerror(errno));
-                return -EINVAL;
-        }
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return cannot_read(reader, -errno);
         if (!S_ISREG(st.st_mode) || (size_t)st.st_size > FILE_SIZE_MAX) {
                 problem_add(reader, NULL, false, "", "is no regular file of at most 1 MiB");
                 return -EINVAL;
@@ -91,20 +96,24 @@ static int read_whole(struct reader *reader, const char *path, struct text *ret)
         while ((r = sys_read(fd, ret->data + ret->size, FILE_SIZE_MAX - ret->size)) > 0)
                 ret->size += (size_t)r;
         if (r < 0)
-                problem_add(reader, NULL, false, "", "cannot be read: %s", strerror((int)-r));
+                return cannot_read(reader, (int)r);
         ret->data[ret->size] = '\0';
         if (strlen(ret->data) != ret->size || text_nests_too_deep(ret->data)) {
                 problem_add(reader, NULL, false, "",
                             "is no configuration: NUL bytes, or too many nested brackets");
                 return -EINVAL;
         }
-        return (int)r;
+        return 0;
 }
 
 static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
 {
         yaml_node_t place = {.start_mark = parser->problem_mark};
 
+        if (parser->error == YAML_MEMORY_ERROR) {
+                reader->out_of_memory = true;
+                return;
+        }
         problem_add(reader, &place, false, "", "is not valid YAML (column %zu): %s%s%s",
                     parser->problem_mark.column + 1, parser->problem ? parser->problem : "unknown problem",
                     parser->context ? ", " : "", parser->context ? parser->context : "");
@@ -176,7 +185,7 @@ static void read_folder(struct reader *reader, const char *folder)
 
         if (count < 0 && errno != ENOENT) {
                 reader->file = folder;
-                problem_add(reader, NULL, false, "", "cannot be read: %s", strerror(errno));
+                cannot_read(reader, -errno);
         }
         for (int i = 0; i < count; i++) {
                 _cleanup_free_ char *path = NULL;
@@ -216,6 +225,8 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         places_done(&reader);
         if (reader.out_of_memory)
                 return -ENOMEM;
+        if (reader.system_error < 0)
+                return reader.system_error;
         if (has_errors(problems))
                 return -EINVAL;
         if (expand_owned(config) < 0)

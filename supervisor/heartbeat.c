@@ -37,18 +37,27 @@ void heartbeat_note(struct child_slot *child, const struct message_heartbeat *he
         }
 }
 
+/* One that is heard but takes nothing of what it is told is of no more use than one that is silent. */
 static bool check_child(struct child_slot *child, uint64_t now)
 {
         struct supervisor *supervisor = child->supervisor;
-        uint64_t silence = now - child->last_heartbeat;
+        uint64_t deadline = supervisor->config->heartbeat_deadline_usec,
+                 silence = now - child->last_heartbeat;
+        uint64_t waiting = child->channel ? channel_waiting_usec(child->channel) : 0;
         char who[128], text[64];
 
-        if (silence <= supervisor->config->heartbeat_deadline_usec ||
+        if ((silence <= deadline && waiting <= deadline) ||
             child_reaction(child->state, EVENT_SILENCE) != ACT_DIE)
                 return true;
         child_describe(child, who, sizeof(who));
-        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, child, NULL, "the %s hangs: no heartbeat for %s",
-                         who, duration_format(silence / 100000 * 100000, text, sizeof(text)));
+        if (silence > deadline)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, child, NULL,
+                                 "the %s hangs: no heartbeat for %s", who,
+                                 duration_format(silence / 100000 * 100000, text, sizeof(text)));
+        else
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, child, NULL,
+                                 "the %s hangs: no message could be sent to it for %s", who,
+                                 duration_format(waiting / 100000 * 100000, text, sizeof(text)));
         return false;
 }
 

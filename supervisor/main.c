@@ -25,7 +25,7 @@ static int load_config(const struct options *options, struct config **ret)
         int r = config_load_and_tell(options, ret, first, sizeof(first));
 
         if (r < 0 && !options->check)
-                notify_failed(EXIT_CODE_CONFIGURATION, first);
+                notify_failed(exit_code_for(r, EXIT_CODE_CONFIGURATION), first);
         return r;
 }
 
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
         if (r >= 0)
                 r = load_config(&options, &config);
         if (r < 0 || options.check)
-                r = r < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+                r = r < 0 ? (int)exit_code_for(r, EXIT_CODE_CONFIGURATION) : EXIT_CODE_OK;
         else
                 r = run(&options, config, &again);
         config_free(config);

@@ -23,8 +23,8 @@ struct ending {
         struct ledger_row row;
         bool remove_row, was_retry;
         bool is_first; /* of its object */
-        bool counted; /* this failure: it is the first of its backoff */
-        bool fatal;   /* the operator ends for it, once it is written down */
+        bool counted;  /* this failure: it is the first of its backoff */
+        bool fatal;    /* the operator ends for it, once it is written down */
         struct queue_outcome outcome;
 };
 

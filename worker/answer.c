@@ -194,6 +194,7 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                         "the handler's answer is no valid JSON: a control character, which a string "
                         "must escape (at byte %zu of stdout)",
                         start + (size_t)control);
+        errno = 0;
         root = cJSON_ParseWithLengthOpts(output + start, size, &end, false);
         valid = root != NULL;
         if (valid && end == output + start + size) {
@@ -201,6 +202,9 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                 return 0;
         }
         cJSON_Delete(root);
+        /* cJSON does not tell one from the other; malloc() does. */
+        if (!valid && errno == ENOMEM)
+                return error_set(error, -ENOMEM, "no memory for the handler's answer");
         return error_set(error, -EINVAL, "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
                          valid ? "more follows behind the object" : "a syntax error",
                          end ? (size_t)(end - output) : start);

@@ -263,8 +263,10 @@ static void carry_out(struct run *run, const char *text, size_t size)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
 
-        if (answer_parse(text, size, &run->answer, &error) < 0)
-                run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
+        int r = answer_parse(text, size, &run->answer, &error);
+
+        if (r < 0)
+                run_finish(run, r == -ENOMEM ? RESULT_RETRY : RESULT_PERMANENT, "%s", error_message(&error));
         else if (run->answer.error)
                 run_finish(run, error_result(&run->answer), "the handler has failed: %s", run->answer.error);
         else
@@ -294,6 +296,11 @@ static void judge_answer(struct run *run, const struct process_result *result)
 
         if (output->failed) {
                 run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
+                return;
+        }
+        if (result->output_error < 0) {
+                run_finish(run, RESULT_RETRY, "the handler's answer cannot be read: %s",
+                           strerror(-result->output_error));
                 return;
         }
         if (!looks_like_answer(output)) {

@@ -261,37 +261,54 @@ static int show_current(struct run *run)
         return 0;
 }
 
-/* A list of its own, owned by the caller: the object's finalizers, without ours. */
-static cJSON *finalizers_of_others(const struct run *run, bool *ret_ours)
+static int add_name(cJSON *list, const char *name)
+{
+        return cJSON_AddItemToArray(list, cJSON_CreateString(name)) ? 0 : -ENOMEM;
+}
+
+/* A list of its own, owned by the caller: the object's finalizers, without ours. All of them, or none: those
+ * of others must not be lost to a shortage of memory. */
+static int finalizers_of_others(const struct run *run, cJSON **ret, bool *ret_ours)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(write_current_json(run));
+        _cleanup_(cJSON_Delete_pointer) cJSON *others = cJSON_CreateArray();
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata"), *item;
-        cJSON *others = cJSON_CreateArray();
+        bool ours = false;
 
-        *ret_ours = false;
+        if (!object || !others)
+                return -ENOMEM;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(metadata, "finalizers"))
         {
                 const char *name = cJSON_GetStringValue(item);
 
                 if (name && strcmp(name, run->worker->config->finalizer) == 0)
-                        *ret_ours = true;
-                else if (name)
-                        cJSON_AddItemToArray(others, cJSON_CreateString(name));
+                        ours = true;
+                else if (name && add_name(others, name) < 0)
+                        return -ENOMEM;
         }
-        return others;
+        *ret_ours = ours;
+        if (ret)
+                *ret = TAKE_PTR(others);
+        return 0;
 }
 
-static bool finalizer_is_there(const struct run *run)
+/* 1, 0; negative: the run was ended. */
+static int finalizer_is_there(struct run *run)
 {
         bool ours;
+        int r = finalizers_of_others(run, NULL, &ours);
 
-        cJSON_Delete(finalizers_of_others(run, &ours));
-        return ours;
+        if (r >= 0)
+                return ours;
+        run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
+        return r;
 }
 
 static int finalizer_is_missing(struct run *run)
 {
-        return !finalizer_is_there(run);
+        int r = finalizer_is_there(run);
+
+        return r < 0 ? r : !r;
 }
 
 static int finalizer_must_go(struct run *run)
@@ -305,13 +322,15 @@ static int finalizer_must_go(struct run *run)
 static int finalizer_body(const struct run *run, bool with_ours, struct text *body)
 {
         _cleanup_free_ char *list = NULL;
+        _cleanup_(cJSON_Delete_pointer) cJSON *finalizers = NULL;
         bool ours;
-        cJSON *finalizers = finalizers_of_others(run, &ours);
+        int r = finalizers_of_others(run, &finalizers, &ours);
 
-        if (with_ours)
-                cJSON_AddItemToArray(finalizers, cJSON_CreateString(run->worker->config->finalizer));
+        if (r >= 0 && with_ours)
+                r = add_name(finalizers, run->worker->config->finalizer);
+        if (r < 0)
+                return r;
         list = cJSON_PrintUnformatted(finalizers);
-        cJSON_Delete(finalizers);
         if (!list)
                 return -ENOMEM;
         text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
@@ -481,7 +500,12 @@ static void prepare_release(struct run *run)
 /* What our finalizer holds while it is being deleted is cleaned up, selected or not. */
 static void prepare_unselected(struct run *run)
 {
-        if (run->watch->config->finalizer && finalizer_is_deleting(run) && finalizer_is_there(run))
+        int there =
+                run->watch->config->finalizer && finalizer_is_deleting(run) ? finalizer_is_there(run) : 0;
+
+        if (there < 0)
+                return;
+        if (there)
                 run->action = ACTION_FINALIZE;
         if (run->action == ACTION_FINALIZE || run->watch->config->unselected)
                 run_handler(run);
@@ -505,10 +529,13 @@ void write_prepare(struct run *run)
                 return;
         }
         if (finalizer_is_deleting(run)) {
+                int there;
+
                 run->action = ACTION_FINALIZE;
-                if (finalizer_is_there(run))
+                there = finalizer_is_there(run);
+                if (there > 0)
                         run_handler(run);
-                else
+                else if (there == 0)
                         run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
                 return;
         }
