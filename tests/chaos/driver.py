@@ -376,7 +376,7 @@ class Chaos:
             wait_until(lambda: not self._differences(), "all to be handled", SETTLE_SECONDS, interval=0.2)
         except AssertionError:
             self._judge()
-            raise Broken("in the end:\n" + "\n".join(self._differences()[:40]) + "\n" + self._said()) from None
+            raise Broken("\n".join([self._said(), "in the end:"] + self._differences()[:40])) from None
         self._judge()
 
     def _operator_stays_up(self):
