@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/sandbox.h"
+#include "gateway/tls.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
 
@@ -61,6 +62,9 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
                 return child_fatal(&gateway->child, code, NULL, NULL, "gateway.listen: %s",
                                    error_message(&error));
         }
+        if (config->certificate_file[0] && tls_start(config->certificate_file, config->key_file, &error) < 0)
+                return child_fatal(&gateway->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "gateway.tls: %s",
+                                   error_message(&error));
         r = gateway_http_start(gateway);
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
@@ -110,10 +114,13 @@ static int on_message(struct child *child, struct message **message)
 
 static size_t count(struct child *child _unused_, struct record_counter *counter, size_t max)
 {
-        if (max < 1)
+        if (max < 3)
                 return 0;
+        tls_refresh();
         counter[0] = (struct record_counter){"log_dropped", log_dropped()};
-        return 1;
+        counter[1] = (struct record_counter){"certificate_expires", tls_expires()};
+        counter[2] = (struct record_counter){"certificate_stale", tls_is_stale()};
+        return 3;
 }
 
 const struct child_operations gateway_operations = {
@@ -128,6 +135,7 @@ const struct child_operations gateway_operations = {
 void gateway_done(struct gateway *gateway)
 {
         gateway_http_stop(gateway);
+        tls_stop();
         if (gateway->socket_path)
                 (void)unlink(gateway->socket_path);
         free(gateway->socket_path);

@@ -6,12 +6,14 @@
 
 #include "base/duration.h"
 #include "gateway/gateway.h"
+#include "gateway/tls.h"
 
 /* Many, since libmicrohttpd may overlook that a client went away in the middle of its request (epoll,
  * edge-triggered) until the timeout. */
 #define CONNECTIONS_MAX      512U
 #define CONNECTION_TIMEOUT_S 5U
 #define CONNECTION_MEMORY    ((size_t)16 * 1024)
+#define TLS_PRIORITIES       "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define OPENMETRICS          "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define PLAIN                "text/plain; version=0.0.4; charset=utf-8"
 
@@ -164,11 +166,19 @@ int gateway_http_start(struct gateway *gateway)
         const union MHD_DaemonInfo *info;
         int r;
 
-        gateway->daemon =
-                MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_access, gateway, MHD_OPTION_LISTEN_SOCKET,
-                                 gateway->listen_fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
+        struct MHD_OptionItem secure[] = {
+                {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, tls_callback()},
+                {MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){TLS_PRIORITIES}},
+                {MHD_OPTION_END, 0, NULL},
+        };
+        struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+        bool tls = tls_is_used();
+
+        gateway->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_access, gateway,
+                MHD_OPTION_LISTEN_SOCKET, gateway->listen_fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+                MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                CONNECTION_MEMORY, MHD_OPTION_ARRAY, tls ? secure : plain, MHD_OPTION_END);
         if (!gateway->daemon)
                 return -EIO;
         info = MHD_get_daemon_info(gateway->daemon, MHD_DAEMON_INFO_EPOLL_FD);

@@ -341,10 +341,13 @@
         U64(heartbeat_usec)
 
 /* listen: "address:port", "[address]:port" or "unix:/path". token_file: "" = no token is asked for.
+ * certificate_file, key_file: of TLS; "" = plain HTTP.
  * deadline_usec: METRICS older than this say that the supervisor is silent. */
 #define MESSAGE_config_gateway_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
         STR(listen)                                                                                         \
         STR(token_file)                                                                                     \
+        STR(certificate_file)                                                                               \
+        STR(key_file)                                                                                       \
         U64(deadline_usec)                                                                                  \
         U64(heartbeat_usec)
 

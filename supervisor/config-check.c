@@ -390,6 +390,12 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         default_text(reader, &watch->filter, "");
 }
 
+static void check_absolute(struct reader *reader, const char *key, const char *path)
+{
+        if (path && path[0] && path[0] != '/')
+                problem_add(reader, NULL, false, key, "\"%s\" is no absolute path", path);
+}
+
 static void check_gateway(struct reader *reader)
 {
         struct config *config = reader->config;
@@ -397,8 +403,13 @@ static void check_gateway(struct reader *reader)
 
         default_text(reader, &config->gateway_listen, "127.0.0.1:9464");
         default_text(reader, &config->gateway_token_file, "");
+        default_text(reader, &config->gateway_certificate_file, "");
+        default_text(reader, &config->gateway_key_file, "");
+        check_absolute(reader, "gateway.tls.certificateFile", config->gateway_certificate_file);
+        check_absolute(reader, "gateway.tls.keyFile", config->gateway_key_file);
+        check_absolute(reader, "gateway.tokenFile", config->gateway_token_file);
         listen = config->gateway_listen;
-        if (!listen || !config->gateway_token_file)
+        if (!listen)
                 return;
         colon = strrchr(listen, ':');
         if (strncmp(listen, "unix:", 5) == 0 ? listen[5] != '/' || strlen(listen + 5) > SOCKET_PATH_MAX
@@ -406,9 +417,6 @@ static void check_gateway(struct reader *reader)
                 problem_add(reader, NULL, false, "gateway.listen",
                             "\"%s\" is neither ADDRESS:PORT (127.0.0.1:9464, [::1]:9464) nor unix:/PATH",
                             listen);
-        if (config->gateway_token_file[0] && config->gateway_token_file[0] != '/')
-                problem_add(reader, NULL, false, "gateway.tokenFile", "\"%s\" is no absolute path",
-                            config->gateway_token_file);
 }
 
 static void check_record(struct reader *reader)

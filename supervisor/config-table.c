@@ -108,8 +108,12 @@ const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
 TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false, NULL},
       {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false, NULL});
 
+TABLE(tls_table, {"certificateFile", KEY_TEXT, IN_CONFIG(gateway_certificate_file), 0, 0, NULL, true, NULL},
+      {"keyFile", KEY_TEXT, IN_CONFIG(gateway_key_file), 0, 0, NULL, true, NULL});
+
 TABLE(gateway_table, {"listen", KEY_TEXT, IN_CONFIG(gateway_listen), 0, 0, NULL, false, NULL},
-      {"tokenFile", KEY_TEXT, IN_CONFIG(gateway_token_file), 0, 0, NULL, false, NULL});
+      {"tokenFile", KEY_TEXT, IN_CONFIG(gateway_token_file), 0, 0, NULL, false, NULL},
+      {"tls", KEY_MAPPING, 0, 0, 0, &tls_table, false, NULL});
 
 TABLE(heartbeat_table,
       DURATION("interval", IN_CONFIG(heartbeat_interval_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),

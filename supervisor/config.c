@@ -28,6 +28,8 @@ void config_free(struct config *config)
         free(config->context);
         free(config->gateway_listen);
         free(config->gateway_token_file);
+        free(config->gateway_certificate_file);
+        free(config->gateway_key_file);
         free(config->record);
         free(config);
 }

@@ -107,6 +107,7 @@ struct config {
         bool gateway;             /* the key is there: HTTP for health and metrics */
         char *gateway_listen;     /* default 127.0.0.1:9464 */
         char *gateway_token_file; /* "" = no token */
+        char *gateway_certificate_file, *gateway_key_file; /* of TLS; "" = none */
         struct config_watch *watch;
         size_t watch_count;
 };

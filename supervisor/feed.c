@@ -99,6 +99,8 @@ static int config_gateway(struct child_slot *child)
         struct message_config_gateway message = {
                 .listen = config->gateway_listen,
                 .token_file = config->gateway_token_file,
+                .certificate_file = config->gateway_certificate_file,
+                .key_file = config->gateway_key_file,
                 .deadline_usec = config->heartbeat_deadline_usec,
                 .heartbeat_usec = config->heartbeat_interval_usec,
         };

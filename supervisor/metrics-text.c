@@ -449,6 +449,20 @@ static void write_events(const struct supervisor *supervisor, struct text *text)
                     workers_sum(supervisor, "events_dropped"));
 }
 
+static void write_gateway(const struct supervisor *supervisor, struct text *text)
+{
+        if (!supervisor->config->gateway_certificate_file[0])
+                return;
+        head(text, "reconciled_gateway_certificate_expiry_seconds", GAUGE,
+             "When the gateway's certificate expires, in seconds since 1970.");
+        text_printf(text, "reconciled_gateway_certificate_expiry_seconds %" PRIu64 "\n",
+                    gateway_count(supervisor, "certificate_expires"));
+        head(text, "reconciled_gateway_certificate_stale", GAUGE,
+             "1 while the files of a new certificate cannot be used and the former one stays.");
+        text_printf(text, "reconciled_gateway_certificate_stale %" PRIu64 "\n",
+                    gateway_count(supervisor, "certificate_stale"));
+}
+
 static void child_labels(const struct child_slot *child, struct text *text)
 {
         const char *role = role_name(child_role(child->kind));
@@ -523,6 +537,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_failing(supervisor, text);
         write_doubtful(supervisor, text);
         write_requests(supervisor, text);
+        write_gateway(supervisor, text);
         write_processes(supervisor, text);
         text_append_string(text, "# EOF\n");
         return text->failed ? -ENOMEM : 0;

@@ -104,12 +104,19 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
 
 /* ---- to the gateway */
 
-static struct child_slot *gateway_of(struct supervisor *supervisor)
+static struct child_slot *gateway_of(const struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
                 if (supervisor->child[i].kind == KIND_GATEWAY)
                         return &supervisor->child[i];
         return NULL;
+}
+
+uint64_t gateway_count(const struct supervisor *supervisor, const char *counter)
+{
+        const struct child_slot *gateway = gateway_of(supervisor);
+
+        return gateway ? counters_get(&gateway->counters, counter) : 0;
 }
 
 void metrics_push(struct supervisor *supervisor)

@@ -53,6 +53,7 @@ void metrics_ended(struct watch_metrics *metrics, const struct message_done *don
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat);
 /* Of all workers together. */
 uint64_t workers_sum(const struct supervisor *supervisor, const char *counter);
+uint64_t gateway_count(const struct supervisor *supervisor, const char *counter); /* 0 without one */
 uint64_t counters_get(const struct child_counters *counters, const char *name);
 
 /* live: every process is heard in time. ready: and every watch has been in sync since the start. */

@@ -191,6 +191,10 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_number(json, "written", workers_sum(supervisor, "events_written"));
         json_number(json, "dropped", workers_sum(supervisor, "events_dropped"));
         json_close(json, "},");
+        text_append_string(json, "\"gateway\":{");
+        json_number(json, "certificateExpires", gateway_count(supervisor, "certificate_expires"));
+        json_bool(json, "certificateStale", gateway_count(supervisor, "certificate_stale") > 0);
+        json_close(json, "},");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, json) < 0)
                 return -1;

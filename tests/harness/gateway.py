@@ -2,6 +2,7 @@
 """The operator's HTTP: health and metrics."""
 import http.client
 import socket
+import ssl
 
 from .wait import wait_until
 
@@ -9,11 +10,18 @@ from .wait import wait_until
 class Gateway:
     """get("/metrics") -> (status, headers, text)."""
 
-    def __init__(self, address):
+    def __init__(self, address, authority=None):
+        """authority: a file with the certificate of whom to trust; then it is HTTPS."""
         self.address = address
+        self.authority = authority
+
+    def _connect(self):
+        if self.authority is None:
+            return http.client.HTTPConnection("127.0.0.1", timeout=20)
+        return http.client.HTTPSConnection("127.0.0.1", timeout=20, context=ssl.create_default_context(cafile=self.authority))
 
     def get(self, path, headers=None, method="GET"):
-        connection = http.client.HTTPConnection("127.0.0.1", timeout=20)
+        connection = self._connect()
         if isinstance(self.address, int):
             connection.port = self.address
         else:
