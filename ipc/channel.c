@@ -35,6 +35,7 @@ struct channel {
         uint64_t waiting_since; /* CLOCK_MONOTONIC: since when the first of them could not be sent */
         struct text scratch;
         bool closed, freed;
+        unsigned quota; /* packets of one turn */
 };
 
 /* One packet at a time is decoded in a process, and the message owns copies. */
@@ -309,6 +310,20 @@ static bool receive_one(struct channel *channel)
         return true;
 }
 
+/* As many as there were the last time: asking the kernel in vain costs as much as a packet. The loop comes
+ * back for what is left. */
+static void receive_some(struct channel *channel)
+{
+        unsigned count = 0;
+
+        while (count < channel->quota && !channel->closed && receive_one(channel))
+                count++;
+        if (count == channel->quota && count < PACKETS_PER_TURN)
+                channel->quota *= 2;
+        else if (count < channel->quota)
+                channel->quota = count > 0 ? count : 1;
+}
+
 static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t revents, void *userdata)
 {
         struct channel *channel = userdata;
@@ -317,9 +332,7 @@ static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t rev
         if (revents & EPOLLOUT)
                 on_writable(channel);
         if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                for (int i = 0; i < PACKETS_PER_TURN && !channel->closed; i++)
-                        if (!receive_one(channel))
-                                break;
+                receive_some(channel);
         channel_unref(channel);
         return 0;
 }
@@ -353,6 +366,7 @@ int channel_new(sd_event *event, int fd, enum role local, enum role remote,
                 .callbacks = *callbacks,
                 .userdata = userdata,
                 .queue_max = QUEUE_MAX_DEFAULT,
+                .quota = 1,
         };
         r = sd_event_add_io(event, &channel->source, fd, EPOLLIN, on_io, channel);
         if (r < 0) {

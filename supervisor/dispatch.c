@@ -287,17 +287,24 @@ static int take_change(struct watch *watch, const struct record_change *change)
         return r;
 }
 
+#define CROWD 16 /* keys */
+
 int dispatch_keys(struct watch *watch, const struct message_keys *keys)
 {
+        int r = keys->change_count >= CROWD ? ledger_hold(watch->child->supervisor->ledger) : 0;
+
+        if (r < 0) {
+                ledger_failed(watch->child->supervisor, r);
+                return 0;
+        }
         watch->credit_used += keys->change_count;
         if (watch->child->supervisor->uninstalling)
                 return 0;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
         for (size_t i = 0; i < keys->change_count; i++) {
-                int r = watch->config->owner ? dispatch_owned(watch, &keys->change[i])
-                                             : take_change(watch, &keys->change[i]);
-
+                r = watch->config->owner ? dispatch_owned(watch, &keys->change[i])
+                                         : take_change(watch, &keys->change[i]);
                 if (r < 0)
                         return r;
         }

@@ -23,6 +23,21 @@ static const char *static_reason(const char *reason)
         return "retry";
 }
 
+/* Its time is not written anew with each success (outcome.c): what was handled since waits again. */
+static bool is_resynced(const struct watch *watch, const struct ledger_row *row)
+{
+        return watch->config->resync_usec > DELAY_IN_QUEUE_USEC && strcmp(row->next_reason, "resync") == 0 &&
+               row->handled_realtime + watch->config->resync_usec > clock_realtime_usec();
+}
+
+static int wait_again(struct watch *watch, const struct ledger_row *row)
+{
+        struct ledger_row later = *row;
+
+        later.next_realtime = row->handled_realtime + watch->config->resync_usec;
+        return ledger_put(watch->child->supervisor->ledger, watch->config->name, &later);
+}
+
 static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct supervisor *supervisor = userdata;
@@ -48,6 +63,8 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 return 0;
         if (!watch->synced)
                 return 0; /* it knows no objects yet: due_arm() begins anew when it does */
+        if (is_resynced(watch, row))
+                return wait_again(watch, row);
         number = (unsigned)(watch - supervisor->watch);
         /* What waits in the queue as well, or runs already, is not due a second time. */
         if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
@@ -62,6 +79,7 @@ static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void
         struct supervisor *supervisor = userdata;
         int r;
 
+        supervisor->due_armed = 0;
         if (supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
                 return 0;
         r = ledger_visit_due(supervisor->ledger, clock_realtime_usec(), PAGE, take_row, supervisor);
@@ -98,7 +116,10 @@ void due_arm(struct supervisor *supervisor)
                 ledger_failed(supervisor, r);
                 return;
         }
+        if (due == supervisor->due_armed)
+                return;
         supervisor->due_timer = sd_event_source_disable_unref(supervisor->due_timer);
+        supervisor->due_armed = due;
         if (due == 0)
                 return;
         /* What waits in the queue as well is due there first; a moment later here. */

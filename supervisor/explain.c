@@ -76,6 +76,15 @@ static int write_run(const struct ledger_run *run, void *userdata)
         return 0;
 }
 
+/* A resync counts from the last success, whatever time its row stands at (due.c). */
+static uint64_t next_time(const struct watch *watch, const struct ledger_row *row)
+{
+        uint64_t resync = row->handled_realtime + watch->config->resync_usec;
+
+        return strcmp(row->next_reason, "resync") == 0 && row->next_realtime < resync ? resync
+                                                                                      : row->next_realtime;
+}
+
 static int write_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct question *question = userdata;
@@ -92,7 +101,7 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_number(json, "attempts", row->attempts);
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
-        json_number(json, "next", row->next_realtime);
+        json_number(json, "next", next_time(question->watch, row));
         json_string(json, "nextReason", row->next_reason);
         json_bool(json, "permanent", row->permanent);
         json_number(json, "throttled", row->throttled);

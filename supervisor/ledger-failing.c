@@ -20,6 +20,11 @@ int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger
 
         if (r < 0)
                 return r;
+        r = ledger_flush(ledger);
+        if (r < 0) {
+                sqlite3_finalize(statement);
+                return r;
+        }
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
         if (code == SQLITE_ROW)

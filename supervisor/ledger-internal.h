@@ -15,14 +15,17 @@
 /* What is selected of it: the last column says whether the row is what was written (ledger-check.c). */
 #define ROW_SELECTED ROW_COLUMNS ", checksum IS row_sum(" ROW_COLUMNS ")"
 
+#define LEDGER_TEXT_MAX 2048 /* of an error */
+
 enum ledger_statement {
         STATEMENT_BEGIN,
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
         STATEMENT_GET,
         STATEMENT_PUT,
-        STATEMENT_RUN_PUT,
-        STATEMENT_OWE,
+        STATEMENT_PUT_RUN,
+        STATEMENT_UPDATE,
+        STATEMENT_UPDATE_RUN,
         STATEMENT_REMOVE,
         STATEMENT_PAGE,
         STATEMENT_DUE,
@@ -43,7 +46,50 @@ struct due_cursor {
         uint64_t realtime;
         char *watch, *key, *uid;
         uint64_t visited_realtime;
+        uint64_t soonest; /* of those behind it; may be of one that is gone; 0 = none */
+        bool soonest_known;
 };
+
+#define CACHE_ROWS 4096 /* more than a watch may announce before its keys are handled */
+
+/* What the indexes of the table are made of: a row in which none of it has changed is written at half the
+ * cost. */
+struct row_index {
+        uint64_t next_realtime, quarantined_until, throttled, attempts;
+        bool permanent;
+};
+
+struct cached_row {
+        struct cached_row *chain, *newer, *older, *next_dirty;
+        uint64_t hash;
+        const char *watch;
+        struct ledger_row row;
+        struct ledger_run run; /* when has_run */
+        char *run_text[4];
+        bool exists;  /* in the ledger, as everybody is to see it */
+        bool on_disk; /* in the database; `index` is how it stands there */
+        bool dirty, has_run;
+        struct row_index index;
+        char names[];
+};
+
+struct row_cache {
+        struct cached_row *bucket[CACHE_ROWS];
+        struct cached_row *newest, *oldest;    /* by their last use */
+        struct cached_row *dirty, *last_dirty; /* in the order of change: neighbours share pages */
+        size_t count, dirty_count;
+};
+
+/* ledger-cache.c */
+struct cached_row *cache_find(struct row_cache *cache, const char *watch, const char *key, const char *uid);
+struct cached_row *cache_add(struct row_cache *cache, const char *watch, const char *key, const char *uid);
+bool cache_is_full(const struct row_cache *cache);
+void cache_make_room(struct row_cache *cache); /* what is dirty stays */
+void cache_forget(struct row_cache *cache, struct cached_row *cached);
+void cache_clear(struct row_cache *cache, bool dirty_too);
+void cache_mark_dirty(struct row_cache *cache, struct cached_row *cached);
+int cached_keep_row(struct cached_row *cached, const struct ledger_row *row);
+int cached_keep_run(struct cached_row *cached, const struct ledger_run *run);
 
 struct ledger {
         sqlite3 *database;
@@ -54,7 +100,23 @@ struct ledger {
                 checkpoint_pages; /* in the WAL: after the last commit; when the last checkpoint began */
         bool in_transaction;
         struct due_cursor due;
+        struct row_cache cache;
 };
+
+sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
+                          const char *key, const char *uid);
+int ledger_run_once(struct ledger *ledger, enum ledger_statement which);
+int ledger_begin(struct ledger *ledger); /* a transaction, unless there is one */
+
+/* Of a statement that selects ROW_SELECTED; -EBADMSG when it is not what was written. The strings are
+ * borrowed from it until its next step. */
+int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret);
+int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret);
+const char *ledger_column(sqlite3_stmt *statement, int column);
+
+/* Brings the changed rows of the cache into the transaction: before a statement that looks at more than one
+ * row, or at one that may be there. */
+int ledger_flush(struct ledger *ledger);
 
 /* A negative errno for a result code of SQLite; 0 for OK, ROW and DONE. */
 int ledger_errno(sqlite3 *database, int code);

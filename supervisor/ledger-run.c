@@ -24,6 +24,11 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
 
         if (r < 0)
                 return r;
+        r = ledger_flush(ledger);
+        if (r < 0) {
+                sqlite3_finalize(statement);
+                return r;
+        }
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
         sqlite3_bind_text(statement, 3, uid, -1, SQLITE_STATIC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger's rows: see ledger.h. Every write opens the turn's transaction when it is the first; nothing is
- * durable before ledger_commit(), and the supervisor sends no RUN before that.
+ * The ledger's file, its statements, transactions and pages of rows: see ledger.h. Nothing is durable before
+ * ledger_commit(), and the supervisor sends no RUN before that.
  */
 #include "supervisor/ledger.h"
 
@@ -12,33 +12,42 @@
 #include "base/duration.h"
 #include "supervisor/ledger-internal.h"
 
-#define ERROR_TEXT_MAX   2048
 #define CHECKPOINT_PAGES 1024 /* 4 MiB */
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)
 
-#define ROW_PARAMETERS                                                                                      \
-        "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "  \
-        "?22, ?23"
-/* As the columns' defaults. */
-#define ROW_NEW       "?1, ?2, ?3, 0, 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, '', 0, '', 0, 0, 0"
-#define COLUMN_INTACT 23
+#define STATE_VALUES                                                                                        \
+        "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23"
+#define ROW_VALUES "?1, ?2, ?3, " STATE_VALUES
+#define ROW_SUM    "row_sum(" ROW_VALUES ")"
+/* What no index has. */
+#define PLAIN_COLUMNS                                                                                       \
+        "fingerprint, failed_fingerprint, next_reason, last_error, first_error, handled_realtime, "         \
+        "deleting, crashes, crashed_realtime, settling, written_realtime, written_version, "                \
+        "known_version, unselected, related"
+#define PLAIN_VALUES "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23"
+#define RUN_COLUMNS  "ran_realtime, ran_usec, ran_action, ran_reason, ran_result, ran_version"
+#define RUN_VALUES   "?24, ?25, ?26, ?27, ?28, ?29"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PUT] = "INSERT INTO ledger (" ROW_COLUMNS ", checksum)"
-                          " VALUES (" ROW_PARAMETERS ", row_sum(" ROW_PARAMETERS "))"
-                          " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE
-                          ", checksum) = (?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
-                          "?18, ?19, ?20, ?21, ?22, ?23, excluded.checksum)",
-        [STATEMENT_RUN_PUT] =
-                "UPDATE ledger SET (ran_realtime, ran_usec, ran_action, ran_reason, ran_result,"
-                " ran_version) = (?4, ?5, ?6, ?7, ?8, ?9)"
+        [STATEMENT_PUT] =
+                "INSERT INTO ledger (" ROW_COLUMNS ", checksum) VALUES (" ROW_VALUES ", " ROW_SUM ")"
+                " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE ", checksum)"
+                " = (" STATE_VALUES ", excluded.checksum)",
+        [STATEMENT_PUT_RUN] =
+                "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"
+                " VALUES (" ROW_VALUES ", " ROW_SUM ", " RUN_VALUES ")"
+                " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE ", checksum, " RUN_COLUMNS ")"
+                " = (" STATE_VALUES ", excluded.checksum, " RUN_VALUES ")",
+        [STATEMENT_UPDATE] =
+                "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum) = (" PLAIN_VALUES ", " ROW_SUM ")"
                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_OWE] = "INSERT OR IGNORE INTO ledger (" ROW_COLUMNS ", checksum)"
-                          " VALUES (" ROW_NEW ", row_sum(" ROW_NEW "))",
+        [STATEMENT_UPDATE_RUN] = "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum, " RUN_COLUMNS ")"
+                                 " = (" PLAIN_VALUES ", " ROW_SUM ", " RUN_VALUES ")"
+                                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
                            " ORDER BY key, uid LIMIT ?4",
@@ -165,12 +174,13 @@ void ledger_free(struct ledger *ledger)
         (void)ledger_commit(
                 ledger); /* the supervisor has committed before, and has said so if that failed */
         ledger_due_again(ledger);
+        cache_clear(&ledger->cache, true);
         ledger_close(ledger);
 }
 
 /* ---- statements */
 
-static int run_once(struct ledger *ledger, enum ledger_statement which)
+int ledger_run_once(struct ledger *ledger, enum ledger_statement which)
 {
         sqlite3_stmt *statement = ledger->statement[which];
         int code = sqlite3_step(statement), r = ledger_errno(ledger->database, code);
@@ -180,20 +190,20 @@ static int run_once(struct ledger *ledger, enum ledger_statement which)
         return r;
 }
 
-static int begin(struct ledger *ledger)
+int ledger_begin(struct ledger *ledger)
 {
         int r;
 
         if (ledger->in_transaction)
                 return 0;
-        r = run_once(ledger, STATEMENT_BEGIN);
+        r = ledger_run_once(ledger, STATEMENT_BEGIN);
         if (r >= 0)
                 ledger->in_transaction = true;
         return r;
 }
 
-static sqlite3_stmt *bind_identity(struct ledger *ledger, enum ledger_statement which, const char *watch,
-                                   const char *key, const char *uid)
+sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
+                          const char *key, const char *uid)
 {
         sqlite3_stmt *statement = ledger->statement[which];
 
@@ -203,205 +213,39 @@ static sqlite3_stmt *bind_identity(struct ledger *ledger, enum ledger_statement 
         return statement;
 }
 
-static const char *column_text(sqlite3_stmt *statement, int column)
-{
-        const unsigned char *text = sqlite3_column_text(statement, column);
+/* ---- transactions */
 
-        return text ? (const char *)text : "";
-}
-
-/* The strings are borrowed from the statement until its next step. */
-static int borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
-{
-        if (sqlite3_column_int(statement, COLUMN_INTACT) != 1)
-                return -EBADMSG;
-        *ret = (struct ledger_row){
-                .key = (char *)column_text(statement, 1),
-                .uid = (char *)column_text(statement, 2),
-                .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
-                .failed_fingerprint = (uint64_t)sqlite3_column_int64(statement, 4),
-                .attempts = (uint64_t)sqlite3_column_int64(statement, 5),
-                .next_realtime = (uint64_t)sqlite3_column_int64(statement, 6),
-                .next_reason = (char *)column_text(statement, 7),
-                .last_error = (char *)column_text(statement, 8),
-                .first_error = (char *)column_text(statement, 9),
-                .handled_realtime = (uint64_t)sqlite3_column_int64(statement, 10),
-                .permanent = sqlite3_column_int(statement, 11) != 0,
-                .deleting = sqlite3_column_int(statement, 12) != 0,
-                .throttled = (uint64_t)sqlite3_column_int64(statement, 13),
-                .crashes = (uint64_t)sqlite3_column_int64(statement, 14),
-                .crashed_realtime = (uint64_t)sqlite3_column_int64(statement, 15),
-                .quarantined_until = (uint64_t)sqlite3_column_int64(statement, 16),
-                .settling = (char *)column_text(statement, 17),
-                .written_realtime = (uint64_t)sqlite3_column_int64(statement, 18),
-                .written_version = (char *)column_text(statement, 19),
-                .known_version = (uint64_t)sqlite3_column_int64(statement, 20),
-                .unselected = sqlite3_column_int(statement, 21) != 0,
-                .related = (uint64_t)sqlite3_column_int64(statement, 22),
-        };
-        return 0;
-}
-
-static int copy_row(const struct ledger_row *from, struct ledger_row *ret)
-{
-        struct ledger_row row = *from;
-
-        row.key = strdup(from->key);
-        row.uid = strdup(from->uid);
-        row.next_reason = strdup(from->next_reason);
-        row.last_error = strdup(from->last_error);
-        row.first_error = strdup(from->first_error);
-        row.settling = strdup(from->settling);
-        row.written_version = strdup(from->written_version);
-        if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error ||
-            !row.settling || !row.written_version) {
-                ledger_row_done(&row);
-                return -ENOMEM;
-        }
-        *ret = row;
-        return 0;
-}
-
-enum change_kind ledger_row_kind(const struct ledger_row *row)
-{
-        return row->deleting ? CHANGE_DELETED : row->unselected ? CHANGE_UNSELECTED : CHANGE_UPDATED;
-}
-
-void ledger_row_done(struct ledger_row *row)
-{
-        free(row->key);
-        free(row->uid);
-        free(row->next_reason);
-        free(row->last_error);
-        free(row->first_error);
-        free(row->settling);
-        free(row->written_version);
-        *row = (struct ledger_row){0};
-}
-
-/* ---- rows */
-
-int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
-               struct ledger_row *ret)
-{
-        sqlite3_stmt *statement = bind_identity(ledger, STATEMENT_GET, watch, key, uid);
-        int code = sqlite3_step(statement), r;
-
-        if (code == SQLITE_ROW) {
-                struct ledger_row row;
-
-                r = borrow_row(statement, &row);
-                if (r >= 0)
-                        r = copy_row(&row, ret);
-        } else {
-                r = code == SQLITE_DONE ? -ENOENT : ledger_errno(ledger->database, code);
-        }
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
-        return r;
-}
-
-static void bind_text_capped(sqlite3_stmt *statement, int index, const char *text)
-{
-        if (!text)
-                text = "";
-        sqlite3_bind_text(statement, index, text, (int)strnlen(text, ERROR_TEXT_MAX), SQLITE_STATIC);
-}
-
-int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
-{
-        sqlite3_stmt *statement;
-        int r = begin(ledger);
-
-        if (r < 0)
-                return r;
-        statement = bind_identity(ledger, STATEMENT_PUT, watch, row->key, row->uid);
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)row->fingerprint);
-        sqlite3_bind_int64(statement, 5, (sqlite3_int64)row->failed_fingerprint);
-        sqlite3_bind_int64(statement, 6, (sqlite3_int64)row->attempts);
-        sqlite3_bind_int64(statement, 7, (sqlite3_int64)row->next_realtime);
-        bind_text_capped(statement, 8, row->next_reason);
-        bind_text_capped(statement, 9, row->last_error);
-        bind_text_capped(statement, 10, row->first_error);
-        sqlite3_bind_int64(statement, 11, (sqlite3_int64)row->handled_realtime);
-        sqlite3_bind_int(statement, 12, row->permanent);
-        sqlite3_bind_int(statement, 13, row->deleting);
-        sqlite3_bind_int64(statement, 14, (sqlite3_int64)row->throttled);
-        sqlite3_bind_int64(statement, 15, (sqlite3_int64)row->crashes);
-        sqlite3_bind_int64(statement, 16, (sqlite3_int64)row->crashed_realtime);
-        sqlite3_bind_int64(statement, 17, (sqlite3_int64)row->quarantined_until);
-        sqlite3_bind_text(statement, 18, row->settling ? row->settling : "", -1, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, 19, (sqlite3_int64)row->written_realtime);
-        bind_text_capped(statement, 20, row->written_version);
-        sqlite3_bind_int64(statement, 21, (sqlite3_int64)row->known_version);
-        sqlite3_bind_int(statement, 22, row->unselected);
-        sqlite3_bind_int64(statement, 23, (sqlite3_int64)row->related);
-        return run_once(ledger, STATEMENT_PUT);
-}
-
-static int write_identity(struct ledger *ledger, enum ledger_statement which, const char *watch,
-                          const char *key, const char *uid)
-{
-        int r = begin(ledger);
-
-        if (r < 0)
-                return r;
-        bind_identity(ledger, which, watch, key, uid);
-        return run_once(ledger, which);
-}
-
-int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid)
-{
-        int r = write_identity(ledger, STATEMENT_OWE, watch, key, uid);
-
-        return r < 0 ? r : sqlite3_changes(ledger->database) > 0;
-}
-
-int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid)
-{
-        return write_identity(ledger, STATEMENT_REMOVE, watch, key, uid);
-}
-
-int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, const char *uid,
-                   const struct ledger_run *run)
-{
-        sqlite3_stmt *statement;
-        int r = begin(ledger);
-
-        if (r < 0)
-                return r;
-        statement = bind_identity(ledger, STATEMENT_RUN_PUT, watch, key, uid);
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)run->ended_realtime);
-        sqlite3_bind_int64(statement, 5, (sqlite3_int64)run->duration_usec);
-        bind_text_capped(statement, 6, run->action);
-        bind_text_capped(statement, 7, run->reason);
-        bind_text_capped(statement, 8, run->result);
-        bind_text_capped(statement, 9, run->version);
-        return run_once(ledger, STATEMENT_RUN_PUT);
-}
-
+/* What was not written is not what the cache says: then it knows nothing any more. */
 int ledger_commit(struct ledger *ledger)
 {
-        int r;
+        int r = ledger_flush(ledger);
 
-        if (!ledger->in_transaction)
-                return 0;
-        r = run_once(ledger, STATEMENT_COMMIT);
-        if (r < 0 && sqlite3_get_autocommit(ledger->database) == 0)
-                (void)run_once(ledger,
-                               STATEMENT_ROLLBACK); /* the commit's own error is the one that counts */
+        if (r >= 0 && ledger->in_transaction)
+                r = ledger_run_once(ledger, STATEMENT_COMMIT);
+        if (r < 0) {
+                if (sqlite3_get_autocommit(ledger->database) == 0)
+                        (void)ledger_run_once(
+                                ledger, STATEMENT_ROLLBACK); /* the first error is the one that counts */
+                cache_clear(&ledger->cache, true);
+        }
         ledger->in_transaction = false;
         return r;
 }
 
+int ledger_hold(struct ledger *ledger)
+{
+        return ledger_begin(ledger);
+}
+
 void ledger_rest(struct ledger *ledger)
 {
+        cache_clear(&ledger->cache, false);
         sqlite3_db_release_memory(ledger->database);
 }
 
 bool ledger_dirty(const struct ledger *ledger)
 {
-        return ledger->in_transaction;
+        return ledger->in_transaction || ledger->cache.dirty;
 }
 
 /* ---- pages of rows */
@@ -418,15 +262,16 @@ int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
 
         if (!page)
                 return -ENOMEM;
-        while (count < limit && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        r = ledger_flush(ledger);
+        while (r >= 0 && count < limit && (code = sqlite3_step(statement)) == SQLITE_ROW) {
                 struct ledger_row row;
 
-                r = borrow_row(statement, &row);
+                r = ledger_borrow_row(statement, &row);
                 if (r >= 0)
-                        r = copy_row(&row, &page[count].row);
+                        r = ledger_copy_row(&row, &page[count].row);
                 if (r < 0)
                         break;
-                page[count].watch = strdup(column_text(statement, 0));
+                page[count].watch = strdup(ledger_column(statement, 0));
                 count++;
         }
         if (r >= 0)
@@ -447,7 +292,7 @@ int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata)
 {
-        sqlite3_stmt *statement = bind_identity(ledger, STATEMENT_PAGE, watch, key, uid);
+        sqlite3_stmt *statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);
 
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit, userdata);
@@ -466,13 +311,17 @@ void ledger_due_again(struct ledger *ledger)
 }
 
 /* A clock that was set back: what is written from now on is due before what was visited. */
-static void bind_due(struct ledger *ledger, sqlite3_stmt *statement, uint64_t now)
+static void see_clock(struct ledger *ledger, uint64_t now)
+{
+        if (now < ledger->due.visited_realtime)
+                ledger_due_again(ledger);
+        ledger->due.visited_realtime = now;
+}
+
+static void bind_due(struct ledger *ledger, sqlite3_stmt *statement)
 {
         struct due_cursor *cursor = &ledger->due;
 
-        if (now < cursor->visited_realtime)
-                ledger_due_again(ledger);
-        cursor->visited_realtime = now;
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)cursor->realtime);
         sqlite3_bind_text(statement, 2, cursor->watch ? cursor->watch : "", -1, SQLITE_STATIC);
         sqlite3_bind_text(statement, 3, cursor->key ? cursor->key : "", -1, SQLITE_STATIC);
@@ -506,7 +355,9 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
         sqlite3_stmt *statement = ledger->statement[STATEMENT_DUE];
         struct due_visit due = {ledger, visit, userdata};
 
-        bind_due(ledger, statement, now);
+        see_clock(ledger, now);
+        ledger->due.soonest_known = false;
+        bind_due(ledger, statement);
         sqlite3_bind_int64(statement, 5, (sqlite3_int64)now);
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit_due, &due);
@@ -515,8 +366,11 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
 static int query_number(struct ledger *ledger, enum ledger_statement which, int64_t *ret)
 {
         sqlite3_stmt *statement = ledger->statement[which];
-        int code = sqlite3_step(statement);
+        int code, r = ledger_flush(ledger);
 
+        if (r < 0)
+                return r;
+        code = sqlite3_step(statement);
         if (code == SQLITE_ROW)
                 *ret = sqlite3_column_int64(statement, 0);
         sqlite3_reset(statement);
@@ -527,12 +381,17 @@ static int query_number(struct ledger *ledger, enum ledger_statement which, int6
 int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
 {
         int64_t due = 0;
-        int r;
+        int r = 0;
 
-        bind_due(ledger, ledger->statement[STATEMENT_NEXT_DUE], now);
-        r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
+        see_clock(ledger, now);
+        if (!ledger->due.soonest_known) {
+                bind_due(ledger, ledger->statement[STATEMENT_NEXT_DUE]);
+                r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
+                ledger->due.soonest = (uint64_t)due;
+                ledger->due.soonest_known = r >= 0;
+        }
         if (r >= 0)
-                *ret_realtime = (uint64_t)due;
+                *ret_realtime = ledger->due.soonest;
         return r;
 }
 
@@ -574,8 +433,8 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
         intact = code != SQLITE_ROW || sqlite3_column_int(statement, 2) == 1;
-        scope = strdup(code == SQLITE_ROW ? column_text(statement, 0) : "");
-        cluster = strdup(code == SQLITE_ROW ? column_text(statement, 1) : "");
+        scope = strdup(code == SQLITE_ROW ? ledger_column(statement, 0) : "");
+        cluster = strdup(code == SQLITE_ROW ? ledger_column(statement, 1) : "");
         sqlite3_reset(statement);
         sqlite3_clear_bindings(statement);
         if (!scope || !cluster)
@@ -591,7 +450,12 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
 
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
 {
-        return write_identity(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
+        int r = ledger_begin(ledger);
+
+        if (r < 0)
+                return r;
+        ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
+        return ledger_run_once(ledger, STATEMENT_SCOPE_SET);
 }
 
 /* ---- checkpoints */

@@ -59,7 +59,10 @@ int ledger_remove(struct ledger *ledger, const char *watch, const char *key, con
 enum change_kind ledger_row_kind(const struct ledger_row *row);
 void ledger_row_done(struct ledger_row *row);
 
-/* Ends the transaction that the calls above began; without one it does nothing. */
+/* Many rows will be looked at: in one transaction, each costs half. It ends with the commit. */
+int ledger_hold(struct ledger *ledger);
+/* Writes what the calls above have changed, and ends the transaction; where there is nothing it does nothing.
+ */
 int ledger_commit(struct ledger *ledger);
 bool ledger_dirty(const struct ledger *ledger);
 
@@ -102,7 +105,8 @@ int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger
 int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                          size_t limit, ledger_visit_t visit, void *userdata);
 int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
-/* When the next one will be that was not visited yet; 0 = none. */
+/* When the next one will be that was not visited yet; 0 = none. Not later than that, but maybe sooner: rows
+ * whose time was set anew are not looked for. */
 int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime);
 void ledger_due_again(struct ledger *ledger);
 int64_t ledger_count(struct ledger *ledger, const char *watch);

@@ -19,6 +19,8 @@
 #define EXTEND_USEC       (15 * USEC_PER_SEC)
 #define EXTEND_AGAIN_USEC (5 * USEC_PER_SEC)
 
+#define STATUS_PAUSE_USEC (100 * USEC_PER_MSEC)
+
 #define TERMINATION_LOG "/dev/termination-log"
 
 /* A line is an assignment to systemd: what a server or a handler said must not begin one. */
@@ -75,11 +77,36 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         one_line(buffer);
 }
 
+static int on_status_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        supervisor->status_timer = sd_event_source_disable_unref(supervisor->status_timer);
+        notify_status(supervisor);
+        return 0;
+}
+
+/* Numbers that change with every turn are for people, who do not read them as fast. */
+static bool status_is_too_soon(struct supervisor *supervisor)
+{
+        uint64_t now = clock_monotonic_usec();
+
+        if (supervisor->status_timer)
+                return true;
+        if (now >= supervisor->status_monotonic + STATUS_PAUSE_USEC) {
+                supervisor->status_monotonic = now;
+                return false;
+        }
+        return sd_event_add_time(supervisor->event, &supervisor->status_timer, CLOCK_MONOTONIC,
+                                 supervisor->status_monotonic + STATUS_PAUSE_USEC, 0, on_status_time,
+                                 supervisor) >= 0;
+}
+
 void notify_status(struct supervisor *supervisor)
 {
         char text[sizeof(supervisor->status_text)];
 
-        if (supervisor->phase > PHASE_RUNNING)
+        if (supervisor->phase > PHASE_RUNNING || status_is_too_soon(supervisor))
                 return;
         describe(supervisor, text, sizeof(text));
         if (strcmp(text, supervisor->status_text) == 0)

@@ -13,6 +13,8 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
+#define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)
+
 #define BEHIND_USEC (20 * USEC_PER_MSEC) /* the watch usually needs less to show our own write */
 
 struct ending {
@@ -79,6 +81,22 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
 
 /* ---- results */
 
+/* When it is due is in an index of the ledger, in which every change costs as much as the row itself: the
+ * time that stands there stays, and due.c counts from the last success. Whole minutes, so that neighbours in
+ * time are neighbours in the index. */
+static uint64_t resync_time(const struct ledger_row *row, uint64_t resync_usec, uint64_t now)
+{
+        uint64_t due = now + resync_usec + random_below(resync_usec / 10 + 1);
+        uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC;
+
+        if (resync_usec <= DELAY_IN_QUEUE_USEC)
+                return due;
+        if (strcmp(row->next_reason, "resync") == 0 && row->next_realtime > now + DELAY_IN_QUEUE_USEC &&
+            row->next_realtime <= latest)
+                return row->next_realtime;
+        return due + RESYNC_GRAIN_USEC - due % RESYNC_GRAIN_USEC;
+}
+
 static int succeeded(struct ending *ending)
 {
         const struct message_done *done = ending->done;
@@ -95,8 +113,8 @@ static int succeeded(struct ending *ending)
                 return 0;
         }
         if (config->resync_usec > 0 && (delay == 0 || config->resync_usec < delay)) {
-                delay = config->resync_usec + random_below(config->resync_usec / 10 + 1);
                 reason = "resync";
+                delay = resync_time(row, config->resync_usec, now) - now;
         }
         row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;

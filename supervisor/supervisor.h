@@ -119,6 +119,7 @@ struct supervisor {
         uint64_t runs_seen; /* at the last heartbeat */
         bool rested;
         size_t due_synced; /* watches in sync, when it was last asked what is due */
+        uint64_t due_armed; /* CLOCK_REALTIME: what due_timer waits for; 0 = nothing */
         bool commit_due;   /* something must not be told before the ledger has it */
         sd_event_source *commit_timer;
         struct slowest slowest;
@@ -128,6 +129,8 @@ struct supervisor {
         struct control_peer *control_peer;
         size_t control_count;
         char status_text[256]; /* as last told to systemd */
+        uint64_t status_monotonic;
+        sd_event_source *status_timer;
         char cause[1024];      /* of death: for the termination message */
 };
 

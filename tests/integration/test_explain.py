@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 
 
 @pytest.fixture
@@ -136,3 +136,23 @@ def test_a_watch_that_is_not_in_sync(devserver, operator, handler):
     assert "has not been in sync since the start" in explain(operator)["conclusion"]
     devserver.resume()
     wait_for(operator, "does not know it")
+
+
+def test_resync_counts_from_the_last_success(start, operator, handler, widgets):
+    """Its time in the ledger is not written anew with each success."""
+    start(resync="1h")
+    for name in ("fresh", "old"):
+        widgets.create(name)
+        handler.wait_finished(name=name)
+        wait_for(operator, "it is at rest", f"default/{name}")
+    operator.stop()
+    with ledger.edit(operator) as database:
+        database.execute("UPDATE ledger SET next_realtime = 1")
+        database.execute("UPDATE ledger SET handled_realtime = handled_realtime - 3601000000 WHERE key = 'default/old'")
+    operator.start_ready().wait_synced()
+    wait_until(lambda: explain(operator, "default/old")["objects"][0]["lastRun"]["reason"] == "resync", "the resync")
+    fresh = explain(operator, "default/fresh")["objects"][0]
+    assert fresh["lastRun"]["reason"] == "added"
+    wait_until(lambda: explain(operator, "default/fresh")["objects"][0]["next"] == fresh["handledAt"] + 3600000000,
+               "the other one to wait for its own time")
+    assert len(handler.requests(name="fresh")) == 1

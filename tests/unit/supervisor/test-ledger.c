@@ -136,6 +136,90 @@ static void test_how_the_last_run_ended_stays_with_its_row(void **state)
         ledger_free(ledger);
 }
 
+static void test_a_row_that_comes_again_knows_no_run(void **state)
+{
+        struct ledger_run run = {.ended_realtime = 9, .result = "retry", .version = "12"};
+        uint64_t ended = 0;
+        struct ledger *ledger;
+        char *aside;
+
+        (void)state;
+        ledger = open_ledger(&aside);
+        for (int committed = 0; committed < 2; committed++) {
+                assert_int_equal(ledger_owe(ledger, "w", "again", "u"), 1);
+                assert_int_equal(ledger_run_put(ledger, "w", "again", "u", &run), 0);
+                assert_int_equal(committed ? ledger_commit(ledger) : 0, 0);
+                assert_int_equal(ledger_remove(ledger, "w", "again", "u"), 0);
+                assert_int_equal(ledger_owe(ledger, "w", "again", "u"), 1);
+                assert_int_equal(ledger_run_see(ledger, "w", "again", "u", see_run, &ended), 1);
+                assert_int_equal(ledger_remove(ledger, "w", "again", "u"), 0);
+        }
+        ledger_free(ledger);
+}
+
+static int64_t rows_on_disk(const char *condition)
+{
+        sqlite3_stmt *statement;
+        sqlite3 *other;
+        char sql[128];
+        int64_t count;
+
+        snprintf(sql, sizeof(sql), "SELECT count(*) FROM ledger WHERE watch = 'many' AND %s", condition);
+        assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(other, sql, -1, &statement, NULL), SQLITE_OK);
+        assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+        count = sqlite3_column_int64(statement, 0);
+        sqlite3_finalize(statement);
+        sqlite3_close(other);
+        return count;
+}
+
+/* More than are kept in memory, and than are written at once. */
+#define MANY 10000
+
+static void change_many(struct ledger *ledger, uint64_t fingerprint, uint64_t attempts)
+{
+        for (unsigned i = 0; i < MANY; i++) {
+                struct ledger_row row = {.uid = (char[]){"u"},
+                                         .fingerprint = fingerprint,
+                                         .attempts = attempts,
+                                         .last_error = (char[]){"why"}};
+                char key[16];
+
+                snprintf(key, sizeof(key), "m%05u", i);
+                row.key = key;
+                assert_int_equal(ledger_put(ledger, "many", &row), 0);
+        }
+}
+
+static void test_only_a_commit_shows_them_and_all_of_them(void **state)
+{
+        struct ledger_row back;
+        struct ledger *ledger;
+        char *aside;
+
+        (void)state;
+        ledger = open_ledger(&aside);
+        change_many(ledger, 1, 0);
+        assert_int_equal(rows_on_disk("1"), 0);
+        assert_true(ledger_dirty(ledger));
+        assert_int_equal(ledger_commit(ledger), 0);
+        assert_false(ledger_dirty(ledger));
+        assert_int_equal(rows_on_disk("fingerprint = 1 AND last_error = 'why'"), MANY);
+        change_many(ledger, 2, 0);
+        assert_int_equal(ledger_get(ledger, "many", "m00000", "u", &back), 0);
+        assert_int_equal(back.fingerprint, 2);
+        ledger_row_done(&back);
+        change_many(ledger, 2, 3);
+        assert_int_equal(ledger_commit(ledger), 0);
+        assert_int_equal(rows_on_disk("fingerprint = 2 AND attempts = 3"), MANY);
+        ledger_rest(ledger);
+        assert_int_equal(ledger_remove(ledger, "many", "m00007", "u"), 0);
+        assert_int_equal(ledger_count(ledger, "many"), MANY - 1);
+        ledger_free(ledger);
+        assert_int_equal(rows_on_disk("1"), MANY - 1);
+}
+
 static int count_rows(const char *watch, const struct ledger_row *row, void *userdata)
 {
         size_t *count = userdata;
@@ -198,6 +282,8 @@ static void test_due_once_and_again_after_a_restart(void **state)
         assert_int_equal(ledger_next_due(ledger, 150, &due), 0);
         assert_int_equal(due, 200);
         put_due(ledger, "a", 160); /* its time was set anew */
+        assert_int_equal(ledger_next_due(ledger, 150, &due), 0);
+        assert_int_equal(due, 160);
         assert_int_equal(ledger_visit_due(ledger, 170, 9, count_rows, &count), 1);
         assert_int_equal(ledger_next_due(ledger, 90, &due), 0);
         assert_int_equal(due, 100); /* the clock was set back */
@@ -299,6 +385,8 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_rows_survive),
                 cmocka_unit_test(test_how_the_last_run_ended_stays_with_its_row),
+                cmocka_unit_test(test_a_row_that_comes_again_knows_no_run),
+                cmocka_unit_test(test_only_a_commit_shows_them_and_all_of_them),
                 cmocka_unit_test(test_pages_and_due),
                 cmocka_unit_test(test_due_once_and_again_after_a_restart),
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
