@@ -7,8 +7,9 @@
  *
  * RECONCILED_DEATH="PROGRAM MOMENT ACT": in a certain state. The moment is `hello`, its first word (of the
  * supervisor: it hears that of a child), `stop`, it is told to end (of the supervisor: it tells a child to),
- * or `done`, the supervisor hears how a run has ended. Done once, by who can remove the file
- * $RECONCILED_DEATH_ONCE.
+ * or `done`, the supervisor hears how a run has ended. Done once, by who empties the file
+ * $RECONCILED_DEATH_ONCE, or removes it where it was not there when the process began. (A watcher's sandbox
+ * lets it remove nothing.)
  *
  * RECONCILED_DEATH_WITHOUT=pdeathsig: the kernel tells nobody of its parent's death.
  *
@@ -28,6 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -52,7 +54,7 @@ enum act {
 };
 
 static bool is_supervisor, mute, spoken;
-static int planned = -1;
+static int planned = -1, once_fd = -1;
 static char moment[16];
 static char failing_path[64];
 static int failing_errno;
@@ -113,11 +115,20 @@ static void on_signal(int signal _unused_, siginfo_t *info, void *context _unuse
         act(info->si_value.sival_int);
 }
 
-static void act_at(const char *now)
+static bool is_first(void)
 {
         const char *once = getenv("RECONCILED_DEATH_ONCE");
+        char byte;
 
-        if (planned >= 0 && strcmp(moment, now) == 0 && once && unlink(once) == 0)
+        if (once_fd < 0)
+                return once && unlink(once) == 0;
+        return flock(once_fd, LOCK_EX) == 0 && pread(once_fd, &byte, 1, 0) == 1 &&
+               REAL(ftruncate)(once_fd, 0) == 0 && flock(once_fd, LOCK_UN) == 0;
+}
+
+static void act_at(const char *now)
+{
+        if (planned >= 0 && strcmp(moment, now) == 0 && is_first())
                 act(planned);
 }
 
@@ -260,6 +271,8 @@ static void plan_death(const char *program)
 
         if (plan && sscanf(plan, "%31s %15s %d", whose, moment, &what) == 3 && strcmp(program, whose) == 0)
                 planned = what;
+        if (planned >= 0 && getenv("RECONCILED_DEATH_ONCE"))
+                once_fd = open(getenv("RECONCILED_DEATH_ONCE"), O_RDWR | O_CLOEXEC);
 }
 
 static void plan_failure(const char *program)

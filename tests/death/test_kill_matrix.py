@@ -23,7 +23,7 @@ MANNERS = {
     "protocol": GARBAGE,
     "heartbeat": MUTE,
 }
-HANDLER = {"busy-worker": "case $RECONCILED_NAME in busy) trap '' TERM; (sleep 300)& while :; do sleep 1; done;; esac"}
+HANDLER = {"busy-worker": "case $RECONCILED_NAME in busy) : >$REQUEST.busy; trap '' TERM; (sleep 300)& while :; do sleep 1; done;; esac"}
 # Seconds from the fault to the end of everything: detection, TERM, two seconds, KILL, and a machine that is busy.
 BOUND = 15.0
 
@@ -63,7 +63,7 @@ class Cell:
     def plan(self, moment):
         program = "reconciled" if self.role == "supervisor" else f"reconciled-{self.process_role()}"
         self.operator.environment["RECONCILED_DEATH"] = f"{program} {moment} {self.act}"
-        self.once.touch()
+        self.once.write_text("not yet", encoding="utf-8")
         self.operator.user.give(self.once)
 
     def prepare(self):
@@ -85,7 +85,8 @@ class Cell:
                 self.handler.wait_finished(name=name)
             if self.role == "busy-worker":
                 self.widgets.create("busy", spec={})
-                self.handler.wait_for(name="busy")
+                request = self.handler.wait_for(name="busy")
+                wait_until(request.path.with_name(f"{request.path.name}.busy").exists, "the handler to be at it")
         self.handler.behave("exit 0")
 
     # ---- the fault
@@ -174,7 +175,7 @@ class Cell:
         since = time.monotonic()
         self.strike()
         self.assert_ended(since)
-        assert not self.once.exists(), "it was never set off"
+        assert not self.once.exists() or not self.once.read_text(encoding="utf-8"), "it was never set off"
         self.assert_cause()
         if self.state == "syncing":
             for number in self.faults:
