@@ -34,6 +34,18 @@ def test_folders_and_users_are_made(node):
         "755 root\n755 root\n700 root\n"
 
 
+def test_root_may_look(node):
+    """reconciledctl reads the operator's store in place: nothing there may become root's."""
+    node.configure("exit 0")
+    node.start()
+    node.create_widget("a")
+    wait_until(lambda: "it is at rest" in node.run("reconciledctl", "explain", "widgets", "default/a").stdout, "the conclusion")
+    found = node.run("find", "/var/lib/reconciled/", "/run/reconciled", "-mindepth", "1", "-user", "root").stdout
+    assert found == ""
+    node.run("systemctl", "restart", node.unit)
+    node.wait_synced()
+
+
 def test_start(node):
     node.configure("echo '{\"status\": {\"seen\": true}}'")
     node.start()
