@@ -38,6 +38,11 @@ def top(operator):
         terminal.close()
 
 
+def given_back(screen):
+    wait_until(lambda: screen.text.rstrip().endswith("\x1b[?25h\x1b[?1049l"), lambda: repr(screen.text[-200:]))
+    assert screen.is_as_before()
+
+
 def test_live(running, top, widgets, handler):
     screen = top("--interval", "100ms")
     screen.wait_screen("widgets.example.com", "running, up", "WATCH", "widgets", "in-sync")
@@ -55,7 +60,7 @@ def test_live(running, top, widgets, handler):
     assert "default/slow" in slowest[0], slowest
     screen.press("q")
     assert screen.wait_exit() == 0
-    assert screen.text.rstrip().endswith("\x1b[?25h\x1b[?1049l") and screen.is_as_before()
+    given_back(screen)
 
 
 def test_it_fits_the_terminal(running, top, widgets, handler):
@@ -77,7 +82,7 @@ def test_a_signal_gives_the_screen_back(running, top, number):
     screen.wait_screen("widgets")
     screen.popen.send_signal(number)
     assert screen.wait_exit() == 0
-    assert screen.text.rstrip().endswith("\x1b[?1049l") and screen.is_as_before()
+    given_back(screen)
 
 
 def test_it_waits_for_the_operator(running, top):
