@@ -49,6 +49,7 @@ static int read_file(const char *group, const char *file, char *buffer, size_t s
         _cleanup_close_ int fd = -1;
         ssize_t r;
 
+        buffer[0] = '\0';
         if (asprintf(&path, "%s/%s", group, file) < 0) {
                 path = NULL;
                 return -ENOMEM;
@@ -290,17 +291,12 @@ static void clean_up(const char *folder)
 
 /* ---- delegation */
 
-/* systemd marks what it has delegated. In a container with control groups of its own, whatever is visible is
- * the container's; only the machine's own root has no type. */
-static bool is_delegated(const char *folder)
+/* In a container with control groups of its own, whatever is visible is the container's; only the machine's
+ * own root has no type. */
+static bool is_root_of_container(const char *folder)
 {
-        static const char *const mark[] = {"user.delegate", "trusted.delegate"};
         _cleanup_free_ char *path = NULL, *type = NULL;
-        char value;
 
-        for (size_t i = 0; i < ELEMENTS(mark); i++)
-                if (getxattr(folder, mark[i], &value, 1) == 1 && value == '1')
-                        return true;
         if (own_path(NULL, &path) < 0 || (strcmp(path, "/") != 0 && strcmp(path, "/" SUPERVISOR) != 0))
                 return false;
         if (asprintf(&type, "%s/cgroup.type", folder) < 0) {
@@ -310,22 +306,35 @@ static bool is_delegated(const char *folder)
         return access(type, F_OK) == 0 && access(folder, W_OK) == 0;
 }
 
+/* systemd marks what it has delegated. A container's own is taken only for limits: others may be put into it
+ * while it runs, and not every runtime finds another place for them. */
+static bool is_delegated(const char *folder, bool limits)
+{
+        static const char *const mark[] = {"user.delegate", "trusted.delegate"};
+        char value;
+
+        for (size_t i = 0; i < ELEMENTS(mark); i++)
+                if (getxattr(folder, mark[i], &value, 1) == 1 && value == '1')
+                        return true;
+        return limits && is_root_of_container(folder);
+}
+
 /* The group that we are in, or, where we have moved already, the one above it. */
-static int find_delegated(char **ret)
+static int find_delegated(bool limits, char **ret)
 {
         _cleanup_free_ char *folder = NULL;
         char *slash;
         int r = cgroup_own_folder(NULL, &folder);
 
-        if (r < 0)
-                return r;
+        if (r < 0 || !folder)
+                return r < 0 ? r : -ENOENT;
         slash = strrchr(folder, '/');
         if (slash && strcmp(slash + 1, SUPERVISOR) == 0) {
                 *slash = '\0';
-                if (!is_delegated(folder))
+                if (!is_delegated(folder, limits))
                         *slash = '/';
         }
-        if (!is_delegated(folder))
+        if (!is_delegated(folder, limits))
                 return -EPERM;
         *ret = TAKE_PTR(folder);
         return 0;
@@ -355,11 +364,11 @@ static void turn_on(const char *folder)
         }
 }
 
-void cgroup_take(struct cgroup_delegation *ret)
+void cgroup_take(bool limits, struct cgroup_delegation *ret)
 {
         _cleanup_free_ char *folder = NULL;
         unsigned available;
-        int r = find_delegated(&folder);
+        int r = find_delegated(limits, &folder);
 
         *ret = (struct cgroup_delegation){0};
         if (r < 0) {

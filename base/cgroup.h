@@ -21,8 +21,9 @@ struct cgroup_delegation {
 
 /* Looks whether a group is delegated to this process, and takes it: moves this process into its group
  * "supervisor", turns the controllers on, and ends and removes groups that a former life has left. Asked
- * again by the same process (a reload), the result is the same. Never fails: `why` says what is missing. */
-void cgroup_take(struct cgroup_delegation *ret);
+ * again by the same process (a reload), the result is the same. limits: there are some that need it. Never
+ * fails: `why` says what is missing. */
+void cgroup_take(bool limits, struct cgroup_delegation *ret);
 void cgroup_delegation_done(struct cgroup_delegation *delegation);
 
 /* Which controllers the version 2 hierarchy of this machine (or container) has at all; `why`: for people. */

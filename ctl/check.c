@@ -63,9 +63,7 @@ static void print_cluster(const struct report *report)
 static void print_limits_note(const struct config *config)
 {
         for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_handler *handler = &config->watch[i].handler;
-
-                if (handler->limit_memory == 0 && handler->limit_pids == 0 && handler->limit_cpu == 0)
+                if (!config_has_limits(&config->watch[i]))
                         continue;
                 puts("note: handler.limits hold as they are meant only in a control group that is delegated "
                      "to "

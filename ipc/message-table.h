@@ -77,6 +77,7 @@
  * that are not selected any more; rollback: what a failed attempt did to children is undone, within
  * settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
  * bytes (0: never); user: as whom the handler runs ("": as we do);
+ * user_pids: all that run as its user;
  * limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
@@ -106,6 +107,7 @@
         U64(uid)                                                                                            \
         U64(gid)                                                                                            \
         U64(limit_memory)                                                                                   \
+        U64(user_pids)                                                                                      \
         U64(limit_pids)                                                                                     \
         U64(limit_cpu_milli)                                                                                \
         U64(handler_timeout_usec)                                                                           \

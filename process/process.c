@@ -474,6 +474,8 @@ static int spawn(struct process *process, const int stdio[STREAMS])
                 return spawn.group_fd;
         if (!(held & CGROUP_BIT(CGROUP_MEMORY)))
                 spawn.memory_data = options->limits.memory;
+        if (!(held & CGROUP_BIT(CGROUP_PIDS)) && options->user)
+                spawn.processes = options->limits.user_pids;
         if (!(held & CGROUP_BIT(CGROUP_CPU)) && options->limits.cpu_milli > 0)
                 spawn.cpu_seconds =
                         (options->limits.cpu_milli * (options->timeout_usec / 1000) + 999999) / 1000000;

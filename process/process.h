@@ -36,11 +36,12 @@ struct process_usage {
 };
 
 /* Each 0: none. Where no control group holds them, memory is a limit to the data of each process
- * (RLIMIT_DATA), cpu to the time that a process could have had until the timeout (RLIMIT_CPU), and pids is
- * none. */
+ * (RLIMIT_DATA), cpu to the time that a process could have had until the timeout (RLIMIT_CPU), and user_pids
+ * stands for pids (RLIMIT_NPROC). */
 struct process_limits {
-        uint64_t memory; /* bytes */
-        uint64_t pids;   /* processes and threads */
+        uint64_t memory;    /* bytes */
+        uint64_t pids;      /* processes and threads */
+        uint64_t user_pids; /* of all that run as its user, if that is another one */
         uint64_t cpu_milli;
 };
 

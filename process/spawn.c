@@ -51,6 +51,8 @@ static int enter_limits(const struct spawn_options *options)
         int r = limit(RLIMIT_DATA, options->memory_data, 0);
 
         if (r == 0)
+                r = limit(RLIMIT_NPROC, options->processes, 0);
+        if (r == 0)
                 r = limit(RLIMIT_CPU, options->cpu_seconds, 1); /* SIGXCPU, then SIGKILL */
         if (r == 0 && options->group_fd >= 0 && write(options->group_fd, "0", 1) != 1)
                 r = errno;

@@ -11,6 +11,7 @@ struct spawn_options {
         const struct process_user *user; /* NULL: as we do */
         int group_fd;                    /* cgroup.procs of the control group it begins in; -1: ours */
         uint64_t memory_data;            /* RLIMIT_DATA; 0: as ours */
+        uint64_t processes;              /* RLIMIT_NPROC; 0: as ours */
         uint64_t cpu_seconds;            /* RLIMIT_CPU; 0: as ours */
 };
 

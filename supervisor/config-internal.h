@@ -72,6 +72,8 @@ void check_config(struct reader *reader);
 void places_done(struct reader *reader);
 /* config-program.c */
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
+/* config-limits.c: what the users of handlers may have in processes, from the limits of all watches. */
+void sum_user_pids(struct config *config);
 /* config-user.c */
 void check_user(struct reader *reader, yaml_node_t *node, const char *key, struct config_handler *handler);
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);

@@ -82,6 +82,7 @@ void config_worker_watch(const struct config_watch *config, const char *store_fo
                 .uid = config->handler.uid,
                 .gid = config->handler.gid,
                 .limit_memory = config->handler.limit_memory,
+                .user_pids = config->handler.user_pids,
                 .limit_pids = config->handler.limit_pids,
                 .limit_cpu_milli = config->handler.limit_cpu,
                 .handler_exec = exec,

@@ -236,6 +236,7 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].concurrency == 0)
                         config->watch[i].concurrency = config->workers;
+        sum_user_pids(config);
         *ret = TAKE_PTR(config);
         return 0;
 }

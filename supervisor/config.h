@@ -20,6 +20,7 @@ struct config_handler {
         uint64_t recycle_memory; /* bytes; 0: never */
         uint64_t limit_memory;   /* bytes; 0: no limit */
         unsigned limit_pids;     /* processes and threads; 0: no limit */
+        uint64_t user_pids;      /* of all that run as its user, together; 0: no limit, or no user */
         char *user;              /* as whom it runs; NULL: as the operator */
         char *home;              /* of that user */
         unsigned uid, gid;       /* likewise */
@@ -138,6 +139,7 @@ void config_watcher_message(const struct config *config, const struct config_wat
                             const struct config_watch *owner, struct message_config_watcher *ret);
 void config_worker_watch(const struct config_watch *config, const char *store_folder,
                          const struct record_string *exec, struct record_watch *ret);
+bool config_has_limits(const struct config_watch *watch);
 /* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of
  * base/cgroup.h): "" when all are held as they are meant. */
 void config_limits_weakened(const struct config_watch *watch, unsigned controllers, char *buffer,

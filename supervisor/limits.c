@@ -19,7 +19,11 @@ static void prepare_watch(const struct supervisor *supervisor, struct watch *wat
 
 void limits_prepare(struct supervisor *supervisor)
 {
-        cgroup_take(&supervisor->delegation);
+        bool limits = false;
+
+        for (size_t i = 0; i < supervisor->watch_count; i++)
+                limits = limits || config_has_limits(supervisor->watch[i].config);
+        cgroup_take(limits, &supervisor->delegation);
         if (supervisor->delegation.folder)
                 log_debug("each run of a handler gets a control group below %s",
                           supervisor->delegation.folder);

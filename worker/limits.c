@@ -15,6 +15,7 @@ void limits_apply(const struct worker *worker, const struct worker_watch *watch,
         options->limits = (struct process_limits){
                 .memory = config->limit_memory,
                 .pids = config->limit_pids,
+                .user_pids = config->user_pids,
                 .cpu_milli = config->limit_cpu_milli,
         };
         options->group_folder = worker->config->group_folder;

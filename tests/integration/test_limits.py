@@ -150,6 +150,27 @@ def sleepers(operator):
     return find_processes(lambda process: operator.user.owns(process) and process.program == "sleep")
 
 
+def test_a_container_s_own_root_is_taken_only_for_limits(devserver, operator, widgets, handler, delegated):
+    os.removexattr(delegated.path, "user.delegate")
+    # What a runtime does: a control group namespace, and the hierarchy mounted anew in it, writable.
+    script = f'umount -l {UNIFIED} && mount -t cgroup2 none {UNIFIED} && exec "$@"'
+    command = operator.user.command
+    operator.user.command = lambda words: ["unshare", "--cgroup", "--mount", "sh", "-c", script, "sh", *command(words)]
+    operator.configure(devserver, [watch("widgets", handler)])
+    delegated.start()
+    operator.wait_ready()
+    assert delegated.groups() == []
+    operator.stop()
+    handler.behave('grep ^0:: /proc/self/cgroup >"$REQUEST.group"')
+    operator.configure(devserver, [limited(handler, memory="64Mi")])
+    delegated.start()
+    operator.wait_ready()
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    with open(f"{request.path}.group", encoding="utf-8") as file:
+        assert file.read().startswith("0::/handler-")
+
+
 def test_what_a_timeout_ends_is_ended_by_its_group(devserver, operator, widgets, handler, delegated):
     handler.behave("trap '' TERM; for i in 1 2 3 4 5; do (trap '' TERM; setsid sleep 1000) & done; wait")
     operator.configure(devserver, [limited(handler, timeout="1s")])

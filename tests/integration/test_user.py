@@ -165,6 +165,39 @@ def test_nothing_of_it_outlives_a_killed_supervisor(devserver, entitled, widgets
     wait_until(lambda: not other.processes(), lambda: f"the end of {other.processes()!r}", deadline=3)
 
 
+FORK = """
+import os, signal
+made = 0
+try:
+    for _ in range(50):
+        if os.fork() == 0:
+            signal.pause()
+        made += 1
+except BlockingIOError:
+    pass
+print('{"status": {"made": %d}}' % made)
+"""
+
+
+def test_its_processes_are_limited_where_no_control_group_does(devserver, entitled, widgets, handler, other):
+    program = handler.folder / "fork.py"
+    program.write_text(FORK, encoding="utf-8")
+    handler.behave(f"exec python3 {program}")
+    entitled.configure(devserver, [separate(handler, other, limits={"pids": 10})], workers=2)
+    entitled.start_ready()
+    said = entitled.wait_for_log("handler.limits do not hold as they are meant")["message"]
+    assert "pids holds for all processes of its user together" in said
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"made": 19}, lambda: f"two times ten: {widgets.get('a')}")
+
+
+def test_a_user_of_two_watches_of_which_one_has_no_limit_has_none(devserver, entitled, handler, other):
+    without = separate(handler, other) | {"name": "without"}
+    entitled.configure(devserver, [separate(handler, other, limits={"pids": 10}), without])
+    entitled.start_ready()
+    assert "pids does not hold at all" in entitled.wait_for_log("handler.limits do not hold as they are meant")["message"]
+
+
 SERVE = """#!/usr/bin/python3 -u
 import json, os, sys
 for line in sys.stdin:

@@ -71,7 +71,11 @@ static int teardown(void **state _unused_)
 
 static void test_all_limits(void **state _unused_)
 {
-        assert_int_equal(group_limit(folder, &(struct process_limits){64 << 20, 20, 1500}, ALL), 0);
+        assert_int_equal(
+                group_limit(folder,
+                            &(struct process_limits){.memory = 64 << 20, .pids = 20, .cpu_milli = 1500},
+                            ALL),
+                0);
         assert_content("memory.max", "67108864");
         assert_content("memory.swap.max", "0");
         assert_content("memory.oom.group", "1");
@@ -89,8 +93,10 @@ static void test_only_what_is_asked_for(void **state _unused_)
 
 static void test_only_where_there_is_a_controller(void **state _unused_)
 {
-        assert_int_equal(
-                group_limit(folder, &(struct process_limits){1 << 20, 5, 10}, CGROUP_BIT(CGROUP_CPU)), 0);
+        assert_int_equal(group_limit(folder,
+                                     &(struct process_limits){.memory = 1 << 20, .pids = 5, .cpu_milli = 10},
+                                     CGROUP_BIT(CGROUP_CPU)),
+                         0);
         assert_content("memory.max", "");
         assert_content("pids.max", "");
         assert_content("cpu.max", "1000 100000");
