@@ -100,7 +100,8 @@ class Notes:
         if other is not None and other not in self._killed and (other != pid):
             self.broken.append(f"{here}: process {other} was still running for the same object")
         seen = self._uids.setdefault(key, [])
-        if uid in seen[:-1]:
+        # What has left the selection is not watched: that it was deleted may be found out later, by asking.
+        if uid in seen[:-1] and uid not in self._relabelled:
             self.broken.append(f"{here}: after its successor {seen[-1]}")
         elif uid not in seen:
             seen.append(uid)
