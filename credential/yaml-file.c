@@ -25,12 +25,11 @@ static int parse(struct yaml_file *file, const char *data, struct error *error)
                     yaml_document_get_root_node(&file->document)->type != YAML_MAPPING_NODE)
                         r = error_set(error, -EINVAL, "%s:1: is not a kubeconfig: a mapping is expected",
                                       file->path);
-        } else if (parser.error == YAML_MEMORY_ERROR) {
+        } else if (parser.error == YAML_MEMORY_ERROR || !parser.problem) { /* it does not always say so */
                 r = error_set(error, -ENOMEM, "%s: no memory to read it", file->path);
         } else {
                 r = error_set(error, -EINVAL, "%s:%zu: is not valid YAML: %s", file->path,
-                              parser.problem_mark.line + 1,
-                              parser.problem ? parser.problem : "unknown problem");
+                              parser.problem_mark.line + 1, parser.problem);
         }
         yaml_parser_delete(&parser);
         return r;

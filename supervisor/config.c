@@ -112,13 +112,14 @@ static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
 {
         yaml_node_t place = {.start_mark = parser->problem_mark};
 
-        if (parser->error == YAML_MEMORY_ERROR) {
+        /* libyaml does not say so everywhere; every other error has a text. */
+        if (parser->error == YAML_MEMORY_ERROR || !parser->problem) {
                 reader->out_of_memory = true;
                 return;
         }
         problem_add(reader, &place, false, "", "is not valid YAML (column %zu): %s%s%s",
-                    parser->problem_mark.column + 1, parser->problem ? parser->problem : "unknown problem",
-                    parser->context ? ", " : "", parser->context ? parser->context : "");
+                    parser->problem_mark.column + 1, parser->problem, parser->context ? ", " : "",
+                    parser->context ? parser->context : "");
 }
 
 /* Nothing in a file is left unread without a word. */
