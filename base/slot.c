@@ -106,6 +106,16 @@ int slots_look(const struct slots *slots, size_t index, struct slot_view *ret)
         return 0;
 }
 
+int slots_clear(const struct slots *slots, size_t index)
+{
+        struct slot *slot;
+        int r = slot_open(slots->path, index, &slot);
+
+        if (r >= 0)
+                slot_close(slot);
+        return r;
+}
+
 /* ---- the writer */
 
 int slot_open(const char *path, size_t index, struct slot **ret)

@@ -46,6 +46,8 @@ struct slot_view {
         char key[SLOT_KEY_MAX], uid[SLOT_UID_MAX];
 };
 
+/* For another writer: what the last one has left in it is gone. */
+int slots_clear(const struct slots *slots, size_t index);
 /* -ENOENT: its writer is at nothing, or what it says cannot be believed. */
 int slots_look(const struct slots *slots, size_t index, struct slot_view *ret);
 

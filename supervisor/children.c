@@ -97,11 +97,8 @@ static void suspect_store(const struct child_slot *child, int status)
  */
 static void tell_bad_end(const struct child_slot *child, int status, const char *who, const char *how)
 {
-        const struct supervisor *supervisor = child->supervisor;
-        bool orderly =
-                supervisor->phase == PHASE_STOPPING_WORKERS || supervisor->phase == PHASE_STOPPING_REST;
-
-        if (orderly && status != 0 && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+        if (child->supervisor->phase != PHASE_TEARDOWN && status != 0 &&
+            !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
                 log_warning("the %s was told to end, and %s", who, how);
 }
 
@@ -123,6 +120,7 @@ static void child_exited(struct child_slot *child, int status)
                 tell_bad_end(child, status, who, how);
         child_set_state(child, CHILD_GONE);
         child->eof_timer = sd_event_source_disable_unref(child->eof_timer);
+        child->end_by = 0;
         teardown_continue(child->supervisor);
 }
 
@@ -137,12 +135,15 @@ void children_reap(struct supervisor *supervisor)
                         if (supervisor->child[i].pid == pid && supervisor->child[i].state != CHILD_GONE)
                                 child_exited(&supervisor->child[i], status);
         teardown_continue(supervisor);
+        reload_continue(supervisor);
 }
 
 /* ---- what it says */
 
 static int deliver_watcher(struct watch *watch, struct message *message)
 {
+        if (watch->leaving)
+                return 0;
         switch (message->type) {
         case MESSAGE_KEYS:
                 return dispatch_keys(watch, &message->keys);
@@ -215,7 +216,7 @@ static void child_ready(struct child_slot *child)
         if (supervisor->phase != PHASE_STARTING)
                 return;
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].state != CHILD_RUNNING)
+                if (child_is_used(&supervisor->child[i]) && supervisor->child[i].state != CHILD_RUNNING)
                         return;
         supervisor->phase = PHASE_RUNNING;
         notify_ready(supervisor);
@@ -332,7 +333,7 @@ static const struct channel_callbacks callbacks = {
 int children_new(struct supervisor *supervisor)
 {
         bool gateway = supervisor->config->gateway;
-        size_t count = 1 + supervisor->watch_count + supervisor->config->workers + gateway, next = 1;
+        size_t count = 1 + supervisor->watch_room + supervisor->config->workers + gateway, next = 1;
 
         supervisor->child = calloc(count, sizeof(struct child_slot));
         supervisor->worker = calloc(supervisor->config->workers, sizeof(struct worker));
@@ -340,7 +341,7 @@ int children_new(struct supervisor *supervisor)
                 return -ENOMEM;
         supervisor->worker_count = supervisor->config->workers;
         supervisor->child[0] = (struct child_slot){.kind = KIND_CREDENTIAL};
-        for (size_t i = 0; i < supervisor->watch_count; i++) {
+        for (size_t i = 0; i < supervisor->watch_room; i++) {
                 supervisor->child[next] = (struct child_slot){.kind = KIND_WATCHER, .index = i};
                 supervisor->watch[i].child = &supervisor->child[next++];
         }
@@ -358,22 +359,37 @@ int children_new(struct supervisor *supervisor)
         return 0;
 }
 
+bool child_is_used(const struct child_slot *child)
+{
+        return child->kind != KIND_WATCHER || watch_of(child)->config;
+}
+
+int child_start(struct child_slot *child)
+{
+        int fd, r = spawn_child(child, &fd);
+
+        if (r < 0)
+                return r;
+        channel_free(child->channel); /* of the one that was here before */
+        child->channel = NULL;
+        counters_keep(&child->past, &child->counters);
+        child->counters.count = 0;
+        child->state = CHILD_STARTING;
+        child->last_heartbeat = clock_monotonic_usec();
+        child->end_by = 0;
+        child->killed = false;
+        return channel_new(child->supervisor->event, fd, ROLE_SUPERVISOR, child_role(child->kind),
+                           &callbacks, child, &child->channel);
+}
+
 int children_start(struct supervisor *supervisor)
 {
-        for (size_t i = 0; i < supervisor->child_count; i++) {
-                struct child_slot *child = &supervisor->child[i];
-                int fd, r = spawn_child(child, &fd);
+        int r = 0;
 
-                if (r < 0)
-                        return r;
-                child->state = CHILD_STARTING;
-                child->last_heartbeat = clock_monotonic_usec();
-                r = channel_new(supervisor->event, fd, ROLE_SUPERVISOR, child_role(child->kind), &callbacks,
-                                child, &child->channel);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t i = 0; i < supervisor->child_count && r >= 0; i++)
+                if (child_is_used(&supervisor->child[i]))
+                        r = child_start(&supervisor->child[i]);
+        return r;
 }
 
 bool children_all(const struct supervisor *supervisor, enum child_kind kind, enum child_state state)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration as children are told of it. Everything is borrowed from it. */
+#include <string.h>
+
 #include "supervisor/config.h"
 
 char *config_finalizer(const struct config *config)
@@ -7,6 +9,14 @@ char *config_finalizer(const struct config *config)
         char *name;
 
         return asprintf(&name, "%s/finalizer", config->operator_name) < 0 ? NULL : name;
+}
+
+const struct config_watch *config_watch_find(const struct config *config, const char *name)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (strcmp(config->watch[i].name, name) == 0)
+                        return &config->watch[i];
+        return NULL;
 }
 
 struct record_string *config_strings(char *const *text, size_t count)

@@ -130,10 +130,14 @@ struct config_problems {
  * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
 void config_free(struct config *config);
+/* config-differ.c: whether something differs that concerns the whole operator and is only read at its start;
+ * *ret_key names it ("heartbeat.interval"). */
+bool config_differs(const struct config *old, const struct config *new, char *ret_key, size_t size);
 void config_problems_done(struct config_problems *problems);
 /* config-message.c: what children are told; texts are borrowed. The watcher's lists, folder and finalizer,
  * and what the ledger knows, are left to the caller. */
 char *config_finalizer(const struct config *config); /* owned by the caller; NULL on lack of memory */
+const struct config_watch *config_watch_find(const struct config *config, const char *name);
 struct record_string *config_strings(char *const *text, size_t count); /* likewise */
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret);

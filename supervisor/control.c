@@ -211,9 +211,9 @@ static int refuse_watch(struct control_peer *peer, const char *name)
         _cleanup_text_ struct text error = TEXT_EMPTY;
 
         text_printf(&error, "there is no such watch: %s; there are", name);
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                if (!supervisor->watch[i].config->owner)
-                        text_printf(&error, " %s,", supervisor->watch[i].config->name);
+        FOREACH_WATCH(watch, supervisor)
+                if (!watch->config->owner && !watch->leaving)
+                        text_printf(&error, " %s,", watch->config->name);
         if (error.size > 0)
                 error.data[--error.size] = '\0';
         return error.failed ? -ENOMEM : refuse_query(peer, error.data);

@@ -15,14 +15,6 @@
 #define CATCH_UP_USEC   (5 * USEC_PER_SEC) /* what a run may wait for the store to show our own write */
 #define SETTLE_PRIORITY 10                 /* after all messages that are there */
 
-struct watch *watch_find(struct supervisor *supervisor, const char *name)
-{
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                if (strcmp(supervisor->watch[i].config->name, name) == 0)
-                        return &supervisor->watch[i];
-        return NULL;
-}
-
 void ledger_failed(struct supervisor *supervisor, int status)
 {
         if (status == -EBADMSG)
@@ -41,11 +33,6 @@ static uint64_t resource_version_number(const char *version)
         size_t digits = strspn(version, "0123456789");
 
         return digits > 0 && digits < 19 && version[digits] == '\0' ? strtoull(version, NULL, 10) : 0;
-}
-
-static unsigned watch_number(const struct watch *watch)
-{
-        return (unsigned)(watch - watch->child->supervisor->watch);
 }
 
 /* ---- changes */
@@ -100,12 +87,12 @@ static bool is_own_write(const struct record_change *change, const struct ledger
         return row && version != 0 && version <= row->known_version && is_recent(row);
 }
 
-/* `onStart: all`: once a start; a relist shows the same objects again. */
+/* `onStart: all`: once a start of its watch; a relist shows the same objects again. */
 static bool is_due_at_start(const struct watch *watch, const struct record_change *change,
                             const struct ledger_row *row)
 {
         return watch->config->on_start == ON_START_ALL && change->first &&
-               row->handled_realtime < watch->child->supervisor->started_realtime;
+               row->handled_realtime < watch->started_realtime;
 }
 
 /* false: the ledger has failed, and that is said. */
@@ -423,7 +410,8 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
 static struct worker *idle_worker(struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (!supervisor->worker[i].busy && supervisor->worker[i].child->state == CHILD_RUNNING)
+                if (!supervisor->worker[i].busy && !supervisor->worker[i].stale &&
+                    supervisor->worker[i].child->state == CHILD_RUNNING)
                         return &supervisor->worker[i];
         return NULL;
 }
@@ -639,10 +627,11 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         for (size_t i = 0; i < supervisor->worker_count; i++)
                 if (supervisor->worker[i].to_send)
                         send_run(&supervisor->worker[i]);
-        for (size_t i = 0; i < supervisor->watch_count; i++) {
-                send_handled(&supervisor->watch[i]);
-                give_credit(&supervisor->watch[i]);
+        FOREACH_WATCH(watch, supervisor) {
+                send_handled(watch);
+                give_credit(watch);
         }
+        reload_continue(supervisor);
         arm_queue(supervisor);
         notify_status(supervisor);
         return 0;

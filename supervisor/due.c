@@ -54,6 +54,8 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         unsigned number;
         int r;
 
+        if (!watch && config_watch_find(supervisor->config, watch_name))
+                return 0; /* a reload starts it anew: when it is in sync, due_arm() begins anew as well */
         if (!watch) {
                 never.next_realtime = 0; /* not configured any more */
                 return ledger_put(supervisor->ledger, watch_name, &never);
@@ -96,8 +98,8 @@ static size_t count_synced(const struct supervisor *supervisor)
 {
         size_t count = 0;
 
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                count += supervisor->watch[i].synced;
+        FOREACH_WATCH(watch, supervisor)
+                count += watch->synced;
         return count;
 }
 

@@ -6,7 +6,7 @@
 #include "base/duration.h"
 #include "supervisor/supervisor.h"
 
-static uint64_t shortest_deadline(const struct config *config)
+uint64_t shortest_deadline(const struct config *config)
 {
         uint64_t shortest = UINT64_MAX;
 
@@ -29,39 +29,104 @@ static int config_credential(struct child_slot *child)
         return channel_send(child->channel, MESSAGE_CONFIG_CREDENTIAL, &message);
 }
 
+/* What a watcher is told, with what belongs to it. */
+struct watcher_told {
+        struct message_config_watcher message;
+        struct record_string *namespace;
+        char *finalizer, *store_folder;
+};
+
+static void watcher_told_done(struct watcher_told *told)
+{
+        free(told->namespace);
+        free(told->finalizer);
+        free(told->store_folder);
+}
+
+static char *store_folder(const struct supervisor *supervisor, const struct config_watch *watch)
+{
+        char *folder;
+
+        return asprintf(&folder, "%s/store/%s", supervisor->options->state_directory, watch->name) < 0
+                       ? NULL
+                       : folder;
+}
+
+/* But for what only the ledger knows, and the slot. */
+static int tell_watcher(const struct supervisor *supervisor, const struct config *config,
+                        const struct config_watch *watch, struct watcher_told *ret)
+{
+        config_watcher_message(config, watch, watch->owner ? config_watch_find(config, watch->owner) : NULL,
+                               &ret->message);
+        ret->message.namespace = ret->namespace = config_strings(watch->namespace, watch->namespace_count);
+        ret->message.finalizer = ret->finalizer = config_finalizer(config);
+        ret->message.store_folder = ret->store_folder = store_folder(supervisor, watch);
+        return ret->namespace && ret->finalizer && ret->store_folder ? 0 : -ENOMEM;
+}
+
 static int config_watcher(struct child_slot *child)
 {
-        struct supervisor *supervisor = child->supervisor;
-        struct watch *watch = &supervisor->watch[child->index];
-        const struct config_watch *config = watch->config;
-        const struct watch *owner = config->owner ? watch_find(supervisor, config->owner) : NULL;
-        _cleanup_free_ char *scope = NULL, *cluster = NULL,
-                            *finalizer = config_finalizer(supervisor->config);
-        _cleanup_free_ struct record_string *namespace =
-                config_strings(config->namespace, config->namespace_count);
-        struct message_config_watcher message;
+        const struct supervisor *supervisor = child->supervisor;
+        const struct config_watch *config = supervisor->watch[child->index].config;
+        _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        _cleanup_(watcher_told_done) struct watcher_told told = {0};
         int r = ledger_scope_get(supervisor->ledger, config->name, &scope, &cluster);
 
-        if (r >= 0 && (!namespace || !finalizer))
-                r = -ENOMEM;
+        if (r >= 0)
+                r = tell_watcher(supervisor, supervisor->config, config, &told);
         if (r < 0)
                 return r;
-        config_watcher_message(supervisor->config, config, owner ? owner->config : NULL, &message);
-        message.namespace = namespace;
-        message.finalizer = finalizer;
-        message.store_folder = watch->store_folder;
-        message.slot_file = supervisor->slots_path;
-        message.slot = child->index;
-        message.known_scope = scope;
-        message.known_cluster = cluster;
-        return channel_send(child->channel, MESSAGE_CONFIG_WATCHER, &message);
+        told.message.slot_file = supervisor->slots_path;
+        told.message.slot = child->index;
+        told.message.known_scope = scope;
+        told.message.known_cluster = cluster;
+        return channel_send(child->channel, MESSAGE_CONFIG_WATCHER, &told.message);
+}
+
+static int watcher_packet(const struct supervisor *supervisor, const struct config *config,
+                          const struct config_watch *watch, struct text *ret)
+{
+        _cleanup_(watcher_told_done) struct watcher_told told = {0};
+        int r = tell_watcher(supervisor, config, watch, &told);
+
+        return r < 0 ? r : message_encode(MESSAGE_CONFIG_WATCHER, &told.message, ret);
+}
+
+int feed_watcher_differs(const struct supervisor *supervisor, const struct config_watch *old,
+                         const struct config *config, const struct config_watch *watch)
+{
+        _cleanup_text_ struct text before = TEXT_EMPTY, after = TEXT_EMPTY;
+        int r = watcher_packet(supervisor, supervisor->config, old, &before);
+
+        if (r >= 0)
+                r = watcher_packet(supervisor, config, watch, &after);
+        if (r < 0)
+                return r;
+        return before.size != after.size || memcmp(before.data, after.data, before.size) != 0;
+}
+
+/* All that there are, also one whose watcher is not up yet. */
+static int tell_worker_of(const struct supervisor *supervisor, const struct config_watch *watch,
+                          struct record_watch *ret)
+{
+        struct record_string *exec = config_strings(watch->handler.exec, watch->handler.exec_count);
+        char *folder = store_folder(supervisor, watch);
+
+        if (exec && folder) {
+                config_worker_watch(watch, folder, exec, ret);
+                return 0;
+        }
+        free(exec);
+        free(folder);
+        return -ENOMEM;
 }
 
 static int config_worker(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
-        _cleanup_free_ struct record_watch *watch = calloc(supervisor->watch_count, sizeof(*watch));
-        _cleanup_free_ char *finalizer = config_finalizer(supervisor->config);
+        const struct config *config = supervisor->config;
+        _cleanup_free_ struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
+        _cleanup_free_ char *finalizer = config_finalizer(config);
         struct message_config_worker message = {
                 .operator_name = supervisor->config->operator_name,
                 .finalizer = finalizer,
@@ -71,25 +136,20 @@ static int config_worker(struct child_slot *child)
                 .group_folder = supervisor->delegation.folder,
                 .group_controllers = supervisor->delegation.controllers,
                 .watch = watch,
-                .watch_count = supervisor->watch_count,
+                .watch_count = config->watch_count,
                 .heartbeat_usec = supervisor->config->heartbeat_interval_usec,
         };
         int r = watch && finalizer ? 0 : -ENOMEM;
 
-        for (size_t i = 0; i < supervisor->watch_count && r >= 0; i++) {
-                const struct config_handler *handler = &supervisor->watch[i].config->handler;
-                struct record_string *exec = config_strings(handler->exec, handler->exec_count);
-
-                if (exec)
-                        config_worker_watch(supervisor->watch[i].config, supervisor->watch[i].store_folder,
-                                            exec, &watch[i]);
-                else
-                        r = -ENOMEM;
-        }
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++)
+                r = tell_worker_of(supervisor, &config->watch[i], &watch[i]);
         if (r >= 0)
                 r = channel_send(child->channel, MESSAGE_CONFIG_WORKER, &message);
-        for (size_t i = 0; watch && i < supervisor->watch_count; i++)
+        for (size_t i = 0; watch && i < config->watch_count; i++) {
                 free((void *)(uintptr_t)watch[i].handler_exec);
+                free((void *)(uintptr_t)watch[i].store_folder);
+        }
+        supervisor->worker[child->index].stale = false;
         return r;
 }
 
@@ -148,7 +208,11 @@ void feed_ready(struct child_slot *child)
                 ledger_failed(supervisor, r);
                 return;
         }
-        /* Nothing is read before this. */
+        /* One that a reload has started is bound by the wishes of the server as well. Nothing is read before
+         * it has its credential. */
+        if (talks_to_server(child) && supervisor->throttle_until > clock_boottime_usec())
+                (void)channel_send(child->channel, MESSAGE_THROTTLE,
+                                   &(struct message_throttle){.until_boottime = supervisor->throttle_until});
         send_credential(child);
         if (child->kind == KIND_WATCHER) {
                 watch = &supervisor->watch[child->index];

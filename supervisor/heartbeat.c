@@ -31,7 +31,8 @@ void heartbeat_note(struct child_slot *child, const struct message_heartbeat *he
         counters_set(&child->counters, heartbeat);
         for (size_t i = 0; i < heartbeat->counter_count; i++) {
                 if (strcmp(heartbeat->counter[i].name, "log_dropped") == 0)
-                        child->log_dropped = heartbeat->counter[i].value;
+                        child->log_dropped =
+                                counters_get(&child->past, "log_dropped") + heartbeat->counter[i].value;
                 if (child->kind == KIND_WATCHER && strcmp(heartbeat->counter[i].name, "objects") == 0)
                         child->supervisor->watch[child->index].objects = heartbeat->counter[i].value;
         }
@@ -66,8 +67,8 @@ static void rest_if_idle(struct supervisor *supervisor)
 {
         uint64_t runs = 0;
 
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                runs += supervisor->watch[i].successes + supervisor->watch[i].failures_total;
+        FOREACH_WATCH(watch, supervisor)
+                runs += watch->successes + watch->failures_total;
         if (runs == supervisor->runs_seen && !supervisor->rested) {
                 lost_settle(supervisor);
                 ledger_rest(supervisor->ledger);
@@ -94,16 +95,23 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+bool heartbeat_limit(struct config *config)
+{
+        uint64_t watchdog = 0;
+
+        if (sd_watchdog_enabled(0, &watchdog) <= 0 || config->heartbeat_interval_usec <= watchdog / 2)
+                return false;
+        config->heartbeat_interval_usec = watchdog / 3;
+        return true;
+}
+
 int heartbeat_start(struct supervisor *supervisor)
 {
-        uint64_t watchdog = 0, interval = supervisor->config->heartbeat_interval_usec;
-        int r = sd_watchdog_enabled(0, &watchdog);
+        int r;
 
-        if (r > 0 && interval > watchdog / 2) {
+        if (heartbeat_limit(supervisor->config))
                 log_warning(
                         "heartbeat.interval is more than half of systemd's WatchdogSec; it is shortened");
-                supervisor->config->heartbeat_interval_usec = watchdog / 3;
-        }
         r = sd_event_add_time_relative(supervisor->event, &supervisor->heartbeat_timer, CLOCK_MONOTONIC,
                                        supervisor->config->heartbeat_interval_usec, 0, on_check, supervisor);
         return r < 0 ? r : sd_event_source_set_priority(supervisor->heartbeat_timer, CHECK_PRIORITY);

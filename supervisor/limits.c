@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of handlers: control groups are taken where they are delegated to us, and what they do not hold is
  * said at once, not when a limit fails to hold. */
+#include <string.h>
+
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
-static void prepare_watch(const struct supervisor *supervisor, struct watch *watch)
+void limits_judge(struct watch *watch)
 {
-        const struct cgroup_delegation *delegation = &supervisor->delegation;
+        const struct cgroup_delegation *delegation = &watch->child->supervisor->delegation;
+        char before[sizeof(watch->limits_weakened)];
 
+        memcpy(before, watch->limits_weakened, sizeof(before));
         config_limits_weakened(watch->config, delegation->controllers, watch->limits_weakened,
                                sizeof(watch->limits_weakened));
-        if (watch->limits_weakened[0])
+        if (watch->limits_weakened[0] && strcmp(watch->limits_weakened, before) != 0)
                 log_write(LOG_WARNING, MESSAGE_ID_LIMITS_WEAKENED,
                           LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                           "watch %s: handler.limits do not hold as they are meant, because %s: %s",
@@ -27,6 +31,6 @@ void limits_prepare(struct supervisor *supervisor)
         if (supervisor->delegation.folder)
                 log_debug("each run of a handler gets a control group below %s",
                           supervisor->delegation.folder);
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                prepare_watch(supervisor, &supervisor->watch[i]);
+        FOREACH_WATCH(watch, supervisor)
+                limits_judge(watch);
 }

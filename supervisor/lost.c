@@ -53,8 +53,10 @@ void lost_settle(struct supervisor *supervisor)
 
         if (!supervisor->ledger_lost || queue_count_all(supervisor->queue).queued > 0)
                 return;
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                if (!supervisor->watch[i].synced || supervisor->watch[i].paused_realtime > 0)
+        if (supervisor->changing)
+                return;
+        FOREACH_WATCH(watch, supervisor)
+                if (!watch->synced || watch->paused_realtime > 0)
                         return;
         r = ledger_scope_set(supervisor->ledger, LOST_ROW, "", "");
         if (r < 0) {

@@ -57,11 +57,12 @@ int main(int argc, char **argv)
         r = log_init(options.log_target, "supervisor");
         if (r >= 0)
                 r = load_config(&options, &config);
-        if (r < 0 || options.check)
+        if (r < 0 || options.check) {
+                config_free(config);
                 r = r < 0 ? (int)exit_code_for(r, EXIT_CODE_CONFIGURATION) : EXIT_CODE_OK;
-        else
+        } else {
                 r = run(&options, config, &again);
-        config_free(config);
+        }
         options_done(&options);
         log_done();
         if (again) {

@@ -218,12 +218,12 @@ static void write_watch_families(const struct supervisor *supervisor, struct tex
                 const struct watch_family *family = &watch_family[f];
 
                 head(text, family->name, family->type, family->help);
-                for (size_t i = 0; i < supervisor->watch_count; i++) {
-                        uint64_t value = family->value(supervisor, i);
+                FOREACH_WATCH(watch, supervisor) {
+                        uint64_t value = family->value(supervisor, watch_number(watch));
 
                         text_printf(text, "%s%s{%s=\"%s\"} ", family->name,
                                     family->type == COUNTER ? "_total" : "", family->label,
-                                    supervisor->watch[i].config->name);
+                                    watch->config->name);
                         if (family->in_usec)
                                 seconds(text, value);
                         else
@@ -252,20 +252,18 @@ static void write_results(const struct supervisor *supervisor, struct text *text
 
         head(text, "controller_runtime_reconcile", COUNTER,
              "Runs, by how they ended, as controller-runtime says it.");
-        for (size_t i = 0; i < supervisor->watch_count; i++)
+        FOREACH_WATCH(watch, supervisor)
                 for (size_t k = 0; k < ELEMENTS(known); k++)
                         text_printf(text,
                                     "controller_runtime_reconcile_total{controller=\"%s\",result=\"%s\"} "
                                     "%" PRIu64 "\n",
-                                    supervisor->watch[i].config->name, known[k],
-                                    result_count(&supervisor->watch[i].metrics, known[k]));
+                                    watch->config->name, known[k], result_count(&watch->metrics, known[k]));
         head(text, "reconciled_runs", COUNTER, "Runs, by how they ended.");
-        for (size_t i = 0; i < supervisor->watch_count; i++)
+        FOREACH_WATCH(watch, supervisor)
                 for (int result = 0; result < RESULT_COUNT; result++)
                         text_printf(text, "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64 "\n",
-                                    supervisor->watch[i].config->name,
-                                    run_result_name((enum run_result)result),
-                                    supervisor->watch[i].metrics.result[result]);
+                                    watch->config->name, run_result_name((enum run_result)result),
+                                    watch->metrics.result[result]);
 }
 
 /* ---- histograms */
@@ -303,8 +301,7 @@ static void write_histograms(const struct supervisor *supervisor, struct text *t
 
         for (size_t f = 0; f < ELEMENTS(family); f++) {
                 head(text, family[f].name, HISTOGRAM, family[f].help);
-                for (size_t i = 0; i < supervisor->watch_count; i++) {
-                        const struct watch *watch = &supervisor->watch[i];
+                FOREACH_WATCH(watch, supervisor) {
                         const char *metrics = (const char *)&watch->metrics;
 
                         write_histogram(
@@ -343,11 +340,10 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
 
         for (size_t f = 0; f < ELEMENTS(family); f++) {
                 head(text, family[f].name, family[f].type, family[f].help);
-                for (size_t i = 0; i < supervisor->watch_count; i++)
+                FOREACH_WATCH(watch, supervisor)
                         text_printf(text, "%s%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
-                                    family[f].type == COUNTER ? "_total" : "",
-                                    supervisor->watch[i].config->name,
-                                    counters_get(&supervisor->watch[i].child->counters, family[f].counter));
+                                    family[f].type == COUNTER ? "_total" : "", watch->config->name,
+                                    counters_get(&watch->child->counters, family[f].counter));
         }
 }
 
@@ -366,7 +362,7 @@ static void write_requests(const struct supervisor *supervisor, struct text *tex
                 uint64_t sum = 0;
 
                 for (size_t i = 0; i < supervisor->child_count; i++)
-                        sum += counters_get(&supervisor->child[i].counters, class[c].counter);
+                        sum += child_total(&supervisor->child[i], class[c].counter);
                 text_printf(text, "rest_client_requests_total{code=\"%s\"} %" PRIu64 "\n", class[c].code,
                             sum);
         }
@@ -377,7 +373,7 @@ uint64_t workers_sum(const struct supervisor *supervisor, const char *counter)
         uint64_t sum = 0;
 
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                sum += counters_get(&supervisor->worker[i].child->counters, counter);
+                sum += child_total(supervisor->worker[i].child, counter);
         return sum;
 }
 
@@ -406,16 +402,17 @@ static void write_failing(const struct supervisor *supervisor, struct text *text
         };
         _cleanup_free_ struct ledger_failing *failing = calloc(supervisor->watch_count, sizeof(*failing));
 
-        for (size_t i = 0; failing && i < supervisor->watch_count; i++)
-                (void)ledger_count_failing(supervisor->ledger, supervisor->watch[i].config->name,
-                                           &failing[i]);
+        FOREACH_WATCH(watch, supervisor)
+                if (failing)
+                        (void)ledger_count_failing(supervisor->ledger, watch->config->name,
+                                                   &failing[watch_number(watch)]);
         for (size_t f = 0; failing && f < ELEMENTS(family); f++) {
                 head(text, family[f].name, GAUGE, family[f].help);
-                for (size_t i = 0; i < supervisor->watch_count; i++) {
-                        const char *counts = (const char *)&failing[i];
+                FOREACH_WATCH(watch, supervisor) {
+                        const char *counts = (const char *)&failing[watch_number(watch)];
 
                         text_printf(text, "%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
-                                    supervisor->watch[i].config->name,
+                                    watch->config->name,
                                     *(const uint64_t *)(const void *)(counts + family[f].offset));
                 }
         }
@@ -488,6 +485,8 @@ static void write_processes(const struct supervisor *supervisor, struct text *te
                     "reconciled_process_resident_memory_bytes{role=\"supervisor\",name=\"0\"} %" PRIu64 "\n",
                     counters_get(&own, "memory_resident_bytes"));
         for (size_t i = 0; i < supervisor->child_count; i++) {
+                if (!child_is_used(&supervisor->child[i]))
+                        continue;
                 text_append_string(text, "reconciled_process_resident_memory_bytes");
                 child_labels(&supervisor->child[i], text);
                 text_printf(text, " %" PRIu64 "\n",
@@ -498,6 +497,8 @@ static void write_processes(const struct supervisor *supervisor, struct text *te
         text_append_string(text, "reconciled_process_cpu_seconds_total{role=\"supervisor\",name=\"0\"} ");
         seconds(text, counters_get(&own, "cpu_usec"));
         for (size_t i = 0; i < supervisor->child_count; i++) {
+                if (!child_is_used(&supervisor->child[i]))
+                        continue;
                 text_append_string(text, "reconciled_process_cpu_seconds_total");
                 child_labels(&supervisor->child[i], text);
                 text_append_string(text, " ");

@@ -60,12 +60,39 @@ uint64_t counters_get(const struct child_counters *counters, const char *name)
         return 0;
 }
 
+/* All together, so that a sum over children never falls when one takes another one's place. */
+void counters_keep(struct child_counters *past, const struct child_counters *counters)
+{
+        for (size_t i = 0; i < counters->count; i++) {
+                size_t n = 0;
+
+                while (n < past->count && strcmp(past->counter[n].name, counters->counter[i].name) != 0)
+                        n++;
+                if (n == CHILD_COUNTERS)
+                        return;
+                if (n == past->count) {
+                        past->counter[n] = counters->counter[i];
+                        past->count++;
+                } else {
+                        past->counter[n].value += counters->counter[i].value;
+                }
+        }
+}
+
+uint64_t child_total(const struct child_slot *child, const char *counter)
+{
+        return counters_get(&child->past, counter) + counters_get(&child->counters, counter);
+}
+
 /* ---- health */
 
 static bool child_is_fresh(const struct child_slot *child, uint64_t now)
 {
         uint64_t deadline = child->supervisor->config->heartbeat_deadline_usec;
 
+        /* What a reload has told to end says no more. */
+        if (!child_is_used(child) || child->state == CHILD_STOPPING)
+                return true;
         return child->state != CHILD_GONE && now - child->last_heartbeat <= deadline;
 }
 
@@ -90,10 +117,9 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                 snprintf(ret->reason, sizeof(ret->reason), "no heartbeat of the %s", who);
                 ret->live = ret->ready = false;
         }
-        for (size_t i = 0; i < supervisor->watch_count && ret->ready; i++) {
-                const struct watch *watch = &supervisor->watch[i];
-
-                if (watch->health == WATCH_ABSENT || (watch->synced && watch->health != WATCH_FAILED))
+        FOREACH_WATCH(watch, supervisor) {
+                if (!ret->ready || watch->leaving || watch->health == WATCH_ABSENT ||
+                    (watch->synced && watch->health != WATCH_FAILED))
                         continue;
                 snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",
                          watch->config->name, watch_is_in_trouble(watch) ? ": " : "",

@@ -55,6 +55,10 @@ void counters_set(struct child_counters *counters, const struct message_heartbea
 uint64_t workers_sum(const struct supervisor *supervisor, const char *counter);
 uint64_t gateway_count(const struct supervisor *supervisor, const char *counter); /* 0 without one */
 uint64_t counters_get(const struct child_counters *counters, const char *name);
+/* past gets what the counters of a process that has ended were. */
+void counters_keep(struct child_counters *past, const struct child_counters *counters);
+/* Of a child and those that were in its place before. */
+uint64_t child_total(const struct child_slot *child, const char *counter);
 
 /* live: every process is heard in time. ready: and every watch has been in sync since the start. */
 void health_get(const struct supervisor *supervisor, struct health *ret);

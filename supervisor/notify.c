@@ -36,12 +36,10 @@ static const struct watch *worst(const struct supervisor *supervisor)
 {
         const struct watch *found = NULL;
 
-        for (size_t i = 0; i < supervisor->watch_count; i++) {
-                const struct watch *watch = &supervisor->watch[i];
-
-                if (watch_is_in_trouble(watch) && (!found || watch->health > found->health))
+        FOREACH_WATCH(watch, supervisor)
+                if (!watch->leaving && watch_is_in_trouble(watch) &&
+                    (!found || watch->health > found->health))
                         found = watch;
-        }
         return found;
 }
 
@@ -49,19 +47,18 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
 {
         struct queue_counts counts = queue_count_all(supervisor->queue);
         const struct watch *trouble = worst(supervisor);
-        size_t synced = 0, paused = 0, used;
+        size_t synced = 0, paused = 0, watches = watches_in_force(supervisor), used;
         int64_t quarantined = ledger_count_quarantined(supervisor->ledger);
 
-        for (size_t i = 0; i < supervisor->watch_count; i++) {
-                synced += watch_is_in_sync(&supervisor->watch[i]);
-                paused += supervisor->watch[i].paused_realtime > 0;
+        FOREACH_WATCH(watch, supervisor) {
+                synced += !watch->leaving && watch_is_in_sync(watch);
+                paused += !watch->leaving && watch->paused_realtime > 0;
         }
-        if (synced == supervisor->watch_count)
+        if (synced == watches)
                 used = (size_t)snprintf(buffer, size, "%zu watch%s in sync", synced,
                                         synced == 1 ? "" : "es");
         else
-                used = (size_t)snprintf(buffer, size, "%zu of %zu watches in sync", synced,
-                                        supervisor->watch_count);
+                used = (size_t)snprintf(buffer, size, "%zu of %zu watches in sync", synced, watches);
         if (used < size)
                 used += (size_t)snprintf(buffer + used, size - used,
                                          ", %zu running, %zu queued, %zu waiting", counts.running,
@@ -153,9 +150,10 @@ void notify_stopping(struct supervisor *supervisor)
 }
 
 /* systemd holds MONOTONIC_USEC against the time at which it asked for the reload. */
-void notify_reloading(void)
+void notify_reloading(const struct supervisor *supervisor)
 {
-        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_monotonic_usec());
+        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+                   clock_monotonic_usec(), supervisor->config->stop_grace_usec + EXTEND_USEC);
 }
 
 void notify_not_reloaded(struct supervisor *supervisor, const char *why)

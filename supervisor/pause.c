@@ -12,11 +12,6 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
-static unsigned number_of(const struct watch *watch)
-{
-        return (unsigned)(watch - watch->child->supervisor->watch);
-}
-
 static void tell_paused(const struct watch *watch, const char *since)
 {
         char user[24];
@@ -40,21 +35,17 @@ static int remember(const struct ledger_pause *pause, void *userdata)
 
         watch->paused_realtime = pause->since_realtime;
         watch->paused_by = pause->user;
-        queue_pause(watch->child->supervisor->queue, number_of(watch), true);
+        queue_pause(watch->child->supervisor->queue, watch_number(watch), true);
         return text_replace(&watch->pause_reason, pause->reason);
 }
 
-int pause_load(struct supervisor *supervisor)
+int pause_load(struct watch *watch)
 {
-        int r = 0;
+        const struct supervisor *supervisor = watch->child->supervisor;
+        int r = ledger_pause_see(supervisor->ledger, watch->config->name, remember, watch);
 
-        for (size_t i = 0; i < supervisor->watch_count && r >= 0; i++) {
-                struct watch *watch = &supervisor->watch[i];
-
-                r = ledger_pause_see(supervisor->ledger, watch->config->name, remember, watch);
-                if (r >= 0 && watch->paused_realtime > 0)
-                        tell_paused(watch, " since before this start");
-        }
+        if (r >= 0 && watch->paused_realtime > 0)
+                tell_paused(watch, " since before this start");
         return r;
 }
 
@@ -112,7 +103,7 @@ int pause_resume(struct watch *watch, uid_t user)
                 return r;
         tell_resumed(watch, user);
         watch->paused_realtime = 0;
-        queue_pause(supervisor->queue, number_of(watch), false);
+        queue_pause(supervisor->queue, watch_number(watch), false);
         ledger_due_again(supervisor->ledger);
         due_arm(supervisor);
         turn_settle_soon(supervisor);

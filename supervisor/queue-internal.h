@@ -50,7 +50,7 @@ struct entry_heap {
 
 struct queue_watch {
         struct entry_list ready[LINE_COUNT];
-        bool paused;
+        bool paused, closed;
         struct queue_counts counts;
         unsigned concurrency;
         unsigned picks;

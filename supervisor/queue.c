@@ -144,6 +144,16 @@ void queue_pause(struct queue *queue, unsigned watch, bool paused)
         queue->watch[watch].paused = paused;
 }
 
+void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        queue->watch[watch].concurrency = concurrency;
+}
+
+void queue_close(struct queue *queue, unsigned watch)
+{
+        queue->watch[watch].closed = true;
+}
+
 /* ---- places */
 
 /* What has begun is ended, and somebody waits for what he has asked for. */
@@ -365,7 +375,7 @@ static bool watch_may_run(const struct queue_watch *watch)
 {
         bool ordinary = watch->ready[QUEUE_NORMAL].first || watch->ready[QUEUE_LOW].first;
 
-        return (watch->ready[LINE_URGENT].first || (ordinary && !watch->paused)) &&
+        return !watch->closed && (watch->ready[LINE_URGENT].first || (ordinary && !watch->paused)) &&
                (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
 }
 
@@ -430,11 +440,18 @@ static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *r
         return false;
 }
 
+static bool suspect_may_run(const struct queue *queue, const struct entry *entry)
+{
+        const struct queue_watch *watch = &queue->watch[entry->watch];
+
+        return !watch->closed && (!watch->paused || is_urgent(entry_head(entry)));
+}
+
 static struct entry *next_suspect(const struct queue *queue)
 {
         struct entry *entry = queue->suspects.first;
 
-        while (entry && queue->watch[entry->watch].paused && !is_urgent(entry_head(entry)))
+        while (entry && !suspect_may_run(queue, entry))
                 entry = entry->next;
         return entry;
 }
@@ -549,6 +566,41 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
                 return;
         entry_unplace(queue, entry);
         entry_settle(queue, entry, 0);
+}
+
+/* All entries of a watch, out of their places and linked by `next`; they are still in the table. */
+static struct entry *unplace_all(struct queue *queue, unsigned watch)
+{
+        struct entry *found = NULL;
+
+        for (size_t i = 0; i < queue->bucket_count; i++)
+                for (struct entry *entry = queue->bucket[i]; entry; entry = entry->chain) {
+                        if (entry->watch != watch)
+                                continue;
+                        entry_unplace(queue, entry);
+                        entry->next = found;
+                        found = entry;
+                }
+        return found;
+}
+
+int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        struct entry *entry;
+
+        if (queue->watch[watch].counts.running > 0)
+                return -EBUSY;
+        entry = unplace_all(queue, watch);
+        while (entry) {
+                struct entry *next = entry->next;
+
+                entry->next = NULL;
+                entry_table_remove(queue, entry);
+                entry_free(entry);
+                entry = next;
+        }
+        queue->watch[watch] = (struct queue_watch){.concurrency = concurrency};
+        return 0;
 }
 
 /* ---- questions */

@@ -76,8 +76,16 @@ int queue_new(struct queue **ret);
 void queue_free(struct queue *queue);
 /* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
 int queue_add_watch(struct queue *queue, unsigned concurrency);
+void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency);
 
 void queue_pause(struct queue *queue, unsigned watch, bool paused);
+
+/* A watch that is taken out of the configuration: from now on nothing of it is picked, not even what is
+ * urgent; what runs goes on. */
+void queue_close(struct queue *queue, unsigned watch);
+/* Forgets everything of it. -EBUSY while something runs. Its number may then serve another watch, which is
+ * neither closed nor paused. */
+int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
 
 /* An update with not_before in the future delays a key that is at rest or delayed (the earliest time wins);
  * an immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */

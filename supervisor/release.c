@@ -105,9 +105,9 @@ int uninstall(struct supervisor *supervisor, uid_t uid)
                 "operator %s is uninstalled (user %u): its finalizers are taken off everything, and nothing "
                 "else runs any more; a restart would bring them back",
                 supervisor->config->operator_name, (unsigned)uid);
-        for (size_t i = 0; i < supervisor->watch_count && r >= 0; i++)
-                if (supervisor->watch[i].config->finalizer)
-                        r = release_all(supervisor, &supervisor->watch[i]);
+        FOREACH_WATCH(watch, supervisor)
+                if (watch->config->finalizer && !watch->leaving && r >= 0)
+                        r = release_all(supervisor, watch);
         turn_settle_soon(supervisor);
         return r;
 }

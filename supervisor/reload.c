@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the configuration, at the start and on SIGHUP. A reload is a restart in place: the new file is
- * judged first, and a wrong one changes nothing; then what runs may finish, the children end in order, and
- * the supervisor executes itself anew, as the same process, so that to systemd and to the kubelet the
- * operator never went away. Watches go on from their stores, without a LIST; what was queued is announced
- * again.
+ * Reading the configuration, at the start and on SIGHUP. The new file is judged first, and a wrong one
+ * changes nothing. Watches are added, removed and changed one by one (reload-apply.c). Where something
+ * changes that concerns the whole operator, a reload is a restart in place: what runs may finish, the
+ * children end in order, and the supervisor executes itself anew, as the same process, so that to systemd
+ * and to the kubelet the operator never went away. Watches go on from their stores then, without a LIST;
+ * what was queued is announced again.
  */
 #include <errno.h>
 #include <string.h>
@@ -48,40 +49,95 @@ int config_load_and_tell(const struct options *options, struct config **ret, cha
         return r;
 }
 
+/* What of the program is running: cut off how the kernel says that its file is gone. true: it said so. */
+static bool own_path(char *path, size_t size)
+{
+        ssize_t length = readlink("/proc/self/exe", path, size - 1);
+        size_t suffix = strlen(DELETED);
+
+        path[length < 0 ? 0 : length] = '\0';
+        if (length < (ssize_t)suffix || strcmp(path + length - suffix, DELETED) != 0 ||
+            access(path, X_OK) == 0)
+                return false;
+        path[(size_t)length - suffix] = '\0';
+        return true;
+}
+
+/* false: watch by watch is enough. */
+static bool needs_restart(const struct supervisor *supervisor, const struct config *config, char *why,
+                          size_t size)
+{
+        char key[64], path[4096];
+
+        if (config_differs(supervisor->config, config, key, sizeof(key)))
+                snprintf(why, size, "`%s` has changed, which concerns all of it", key);
+        else if (shortest_deadline(supervisor->config) != shortest_deadline(config))
+                snprintf(why, size,
+                         "the shortest `deadline` of the watches has changed, by which all of it goes");
+        else if (config->watch_count > supervisor->watch_room)
+                snprintf(why, size,
+                         "there is no room for %zu watches beside each other (owned and related "
+                         "kinds count)",
+                         config->watch_count);
+        else if (own_path(path, sizeof(path)))
+                snprintf(why, size, "its program has been replaced by another version");
+        else if (supervisor->phase != PHASE_RUNNING)
+                snprintf(why, size, "it is just starting");
+        else
+                return false;
+        return true;
+}
+
+static void restart(struct supervisor *supervisor, const char *why)
+{
+        log_write(LOG_NOTICE, MESSAGE_ID_RELOADING, NULL,
+                  "operator %s reloads its configuration by a restart in place, because %s: what runs may "
+                  "finish, then everything starts anew",
+                  supervisor->config->operator_name, why);
+        supervisor->reloading = true;
+        stop_gracefully(supervisor);
+}
+
+static void not_reloaded(struct supervisor *supervisor, const char *why)
+{
+        log_error("the new configuration is not taken; everything goes on with the old one: %s", why);
+        notify_not_reloaded(supervisor, why);
+}
+
 void reload(struct supervisor *supervisor)
 {
         struct config *config = NULL;
-        char first[512];
+        char first[512], why[160];
 
         if (supervisor->phase > PHASE_RUNNING) {
                 log_info("asked to reload while ending: ignored");
                 return;
         }
-        notify_reloading();
+        notify_reloading(supervisor);
+        if (supervisor->uninstalling) {
+                not_reloaded(supervisor, "the operator is being uninstalled");
+                return;
+        }
         if (config_load_and_tell(supervisor->options, &config, first, sizeof(first)) < 0) {
                 log_error("the new configuration is not taken; everything goes on with the old one");
                 notify_not_reloaded(supervisor, first);
                 return;
         }
-        config_free(config);
-        log_write(LOG_INFO, MESSAGE_ID_RELOADING, NULL,
-                  "operator %s reloads its configuration: what runs may finish, then it starts anew",
-                  supervisor->config->operator_name);
-        supervisor->reloading = true;
-        stop_gracefully(supervisor);
+        heartbeat_limit(config);
+        if (needs_restart(supervisor, config, why, sizeof(why))) {
+                config_free(config);
+                restart(supervisor, why);
+        } else if (reload_apply(supervisor, config) < 0) {
+                config_free(config);
+                not_reloaded(supervisor, "no memory");
+        }
 }
 
 void reload_execute(char **argv)
 {
         char path[4096];
-        ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
-        if (length < 0)
-                return;
-        path[length] = '\0';
-        if ((size_t)length > strlen(DELETED) && strcmp(path + length - strlen(DELETED), DELETED) == 0 &&
-            access(path, X_OK) < 0)
-                path[(size_t)length - strlen(DELETED)] = '\0';
+        (void)own_path(path, sizeof(path));
         (void)sys_close_from(STDERR_FILENO + 1);
         execv(path, argv);
 }

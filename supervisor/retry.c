@@ -42,9 +42,9 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
 
 static struct watch *next_watch(struct supervisor *supervisor)
 {
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                if (supervisor->watch[i].retrying)
-                        return &supervisor->watch[i];
+        FOREACH_WATCH(watch, supervisor)
+                if (watch->retrying)
+                        return watch;
         return NULL;
 }
 
@@ -97,8 +97,9 @@ int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_
 
         if (watch)
                 r = retry_watch(watch, &count);
-        for (size_t i = 0; !watch && i < supervisor->watch_count && r >= 0; i++)
-                r = retry_watch(&supervisor->watch[i], &count);
+        FOREACH_WATCH(each, supervisor)
+                if (!watch && !each->leaving && r >= 0)
+                        r = retry_watch(each, &count);
         if (r >= 0)
                 *ret_count = count;
         return r;

@@ -48,9 +48,10 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "apiVersion", watch->config->api_version);
         json_string(json, "kind", watch->config->kind);
         json_string(json, "state",
-                    watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
-                    : watch->synced                ? "in-sync"
-                                                   : "syncing");
+                    watch->leaving                   ? "leaving"
+                    : watch->health != WATCH_HEALTHY ? watch_health_name(watch->health)
+                    : watch->synced                  ? "in-sync"
+                                                     : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
         json_number(json, "pausedSince", watch->paused_realtime);
         json_number(json, "pausedBy", watch->paused_by);
@@ -212,8 +213,8 @@ int status_write(struct supervisor *supervisor, struct text *json)
         write_slowest(supervisor, json);
         json_close(json, "],");
         text_append_string(json, "\"watches\":[");
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                status_write_watch(supervisor, i, json);
+        FOREACH_WATCH(watch, supervisor)
+                status_write_watch(supervisor, watch_number(watch), json);
         json_close(json, "],\"workers\":[");
         for (size_t i = 0; i < supervisor->worker_count; i++)
                 status_write_worker(supervisor, i, json);

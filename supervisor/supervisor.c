@@ -79,25 +79,16 @@ static int make_folder(const char *path, struct error *error)
 
 static int add_watches(struct supervisor *supervisor)
 {
-        struct config *config = supervisor->config;
+        const struct config *config = supervisor->config;
+        struct watch *watch;
+        int r = 0;
 
-        supervisor->watch = calloc(config->watch_count, sizeof(struct watch));
-        if (!supervisor->watch)
-                return -ENOMEM;
-        for (size_t i = 0; i < config->watch_count; i++) {
-                struct watch *watch = &supervisor->watch[i];
-
-                supervisor->watch_count = i + 1;
-                watch->config = &config->watch[i];
-                if (asprintf(&watch->store_folder, "%s/store/%s", supervisor->options->state_directory,
-                             watch->config->name) < 0) {
-                        watch->store_folder = NULL;
-                        return -ENOMEM;
-                }
-                if (queue_add_watch(supervisor->queue, watch->config->concurrency) < 0)
-                        return -ENOMEM;
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
+                r = watch_take(supervisor, &config->watch[i], &watch);
+                if (r >= 0)
+                        r = pause_load(watch);
         }
-        return 0;
+        return r;
 }
 
 static int open_ledger(struct supervisor *supervisor, struct error *error)
@@ -140,7 +131,7 @@ static int add_slots(struct supervisor *supervisor)
                 supervisor->slots_path = NULL;
                 return -ENOMEM;
         }
-        return slots_new(supervisor->slots_path, supervisor->watch_count, &supervisor->slots);
+        return slots_new(supervisor->slots_path, supervisor->watch_room, &supervisor->slots);
 }
 
 static int init_parts(struct supervisor *supervisor)
@@ -152,13 +143,13 @@ static int init_parts(struct supervisor *supervisor)
         if (r >= 0)
                 r = queue_new(&supervisor->queue);
         if (r >= 0)
-                r = add_watches(supervisor);
+                r = watches_new(supervisor);
         if (r >= 0)
                 r = add_slots(supervisor);
         if (r >= 0)
                 r = children_new(supervisor);
         if (r >= 0)
-                r = pause_load(supervisor);
+                r = add_watches(supervisor);
         if (r >= 0)
                 r = add_signals(supervisor);
         if (r >= 0)
@@ -260,23 +251,6 @@ int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source
         return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
 }
 
-static void watch_done(struct watch *watch)
-{
-        for (size_t i = 0; i < watch->handled_count; i++) {
-                free(watch->handled[i].key);
-                free(watch->handled[i].uid);
-        }
-        free(watch->handled);
-        free(watch->store_folder);
-        free(watch->resource_version);
-        free(watch->degraded_reason);
-        free(watch->owed_key);
-        free(watch->owed_uid);
-        free(watch->retry_key);
-        free(watch->retry_uid);
-        free(watch->pause_reason);
-}
-
 void supervisor_done(struct supervisor *supervisor)
 {
         state_folder_note_exit(supervisor);
@@ -285,8 +259,8 @@ void supervisor_done(struct supervisor *supervisor)
                 channel_free(supervisor->child[i].channel);
                 sd_event_source_disable_unref(supervisor->child[i].eof_timer);
         }
-        for (size_t i = 0; i < supervisor->watch_count; i++)
-                watch_done(&supervisor->watch[i]);
+        FOREACH_WATCH(watch, supervisor)
+                watch_empty(watch);
         slots_free(supervisor->slots);
         free(supervisor->slots_path);
         ledger_free(supervisor->ledger);
@@ -303,6 +277,7 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->queue_timer);
         sd_event_source_disable_unref(supervisor->kill_timer);
         sd_event_source_disable_unref(supervisor->extend_timer);
+        sd_event_source_disable_unref(supervisor->change_timer);
         free(supervisor->child);
         free(supervisor->watch);
         free(supervisor->worker);
@@ -310,4 +285,8 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_unref(supervisor->event);
         if (supervisor->lock_fd >= 0)
                 close(supervisor->lock_fd);
+        for (size_t i = 0; i < supervisor->old_config_count; i++)
+                config_free(supervisor->old_config[i]);
+        free(supervisor->old_config);
+        config_free(supervisor->config);
 }

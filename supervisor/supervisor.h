@@ -37,8 +37,11 @@ struct child_slot {
         struct channel *channel;
         uint64_t last_heartbeat; /* CLOCK_MONOTONIC: a suspended machine's children are not hung */
         uint64_t log_dropped;
-        struct child_counters counters;
+        struct child_counters counters, past; /* past: of the processes that were here before this one */
         sd_event_source *eof_timer;
+        uint64_t end_by; /* CLOCK_MONOTONIC: what a reload has told to end has ended by then; 0 = nothing has
+                          */
+        bool killed;     /* it has not, and was killed */
 };
 
 struct handled {
@@ -46,8 +49,14 @@ struct handled {
         uint64_t sequence;
 };
 
+/* A place for a watch. It is free when there is no configuration: a reload takes watches out and puts others
+ * in (reload-apply.c), and no other one moves for that. */
 struct watch {
         const struct config_watch *config;
+        bool leaving;      /* nothing new of it runs; it goes when what runs is over */
+        bool cancelled;    /* what runs has taken too long, and is ended */
+        uint64_t leave_by; /* CLOCK_MONOTONIC: then it is cancelled */
+        uint64_t started_realtime;
         struct child_slot *child;
         char *store_folder;
         bool synced, checked;
@@ -73,7 +82,8 @@ struct watch {
 struct worker {
         struct child_slot *child;
         bool busy, to_send, is_first; /* is_first: of its object, as far as the ledger knows */
-        struct queue_run run;         /* its strings belong to the queue's entry until queue_done() */
+        bool stale; /* it was told an older configuration: another one takes its place after its run */
+        struct queue_run run; /* its strings belong to the queue's entry until queue_done() */
         uint64_t started_boottime;
 };
 
@@ -95,6 +105,11 @@ struct supervisor {
         enum supervisor_phase phase;
         bool uninstalling; /* only finalizers are taken off */
         bool reloading;    /* ending only to begin anew */
+        bool changing;     /* a new configuration is being carried out (reload-apply.c) */
+        bool owes_ready;   /* systemd waits for the end of that */
+        sd_event_source *change_timer;
+        struct config **old_config; /* which watches that are leaving still refer to */
+        size_t old_config_count;
         int exit_code;
         struct queue *queue;
         struct ledger *ledger;
@@ -103,8 +118,9 @@ struct supervisor {
         char *slots_path;
         struct child_slot *child;
         size_t child_count;
-        struct watch *watch;
-        size_t watch_count;
+        struct watch *watch; /* places */
+        size_t watch_count;  /* places that are or were in use: see FOREACH_WATCH */
+        size_t watch_room;   /* of all places */
         struct worker *worker;
         size_t worker_count;
         struct message *credential; /* the newest: for children that become ready later */
@@ -134,12 +150,27 @@ struct supervisor {
         char cause[1024];      /* of death: for the termination message */
 };
 
+/* The configuration is owned by the supervisor from here on. */
 int supervisor_init(struct supervisor *supervisor, struct options *options, struct config *config);
 int supervisor_run(struct supervisor *supervisor); /* returns the exit code */
 void supervisor_done(struct supervisor *supervisor);
 /* Calls once, when the loop has nothing else to do; the callback enables *source again for more. */
 int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source,
                          sd_event_handler_t callback);
+
+/* watch.c: the places of watches. Those in use, in order; NULL begins and ends. */
+struct watch *watch_next(const struct supervisor *supervisor, const struct watch *watch);
+#define FOREACH_WATCH(name, supervisor)                                                                     \
+        for (struct watch *name = watch_next(supervisor, NULL); name; name = watch_next(supervisor, name))
+unsigned watch_number(const struct watch *watch); /* its place */
+/* Of those in use, by name; not one that is leaving. */
+struct watch *watch_find(const struct supervisor *supervisor, const char *name);
+size_t watches_in_force(const struct supervisor *supervisor);
+int watches_new(struct supervisor *supervisor);
+/* A free place, for what will be the watch of this configuration. -ENOSPC: there is none. */
+int watch_take(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret);
+int watch_release(struct watch *watch); /* its watcher is gone and nothing of it runs; -EBUSY */
+void watch_empty(struct watch *watch);
 
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
@@ -154,6 +185,8 @@ void lost_settle(struct supervisor *supervisor); /* nothing has run for a while 
 /* spawn.c, children.c */
 int children_new(struct supervisor *supervisor);
 int children_start(struct supervisor *supervisor);
+int child_start(struct child_slot *child);
+bool child_is_used(const struct child_slot *child); /* not the place of a watcher that nobody wants */
 void children_reap(struct supervisor *supervisor);
 bool children_all(const struct supervisor *supervisor, enum child_kind kind, enum child_state state);
 bool children_gone(const struct supervisor *supervisor);
@@ -167,6 +200,11 @@ void child_signal(struct child_slot *child, int signal);
 
 /* feed.c: configuration, credentials, throttling */
 int feed_config(struct child_slot *child);
+/* Whether the watcher of a watch is told something else by a new configuration: 1, 0, -ENOMEM. */
+int feed_watcher_differs(const struct supervisor *supervisor, const struct config_watch *old,
+                         const struct config *config, const struct config_watch *watch);
+/* How long no credential may be had: what the credential process goes by. */
+uint64_t shortest_deadline(const struct config *config);
 void feed_ready(struct child_slot *child);
 int feed_credential(struct supervisor *supervisor, struct message **message);
 void feed_throttle(struct child_slot *from, const struct message_throttle *throttle);
@@ -193,7 +231,6 @@ bool watch_is_in_trouble(const struct watch *watch); /* degraded or failed */
 void turn_settle_soon(struct supervisor *supervisor);
 int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence);
 void ledger_failed(struct supervisor *supervisor, int status);
-struct watch *watch_find(struct supervisor *supervisor, const char *name);
 
 /* outcome.c */
 int outcome_done(struct worker *worker, const struct message_done *done);
@@ -215,7 +252,7 @@ int blame_release(struct supervisor *supervisor, struct watch *watch, const char
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);
 
 /* pause.c: 0 when that is how it is already, 1 when it is new. */
-int pause_load(struct supervisor *supervisor);
+int pause_load(struct watch *watch);
 int pause_watch(struct watch *watch, const char *reason, uid_t user);
 int pause_resume(struct watch *watch, uid_t user);
 
@@ -226,6 +263,7 @@ void separation_warn(const struct supervisor *supervisor);
 
 /* limits.c: how limits of handlers hold here. Before the first child is started. */
 void limits_prepare(struct supervisor *supervisor);
+void limits_judge(struct watch *watch); /* says what is new */
 
 /* release.c */
 extern const char release_reason[], uninstall_reason[]; /* of runs that only take our finalizer off */
@@ -254,6 +292,7 @@ uint64_t owed_delay(struct watch *watch, const char *key);
 
 /* heartbeat.c */
 int heartbeat_start(struct supervisor *supervisor);
+bool heartbeat_limit(struct config *config); /* to what systemd's watchdog needs; true: it was changed */
 void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat);
 uint64_t clock_monotonic_usec(void);
 
@@ -262,6 +301,12 @@ uint64_t clock_monotonic_usec(void);
 int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size);
 void reload(struct supervisor *supervisor);
 void reload_execute(char **argv); /* returns only when it failed */
+
+/* reload-apply.c: takes the configuration over and begins to carry it out. -ENOMEM: nothing has changed, and
+ * it is still the caller's. */
+int reload_apply(struct supervisor *supervisor, struct config *config);
+/* Goes on with it, as far as that can be done now. */
+void reload_continue(struct supervisor *supervisor);
 
 /* teardown.c */
 void stop_gracefully(struct supervisor *supervisor);
@@ -273,7 +318,7 @@ void teardown_continue(struct supervisor *supervisor);
 /* notify.c */
 void notify_ready(struct supervisor *supervisor);
 void notify_stopping(struct supervisor *supervisor);
-void notify_reloading(void);
+void notify_reloading(const struct supervisor *supervisor);
 void notify_not_reloaded(struct supervisor *supervisor, const char *why);
 void notify_status(struct supervisor *supervisor);
 /* To systemd and, by its termination message, to the kubelet. */

@@ -57,7 +57,7 @@ def test_a_reload_keeps_the_container(configured, devserver, widgets):
     configured.start().wait_synced()
     configured.configure(devserver, [watch("widgets", configured.script("echo '{\"status\": {\"new\": true}}'", "second"))])
     configured.signal(signal.SIGHUP)
-    wait_until(lambda: len(configured.logs(message_id=MESSAGE_ID["STARTED"])) == 2, "the second beginning")
+    wait_until(lambda: configured.logs(message_id=MESSAGE_ID["RELOADED"]), "the new configuration")
     widgets.create("a", spec={})
     wait_until(lambda: widgets.get("a").get("status") == {"new": True}, "the new handler's status")
     assert configured.execute("cat", "/proc/1/comm").stdout == "reconciled\n"

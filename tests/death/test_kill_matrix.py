@@ -50,10 +50,13 @@ class Cell:
         self.once = operator.folder / "once"
         operator.environment["LD_PRELOAD"] = shim
         operator.environment["RECONCILED_DEATH_ONCE"] = self.once
-        operator.configure(devserver, [watch("widgets", handler, namespaces=[self.namespace],
-                                             handler_options={"grace": "100ms"}, quarantine={"after": 100})],
-                           workers=1, heartbeat={"interval": "100ms", "deadline": "1500ms"}, stop={"grace": "500ms"},
-                           gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
+        self.configure()
+
+    def configure(self, **more):
+        self.operator.configure(self.devserver, [watch("widgets", self.handler, namespaces=[self.namespace],
+                                                       handler_options={"grace": "100ms"}, quarantine={"after": 100})],
+                                workers=1, heartbeat={"interval": "100ms", "deadline": "1500ms"}, stop={"grace": "500ms"},
+                                gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway.sock"}, **more)
 
     # ---- before
 
@@ -96,6 +99,7 @@ class Cell:
         if self.state == "stopping":
             self.operator.send_signal(signal.SIGTERM)
         elif self.state == "reloading":
+            self.configure(pageLimit=400)  # concerns all of it: everything is told to end
             self.operator.send_signal(signal.SIGHUP)
         elif self.state != "starting":
             tell(self.operator.pid if self.role == "supervisor" else self.operator.child(self.process_role()).pid, self.act)

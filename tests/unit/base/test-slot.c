@@ -74,6 +74,11 @@ static void test_a_writer_that_is_killed(void **state)
         assert_idle(fixture, 0);
         assert_idle(fixture, 2);
         assert_idle(fixture, 3); /* there is none */
+        /* It goes to a writer of another watch. */
+        assert_int_equal(slots_clear(fixture->slots, 0), 0);
+        assert_int_equal(slots_look(fixture->slots, 1, &view), 0);
+        assert_int_equal(slots_clear(fixture->slots, 1), 0);
+        assert_idle(fixture, 1);
         /* A new writer of the slot is at nothing; a new supervisor begins with nothing. */
         slots_free(fixture->slots);
         assert_int_equal(slots_new(fixture->path, 3, &fixture->slots), 0);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "supervisor/metrics-internal.h"
+#include "supervisor/supervisor.h"
 
 static void test_histogram(void **state)
 {
@@ -65,12 +66,29 @@ static void test_counters(void **state)
         assert_int_equal(counters_get(&counters, "counter_31"), 0);
 }
 
+static void test_counters_of_those_before(void **state)
+{
+        static const struct record_counter first[] = {{"a", 1}, {"b", 2}}, second[] = {{"b", 3}, {"c", 4}};
+        struct child_slot child = {0};
+
+        (void)state;
+        counters_set(&child.counters, &(struct message_heartbeat){.counter = first, .counter_count = 2});
+        counters_keep(&child.past, &child.counters);
+        counters_keep(&child.past, &child.counters);
+        counters_set(&child.counters, &(struct message_heartbeat){.counter = second, .counter_count = 2});
+        assert_int_equal(child_total(&child, "a"), 2);
+        assert_int_equal(child_total(&child, "b"), 7);
+        assert_int_equal(child_total(&child, "c"), 4);
+        assert_int_equal(child_total(&child, "d"), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_histogram),
                 cmocka_unit_test(test_results),
                 cmocka_unit_test(test_counters),
+                cmocka_unit_test(test_counters_of_those_before),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);

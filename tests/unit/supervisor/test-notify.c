@@ -100,11 +100,16 @@ static void test_fault(void **state)
 
 static void test_reloading(void **state)
 {
-        unsigned long long usec = 0;
+        unsigned long long usec = 0, more = 0;
+        struct config config = {.stop_grace_usec = 7000000};
+        struct supervisor supervisor = {.config = &config};
 
         (void)state;
-        notify_reloading();
-        assert_int_equal(sscanf(told(), "RELOADING=1\nMONOTONIC_USEC=%llu", &usec), 1);
+        notify_reloading(&supervisor);
+        assert_int_equal(
+                sscanf(told(), "RELOADING=1\nMONOTONIC_USEC=%llu\nEXTEND_TIMEOUT_USEC=%llu", &usec, &more),
+                2);
+        assert_true(more > config.stop_grace_usec);
         assert_true(usec > 0 && usec <= clock_monotonic_usec());
 }
 

@@ -193,6 +193,47 @@ static void test_a_paused_watch_keeps_its_keys(void **state)
         queue_free(queue);
 }
 
+static void test_a_watch_that_is_taken_out(void **state)
+{
+        static const char *const key[] = {"a", "b", "c", "d", "e"};
+        struct queue *queue = new_queue(2, 1);
+        struct queue_item item = update("a", 1);
+        struct queue_run run, other;
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(key); i++) {
+                item.key = key[i];
+                item.suspect = i == 1;
+                item.urgent = i == 2;
+                item.not_before = i == 3 ? 100 : 0;
+                assert_int_equal(queue_push(queue, 0, &item, 1), QUEUE_ADDED);
+        }
+        item = update("a", 7);
+        queue_push(queue, 1, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_int_equal(run.watch, 0);
+        queue_close(queue, 0);
+        assert_int_equal(queue_clear(queue, 0, 0), -EBUSY); /* something runs */
+        assert_true(queue_next(queue, 1, &other));
+        assert_int_equal(other.watch, 1);
+        done(queue, other.id, 7, 1);
+        done(queue, run.id, 1, 1);
+        assert_false(queue_next(queue, QUEUE_PATIENCE_USEC * 2, &run)); /* what is urgent, suspect or due */
+        queue_push(queue, 1, &item, 1);
+        assert_int_equal(queue_clear(queue, 0, 0), 0);
+        assert_int_equal(queue_count(queue, 0).queued + queue_count(queue, 0).delayed, 0);
+        assert_int_equal(queue_look(queue, 0, "d").state, QUEUE_AT_REST);
+        assert_int_equal(queue_count_all(queue).queued, 1);
+        assert_int_equal(queue_next_time(queue), UINT64_MAX);
+        /* Its number serves another one, without a limit. */
+        queue_push(queue, 0, &item, 1);
+        item.key = "b";
+        queue_push(queue, 0, &item, 1);
+        for (int i = 0; i < 3; i++)
+                assert_true(queue_next(queue, 1, &run));
+        queue_free(queue);
+}
+
 static void test_what_was_read_needs_no_run(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -507,6 +548,7 @@ int main(void)
                 cmocka_unit_test(test_a_nudge_goes_with_its_object),
                 cmocka_unit_test(test_where_a_key_stands),
                 cmocka_unit_test(test_a_paused_watch_keeps_its_keys),
+                cmocka_unit_test(test_a_watch_that_is_taken_out),
                 cmocka_unit_test(test_what_was_read_needs_no_run),
                 cmocka_unit_test(test_deletion_before_the_next_object),
                 cmocka_unit_test(test_delayed_add_then_add_is_one_run),

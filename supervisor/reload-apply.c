@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A new configuration, watch by watch. What it says is taken over at once; what follows from that is carried
+ * out as it becomes possible, and reload_continue() looks at what is there, not at what was done before, so
+ * that one reload may come in the middle of another one.
+ *
+ * A watch whose watcher would be told something else, or that is not wanted any more, leaves: nothing new of
+ * it runs, what runs may finish (for `stop.grace`, then it is cancelled), its watcher ends, and its place is
+ * free. Its rows in the ledger stay. What is wanted and has no place gets one, and begins as at a start. All
+ * others keep their watcher, with its store and its connections. Workers are told everything by their first
+ * message: each one ends when it is idle, and another one takes its place.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/syscall.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+#define END_USEC  (5 * USEC_PER_SEC) /* for a child that has nothing to do any more */
+#define KILL_USEC (5 * USEC_PER_SEC)
+
+/* ---- taking it over */
+
+/* The watches that cannot go on as they are: marks[place]. */
+static int judge_watches(const struct supervisor *supervisor, const struct config *config, bool *marks)
+{
+        FOREACH_WATCH(watch, supervisor) {
+                const struct config_watch *next = config_watch_find(config, watch->config->name);
+                int r = next ? feed_watcher_differs(supervisor, watch->config, config, next) : 1;
+
+                if (r < 0)
+                        return r;
+                marks[watch_number(watch)] = r > 0;
+        }
+        /* What a watch owns, or depends on, speaks of its objects. */
+        FOREACH_WATCH(watch, supervisor) {
+                const struct watch *owner =
+                        watch->config->owner ? watch_find(supervisor, watch->config->owner) : NULL;
+
+                if (owner && marks[watch_number(owner)])
+                        marks[watch_number(watch)] = true;
+        }
+        return 0;
+}
+
+static void watch_leave(struct watch *watch, uint64_t grace_usec)
+{
+        watch->leaving = true;
+        watch->retrying = false;
+        watch->leave_by = clock_monotonic_usec() + grace_usec;
+        queue_close(watch->child->supervisor->queue, watch_number(watch));
+}
+
+static void watch_keep(struct watch *watch, const struct config_watch *config)
+{
+        watch->config = config;
+        queue_set_concurrency(watch->child->supervisor->queue, watch_number(watch), config->concurrency);
+        limits_judge(watch);
+}
+
+/* ---- saying what follows */
+
+static void add_name(struct text *text, const char *what, const char *name)
+{
+        if (text->size == 0)
+                text_printf(text, "%s %s", what, name);
+        else
+                text_printf(text, ", %s", name);
+}
+
+static void add_part(struct text *text, const struct text *part)
+{
+        if (part->size > 0)
+                text_printf(text, "%s; ", part->data);
+}
+
+/* Those of owned and related objects go without saying. */
+static int describe(const struct supervisor *supervisor, const struct config *config, const bool *marks,
+                    struct text *ret)
+{
+        _cleanup_text_ struct text added = TEXT_EMPTY, removed = TEXT_EMPTY, changed = TEXT_EMPTY;
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (!config->watch[i].owner && !watch_find(supervisor, config->watch[i].name))
+                        add_name(&added, "added", config->watch[i].name);
+        FOREACH_WATCH(watch, supervisor) {
+                if (watch->leaving || watch->config->owner || !marks[watch_number(watch)])
+                        continue;
+                if (config_watch_find(config, watch->config->name))
+                        add_name(&changed, "started anew", watch->config->name);
+                else
+                        add_name(&removed, "removed", watch->config->name);
+        }
+        add_part(ret, &added);
+        add_part(ret, &removed);
+        add_part(ret, &changed);
+        if (ret->size == 0)
+                text_append_string(ret, "no watch is started or ended; ");
+        return ret->failed || added.failed || removed.failed || changed.failed ? -ENOMEM : 0;
+}
+
+static int keep_old_config(struct supervisor *supervisor)
+{
+        struct config **grown = reallocarray(supervisor->old_config, supervisor->old_config_count + 1,
+                                             sizeof(struct config *));
+
+        if (!grown)
+                return -ENOMEM;
+        supervisor->old_config = grown;
+        grown[supervisor->old_config_count++] = supervisor->config;
+        return 0;
+}
+
+static void take_over(struct supervisor *supervisor, struct config *config, const bool *marks)
+{
+        supervisor->config = config;
+        FOREACH_WATCH(watch, supervisor) {
+                if (watch->leaving)
+                        continue;
+                if (marks[watch_number(watch)])
+                        watch_leave(watch, config->stop_grace_usec);
+                else
+                        watch_keep(watch, config_watch_find(config, watch->config->name));
+        }
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                supervisor->worker[i].stale = true;
+        supervisor->changing = supervisor->owes_ready = true;
+}
+
+int reload_apply(struct supervisor *supervisor, struct config *config)
+{
+        _cleanup_free_ bool *marks = calloc(supervisor->watch_room, sizeof(bool));
+        _cleanup_text_ struct text what = TEXT_EMPTY;
+        int r = marks ? judge_watches(supervisor, config, marks) : -ENOMEM;
+
+        if (r >= 0)
+                r = describe(supervisor, config, marks, &what);
+        if (r >= 0)
+                r = keep_old_config(supervisor);
+        if (r < 0)
+                return r;
+        take_over(supervisor, config, marks);
+        log_write(LOG_NOTICE, MESSAGE_ID_RELOADED, NULL,
+                  "operator %s takes its new configuration without a restart: %severy worker takes it after "
+                  "its current run; nothing else is touched",
+                  config->operator_name, what.data);
+        separation_warn(supervisor);
+        reload_continue(supervisor);
+        return 0;
+}
+
+/* ---- carrying it out */
+
+static void cannot_start(struct supervisor *supervisor, const struct child_slot *child, int status)
+{
+        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                         "a %s cannot be started for the new configuration: %s", child_binary(child->kind),
+                         strerror(-status));
+}
+
+static void child_end(struct child_slot *child)
+{
+        if (child->state == CHILD_STOPPING || child->state == CHILD_GONE)
+                return;
+        (void)channel_send(child->channel, MESSAGE_STOP, &(struct message_stop){.grace_usec = 0});
+        child->state = CHILD_STOPPING;
+        channel_set_state(child->channel, CHILD_STOPPING);
+        child->end_by = clock_monotonic_usec() + END_USEC;
+}
+
+/* Also of its owner: its run shows them to the handler. */
+static bool has_run(const struct watch *watch, const struct worker *worker)
+{
+        const struct watch *other = &watch->child->supervisor->watch[worker->run.watch];
+
+        if (!worker->busy)
+                return false;
+        return other == watch || (other->leaving && watch->config->owner &&
+                                  strcmp(watch->config->owner, other->config->name) == 0);
+}
+
+static bool has_runs(const struct watch *watch)
+{
+        const struct supervisor *supervisor = watch->child->supervisor;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (has_run(watch, &supervisor->worker[i]))
+                        return true;
+        return false;
+}
+
+static void cancel_runs(struct watch *watch)
+{
+        const struct supervisor *supervisor = watch->child->supervisor;
+
+        if (watch->cancelled || clock_monotonic_usec() < watch->leave_by)
+                return;
+        watch->cancelled = true;
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+
+                if (!worker->busy || worker->to_send || worker->run.watch != watch_number(watch))
+                        continue;
+                log_warning("a run of %s has not ended within stop.grace although watch %s leaves; it is "
+                            "ended",
+                            worker->run.key, watch->config->name);
+                (void)channel_send(
+                        worker->child->channel, MESSAGE_CANCEL,
+                        &(struct message_cancel){.sequence = worker->run.id, .reason = "its watch leaves"});
+        }
+}
+
+static int begin_watch(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret)
+{
+        int r = watch_take(supervisor, config, ret);
+
+        if (r < 0)
+                return r;
+        /* What is due of it is looked for again when it is in sync. */
+        supervisor->due_synced = SIZE_MAX;
+        limits_judge(*ret);
+        r = pause_load(*ret);
+        return r < 0 ? r : child_start((*ret)->child);
+}
+
+/* What was counted goes on where one of the same name follows: to those who look it is the same watch. */
+static int begin_next(const struct watch *counted, struct supervisor *supervisor,
+                      const struct config_watch *config)
+{
+        struct watch *next;
+        int r = begin_watch(supervisor, config, &next);
+
+        if (r < 0)
+                return r;
+        next->metrics = counted->metrics;
+        next->successes = counted->successes;
+        next->failures_total = counted->failures_total;
+        return 0;
+}
+
+static void release(struct watch *watch)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        const char *name = watch->config->name;
+        const struct config_watch *next = config_watch_find(supervisor->config, name);
+        struct watch counted = *watch;
+        int r = watch_release(watch);
+
+        if (r >= 0 && next)
+                r = begin_next(&counted, supervisor, next);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "watch %s cannot be %s: %s",
+                                 name, next ? "started" : "taken out", strerror(-r));
+}
+
+static void end_leaving(struct supervisor *supervisor)
+{
+        FOREACH_WATCH(watch, supervisor) {
+                if (!watch->leaving || supervisor->phase != PHASE_RUNNING)
+                        continue;
+                if (has_runs(watch))
+                        cancel_runs(watch);
+                else if (watch->child->state == CHILD_GONE)
+                        release(watch);
+                else
+                        child_end(watch->child);
+        }
+}
+
+static bool has_place(const struct supervisor *supervisor, const char *name)
+{
+        FOREACH_WATCH(watch, supervisor)
+                if (strcmp(watch->config->name, name) == 0)
+                        return true;
+        return false;
+}
+
+/* One that leaves for a successor of the same name still has its place: the successor waits. */
+static void begin_wanted(struct supervisor *supervisor)
+{
+        const struct config *config = supervisor->config;
+
+        for (size_t i = 0; i < config->watch_count && supervisor->phase == PHASE_RUNNING; i++) {
+                struct watch *watch;
+                int r = has_place(supervisor, config->watch[i].name)
+                                ? 0
+                                : begin_watch(supervisor, &config->watch[i], &watch);
+
+                if (r < 0 && r != -ENOSPC)
+                        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                         "watch %s cannot be started: %s", config->watch[i].name,
+                                         strerror(-r));
+        }
+}
+
+static void renew_workers(struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->worker_count && supervisor->phase == PHASE_RUNNING; i++) {
+                struct worker *worker = &supervisor->worker[i];
+                int r = 0;
+
+                if (worker->stale && !worker->busy && worker->child->state == CHILD_RUNNING)
+                        child_end(worker->child);
+                if (worker->child->state == CHILD_GONE)
+                        r = child_start(worker->child);
+                if (r < 0)
+                        cannot_start(supervisor, worker->child, r);
+        }
+}
+
+/* ---- how far it is */
+
+/* What systemd waits for: every watch as it should be, and workers for what comes. */
+static bool is_in_force(const struct supervisor *supervisor)
+{
+        FOREACH_WATCH(watch, supervisor)
+                if (watch->leaving || watch->child->state != CHILD_RUNNING)
+                        return false;
+        if (watches_in_force(supervisor) < supervisor->config->watch_count)
+                return false;
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (supervisor->worker[i].child->state != CHILD_RUNNING)
+                        return false;
+        return true;
+}
+
+static bool has_stale_workers(const struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (supervisor->worker[i].stale)
+                        return true;
+        return false;
+}
+
+static void forget_old_configs(struct supervisor *supervisor)
+{
+        FOREACH_WATCH(watch, supervisor)
+                if (watch->leaving)
+                        return;
+        while (supervisor->old_config_count > 0)
+                config_free(supervisor->old_config[--supervisor->old_config_count]);
+}
+
+/* ---- what takes too long */
+
+static void end_late(struct child_slot *child)
+{
+        char who[128];
+
+        if (child->end_by == 0 || clock_monotonic_usec() < child->end_by)
+                return;
+        child_describe(child, who, sizeof(who));
+        if (child->killed) {
+                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "the %s cannot be ended, not even by SIGKILL", who);
+                return;
+        }
+        log_warning("the %s was told to end, and did not in time; it is killed", who);
+        child->killed = true;
+        child->end_by = clock_monotonic_usec() + KILL_USEC;
+        child_signal(child, SIGKILL);
+}
+
+static int on_late(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        for (size_t i = 0; i < supervisor->child_count && supervisor->phase == PHASE_RUNNING; i++)
+                end_late(&supervisor->child[i]);
+        reload_continue(supervisor);
+        return 0;
+}
+
+static uint64_t next_time(const struct supervisor *supervisor)
+{
+        uint64_t next = UINT64_MAX;
+
+        for (size_t i = 0; i < supervisor->child_count; i++) {
+                const struct child_slot *child = &supervisor->child[i];
+
+                if (child->end_by > 0 && child->end_by < next)
+                        next = child->end_by;
+        }
+        FOREACH_WATCH(watch, supervisor)
+                if (watch->leaving && !watch->cancelled && watch->leave_by < next)
+                        next = watch->leave_by;
+        return next;
+}
+
+static void arm(struct supervisor *supervisor)
+{
+        uint64_t next = next_time(supervisor);
+        int r = 0;
+
+        supervisor->change_timer = sd_event_source_disable_unref(supervisor->change_timer);
+        if (next != UINT64_MAX)
+                r = sd_event_add_time(supervisor->event, &supervisor->change_timer, CLOCK_MONOTONIC, next, 1,
+                                      on_late, supervisor);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "no timer for a reload: %s",
+                                 strerror(-r));
+}
+
+void reload_continue(struct supervisor *supervisor)
+{
+        if (!supervisor->changing || supervisor->phase != PHASE_RUNNING)
+                return;
+        end_leaving(supervisor);
+        begin_wanted(supervisor);
+        renew_workers(supervisor);
+        if (supervisor->phase != PHASE_RUNNING)
+                return;
+        forget_old_configs(supervisor);
+        if (is_in_force(supervisor)) {
+                if (supervisor->owes_ready)
+                        notify_ready(supervisor);
+                supervisor->owes_ready = false;
+                supervisor->changing = has_stale_workers(supervisor);
+        }
+        arm(supervisor);
+}
