@@ -82,6 +82,7 @@ def test_short_backoffs_end_as_well(start, operator, handler, widgets):
     wait_until(lambda: operator.ctl.status()["watches"][0]["waiting"] == 1, "its backoff, in the queue")
     assert "1 object runs again now" in operator.ctl.run("retry", "--all-failed", "widgets").stdout
     handler.wait_finished(name="retry", count=2, deadline=15)
+    wait_until(lambda: operator.ctl.status()["failing"][0]["attempts"] == 2, "the second failure to be known")
     (handler.folder / "mended").touch()
     operator.ctl.run("retry", "--all-failed")
     wait_counts(operator, (0, 0, 0))

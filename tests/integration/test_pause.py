@@ -140,6 +140,9 @@ def test_one_object_can_be_tried_by_hand(start, operator, handler, widgets):
     assert "is paused" in ctl(operator, "retry", "--all-failed", "widgets", code=70)
     assert "no object" in ctl(operator, "retry", "--all-failed")
     widgets.delete("a")
+    version = widgets.get("a")["metadata"]["resourceVersion"]
+    wait_until(lambda: f"stored      resourceVersion {version}," in ctl(operator, "explain", "widgets", "default/a"),
+               "the deletion to be known")
     ctl(operator, "release", "--finalizer", "--reason", "it hurts", "--yes", "widgets", "default/a")
     wait_until(lambda: not widgets.exists("a"), "its end")
     assert handler.count() == runs + 1

@@ -56,8 +56,6 @@ def test_live(running, top, widgets, handler):
     assert "default/retry" in failing[1] and re.search(r"59m|1h", failing[1])
     (handler.folder / "go").touch()
     wait_until(lambda: any("default/slow  widgets  success" in line for line in screen.screen()), "the slowest run")
-    slowest = [line for line in screen.screen() if " ago" in line]
-    assert "default/slow" in slowest[0], slowest
     screen.press("q")
     assert screen.wait_exit() == 0
     given_back(screen)
