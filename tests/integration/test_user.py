@@ -165,6 +165,19 @@ def test_nothing_of_it_outlives_a_killed_supervisor(devserver, entitled, widgets
     wait_until(lambda: not other.processes(), lambda: f"the end of {other.processes()!r}", deadline=3)
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGABRT])
+def test_nothing_of_it_outlives_a_worker_that_dies_or_hangs(devserver, entitled, widgets, handler, other, number):
+    handler.behave("trap '' TERM; (trap '' TERM; setsid sleep 1000) & setsid -f sleep 1000; sleep 1000")
+    entitled.configure(devserver, [separate(handler, other)], workers=1, heartbeat={"interval": "100ms", "deadline": "1s"})
+    entitled.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: [each.program for each in other.processes()].count("sleep") == 3, "its processes")
+    entitled.child("worker").kill(number)
+    entitled.wait_exit(70)
+    assert not other.processes()
+    entitled.assert_no_processes()
+
+
 FORK = """
 import os, signal
 made = 0
