@@ -39,7 +39,8 @@ int lost_load(struct supervisor *supervisor, bool lost)
 
         if (lost) {
                 supervisor->ledger_lost = true;
-                return ledger_scope_set(supervisor->ledger, LOST_ROW, "lost", "");
+                r = ledger_scope_set(supervisor->ledger, LOST_ROW, "lost", "");
+                return r < 0 ? r : ledger_commit(supervisor->ledger); /* the next start sees a ledger */
         }
         r = ledger_scope_get(supervisor->ledger, LOST_ROW, &mark, &cluster);
         if (r >= 0)
