@@ -71,7 +71,7 @@ static int64_t number(const char *text)
 
 int64_t cgroup_read(const char *group, const char *file, const char *key)
 {
-        char buffer[4096], *rest = buffer, *line;
+        char buffer[4096] = "", *rest = buffer, *line;
         size_t length = key ? strlen(key) : 0;
 
         if (read_file(group, file, buffer, sizeof(buffer)) < 0)

@@ -89,9 +89,13 @@ static void offer_listed(const struct place *place, const cJSON *status, const c
 {
         const cJSON *item;
 
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(
-                                         status, list)) if (strcmp(ctl_text(item, "watch"), place->watch) ==
-                                                            0) offer(ctl_text(item, "key"), NULL, begun);
+        if (!place->watch)
+                return;
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, list))
+        {
+                if (strcmp(ctl_text(item, "watch"), place->watch) == 0)
+                        offer(ctl_text(item, "key"), NULL, begun);
+        }
 }
 
 static void offer_keys(const struct place *place, const char *begun)

@@ -54,13 +54,18 @@ static struct work *work_new(const struct queue_item *item)
         return work;
 }
 
-static struct work *entry_head(const struct entry *entry)
+static struct work **entry_head_slot(struct entry *entry)
 {
         if (entry->deletion)
-                return entry->deletion;
+                return &entry->deletion;
         if (entry->update && entry->nudge && entry->nudge->not_before < entry->update->not_before)
-                return entry->nudge;
-        return entry->update ? entry->update : entry->nudge;
+                return &entry->nudge;
+        return entry->update ? &entry->update : &entry->nudge;
+}
+
+static struct work *entry_head(struct entry *entry)
+{
+        return *entry_head_slot(entry);
 }
 
 static void drop(struct work **slot)
@@ -393,16 +398,11 @@ static struct entry *watch_pick(struct queue_watch *watch)
 
 static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
 {
-        struct work *work = entry_head(entry);
+        struct work **slot = entry_head_slot(entry), *work = *slot;
         uint64_t ready_since = entry->ready_since;
 
         entry_unplace(queue, entry);
-        if (work == entry->deletion)
-                entry->deletion = work->next;
-        else if (work == entry->update)
-                entry->update = NULL;
-        else
-                entry->nudge = NULL;
+        *slot = slot == &entry->deletion ? work->next : NULL;
         /* One run is for both; those of a later UID wait. */
         if (work->kind != CHANGE_DELETED) {
                 drop(&entry->update);

@@ -78,7 +78,8 @@ static void say_fatal(int code)
 
 static void make_files(void)
 {
-        char *files = strdup(getenv("RECONCILED_DEATH_MAKES")), *rest = files;
+        const char *list = getenv("RECONCILED_DEATH_MAKES");
+        char *files = strdup(list ? list : ""), *rest = files;
 
         for (const char *path; (path = strsep(&rest, ":"));) {
                 int fd = open(path, O_WRONLY | O_CREAT, 0600);
