@@ -54,18 +54,13 @@ static struct work *work_new(const struct queue_item *item)
         return work;
 }
 
-static struct work **entry_head_slot(struct entry *entry)
+static struct work *entry_head(const struct entry *entry)
 {
         if (entry->deletion)
-                return &entry->deletion;
+                return entry->deletion;
         if (entry->update && entry->nudge && entry->nudge->not_before < entry->update->not_before)
-                return &entry->nudge;
-        return entry->update ? &entry->update : &entry->nudge;
-}
-
-static struct work *entry_head(struct entry *entry)
-{
-        return *entry_head_slot(entry);
+                return entry->nudge;
+        return entry->update ? entry->update : entry->nudge;
 }
 
 static void drop(struct work **slot)
@@ -398,7 +393,10 @@ static struct entry *watch_pick(struct queue_watch *watch)
 
 static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
 {
-        struct work **slot = entry_head_slot(entry), *work = *slot;
+        struct work **slot = entry->deletion                      ? &entry->deletion
+                             : entry_head(entry) == entry->update ? &entry->update
+                                                                  : &entry->nudge;
+        struct work *work = *slot;
         uint64_t ready_since = entry->ready_since;
 
         entry_unplace(queue, entry);
