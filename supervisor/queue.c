@@ -393,14 +393,16 @@ static struct entry *watch_pick(struct queue_watch *watch)
 
 static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
 {
-        struct work **slot = entry->deletion                      ? &entry->deletion
-                             : entry_head(entry) == entry->update ? &entry->update
-                                                                  : &entry->nudge;
-        struct work *work = *slot;
+        struct work *work = entry_head(entry); /* what is ready has some */
         uint64_t ready_since = entry->ready_since;
 
         entry_unplace(queue, entry);
-        *slot = slot == &entry->deletion ? work->next : NULL;
+        if (entry->deletion)
+                entry->deletion = work->next;
+        else if (entry->update && work == entry->update)
+                entry->update = NULL;
+        else
+                entry->nudge = NULL;
         /* One run is for both; those of a later UID wait. */
         if (work->kind != CHANGE_DELETED) {
                 drop(&entry->update);

@@ -487,7 +487,8 @@ static void begin(struct run *run)
                 return;
         }
 
-        if (run->action == ACTION_UNSELECTED) {
+        /* By hand somebody may be faster than the watch: "delete it, and then let it go". */
+        if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE) {
                 unselected_fetch(run);
                 return;
         }

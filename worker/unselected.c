@@ -38,8 +38,7 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
                 r = take_object(run, response);
         } else if (response->error.http_status != 404) {
                 write_note_failure(run, response);
-                run_finish(run, RESULT_RETRY, "it is not selected any more, and cannot be looked at: %s",
-                           response->error.message);
+                run_finish(run, RESULT_RETRY, "the object cannot be looked at: %s", response->error.message);
                 return;
         }
         if (r >= 0)

@@ -39,6 +39,7 @@ def test_the_audited_way_out(start, operator, handler, widgets):
     assert held(widgets, "stuck")
     assert release(operator, "default/stuck", "--reason", "the disk is gone", "--yes").returncode == 0
     wait_until(lambda: not widgets.exists("stuck"), "its end")
+    operator.wait_for_log(message_id=MESSAGE_ID["FINALIZER_RELEASED"])
     trace = operator.logs(message_id=MESSAGE_ID["FINALIZER_RELEASED"])
     assert len(trace) == 1 and trace[0]["key"] == "default/stuck" and "the disk is gone" in trace[0]["message"]
     assert "user" in trace[0]
