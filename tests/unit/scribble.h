@@ -62,12 +62,13 @@ static inline struct scribble_file scribble_copy(const struct scribble_file *fil
 {
         struct scribble_file copy = {malloc(file->size + 1), file->size};
         uint64_t state = seed, kind = scribble_random(&state) % 10, pages = file->size / SCRIBBLE_PAGE;
-        size_t at, left, count = 1 + scribble_random(&state) % SCRIBBLE_BYTES;
+        size_t at, left, count;
 
         if (!copy.bytes || !file->bytes || file->size == 0)
                 abort();
         at = scribble_random(&state) % file->size;
         left = file->size - at;
+        count = 1 + scribble_random(&state) % SCRIBBLE_BYTES;
         memcpy(copy.bytes, file->bytes, file->size);
         if (kind == 0) {
                 copy.bytes[at] = (char)(copy.bytes[at] ^ 1 << scribble_random(&state) % 8);
