@@ -266,6 +266,25 @@ int cgroup_remove(const char *group)
         return rmdir(group) < 0 ? -errno : 0;
 }
 
+/* "handler-PID-NUMBER": whether the worker that made it lives, beside us: of another operator, which has
+ * been started in the same group. */
+static bool is_in_use(const char *folder, const char *name)
+{
+        long worker = strtol(name + strlen(HANDLER), NULL, 10), pid;
+        _cleanup_fclose_ FILE *file = NULL;
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/" SUPERVISOR "/cgroup.procs", folder) < 0) {
+                path = NULL;
+                return true;
+        }
+        file = fopen(path, "re");
+        while (file && fscanf(file, "%ld", &pid) == 1)
+                if (pid == worker)
+                        return true;
+        return false;
+}
+
 /* Of a life that was killed: nothing of it may go on, and nobody waits for it any more. */
 static void clean_up(const char *folder)
 {
@@ -277,6 +296,7 @@ static void clean_up(const char *folder)
                 _cleanup_free_ char *path = NULL;
 
                 if (strncmp(entry[i]->d_name, HANDLER, strlen(HANDLER)) == 0 &&
+                    !is_in_use(folder, entry[i]->d_name) &&
                     asprintf(&path, "%s/%s", folder, entry[i]->d_name) >= 0) {
                         (void)cgroup_kill(path);
                         for (int round = 0; cgroup_remove(path) == -EBUSY && round < ROUNDS; round++)

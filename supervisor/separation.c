@@ -12,6 +12,8 @@
 
 #include "supervisor/supervisor.h"
 
+#define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
 static bool has_right(unsigned right)
 {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -127,7 +129,9 @@ static void warn_readable(const struct supervisor *supervisor, const struct conf
         const struct config *config = supervisor->config;
         const char *const path[] = {
                 config->kubeconfig[0] ? config->kubeconfig : getenv("KUBECONFIG"),
+                SERVICE_ACCOUNT_TOKEN,
                 config->gateway_token_file,
+                config->gateway_key_file,
                 supervisor->options->state_directory,
                 supervisor->options->runtime_directory,
                 config->record,

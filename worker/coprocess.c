@@ -13,6 +13,7 @@
 
 #define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
 #define RESTART_MAX_USEC (30 * USEC_PER_SEC)
+#define LOOK_USEC        (100 * USEC_PER_MSEC) /* to know what it uses costs as much as a fast run */
 
 struct coprocess {
         struct worker *worker;
@@ -21,7 +22,8 @@ struct coprocess {
         struct run *run;         /* under way; NULL: idle */
         bool ending;             /* was told to end: another one is started when it is gone */
         uint64_t last_id, runs;  /* runs of this process */
-        uint64_t cpu_before;     /* what it had used when the run began */
+        uint64_t cpu_told;       /* of what it has used, what was told with runs */
+        uint64_t looked_at;      /* CLOCK_BOOTTIME: when it was last looked at that */
         unsigned deaths;         /* in a row, without an answer between them */
         uint64_t not_before;     /* CLOCK_BOOTTIME: when it may be started again */
         sd_event_source *timer;  /* the run's timeout, or the pause before a start */
@@ -69,12 +71,26 @@ static bool must_recycle(const struct coprocess *coprocess)
         return config->recycle_memory > 0 && process_memory(coprocess->process) > config->recycle_memory;
 }
 
-/* Of one run: the time since it began, and the most memory that the process has ever had. */
-static void note_usage(const struct coprocess *coprocess, struct run *run, const struct process_usage *usage)
+/* Told with a run: the time that was not told yet, and the most memory that the process has ever had. */
+static void note_usage(struct coprocess *coprocess, struct run *run, const struct process_usage *usage)
 {
         run->usage.memory_peak = usage->memory_peak;
-        if (usage->cpu_usec > coprocess->cpu_before)
-                run->usage.cpu_usec = usage->cpu_usec - coprocess->cpu_before;
+        if (usage->cpu_usec <= coprocess->cpu_told)
+                return;
+        run->usage.cpu_usec = usage->cpu_usec - coprocess->cpu_told;
+        coprocess->cpu_told = usage->cpu_usec;
+}
+
+static void look_at_usage(struct coprocess *coprocess, struct run *run)
+{
+        uint64_t now = clock_boottime_usec();
+        struct process_usage usage;
+
+        if (now - coprocess->looked_at < LOOK_USEC)
+                return;
+        coprocess->looked_at = now;
+        process_usage(coprocess->process, &usage);
+        note_usage(coprocess, run, &usage);
 }
 
 static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
@@ -87,7 +103,6 @@ static void on_output(const char *line, size_t size, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct run *run = coprocess->run;
-        struct process_usage usage;
 
         if (size == 0)
                 return;
@@ -98,8 +113,7 @@ static void on_output(const char *line, size_t size, void *userdata)
         coprocess->run = NULL;
         coprocess->deaths = 0;
         coprocess->runs++;
-        process_usage(coprocess->process, &usage);
-        note_usage(coprocess, run, &usage);
+        look_at_usage(coprocess, run);
         coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
@@ -193,11 +207,8 @@ static int arm(struct coprocess *coprocess, uint64_t usec, sd_event_time_handler
 static int send_request(struct coprocess *coprocess)
 {
         _cleanup_text_ struct text request = TEXT_EMPTY;
-        struct process_usage usage;
         int r = request_build(coprocess->run, ++coprocess->last_id, &request);
 
-        process_usage(coprocess->process, &usage);
-        coprocess->cpu_before = usage.cpu_usec;
         if (r >= 0) {
                 record_request(coprocess->run, &request);
                 r = process_write(coprocess->process, &request);
@@ -231,7 +242,7 @@ static int launch(struct coprocess *coprocess)
                     : -ENOMEM;
 
         environment_free(environment);
-        coprocess->runs = 0;
+        coprocess->runs = coprocess->cpu_told = 0;
         return r;
 }
 

@@ -113,6 +113,19 @@ def test_a_dead_child(configured, role):
     assert len(fatal) == 1 and fatal[0]["message"].startswith(configured.termination_message)
 
 
+def test_handlers_as_another_user(container, devserver, widgets):
+    """As docs/container.md says: root with three capabilities, and nothing else."""
+    container.uid, container.capabilities = 0, ["CAP_SETUID", "CAP_SETGID", "CAP_KILL"]
+    container.configure(devserver, [watch("widgets", container.script(
+        "grep -q 'CapEff.*0000000000000000' /proc/self/status || exit 1; cat /var/lib/reconciled/ledger.sqlite && exit 1; "
+        "(setsid sleep 1000) & echo '{\"status\": {\"uid\": '$(id -u)'}}'"), handler_options={"user": "1234:1234"})])
+    container.start().wait_synced()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"uid": 1234}, "the handler's status")
+    assert "CapEff:\t00000000000000e0" in container.execute("cat", "/proc/1/status").stdout
+    wait_until(lambda: "sleep" not in container.execute("ps", "-eo", "comm=").stdout, "the end of what it left behind")
+
+
 def test_a_handler_without_memory_ends_alone(container, devserver, widgets):
     container.memory = 192 * 1024 * 1024
     container.configure(devserver, [watch("widgets", container.script(

@@ -56,6 +56,7 @@ class Container:
         self.termination_log.touch()
         self.termination_log.chmod(0o666)
         self.memory = None
+        self.uid, self.capabilities = USER, []
         self.popen = self.output = None
         self._looked_at = True
         sandbox.register(self)
@@ -80,11 +81,12 @@ class Container:
         path = self.folder / "config.json"
         spec = json.loads(path.read_text(encoding="utf-8"))
         spec["root"] = {"path": str(self.root.path), "readonly": True}
-        spec["process"].update(terminal=False, args=["/usr/bin/reconciled", *arguments], capabilities={},
-                               user={"uid": USER, "gid": USER}, rlimits=[])
+        spec["process"].update(terminal=False, args=["/usr/bin/reconciled", *arguments], rlimits=[],
+                               user={"uid": self.uid, "gid": self.uid},
+                               capabilities={each: self.capabilities for each in ("bounding", "effective", "permitted")})
         spec["linux"]["namespaces"] = [each for each in spec["linux"]["namespaces"] if each["type"] != "network"]
         spec["mounts"] = [each for each in spec["mounts"] if each["type"] != "sysfs"]
-        owned = ["nosuid", "nodev", "mode=0700", f"uid={USER}", f"gid={USER}"]
+        owned = ["nosuid", "nodev", "mode=0700", f"uid={self.uid}", f"gid={self.uid}"]
         spec["mounts"] += [{"destination": f"/{name}/reconciled", "type": "tmpfs", "source": "tmpfs", "options": owned}
                            for name in ("var/lib", "run")]
         spec["mounts"] += [

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of handlers, by control groups where one is delegated, by rlimits where not; and what handlers have used."""
+import argparse
 import json
 import os
 import uuid
@@ -203,6 +204,26 @@ def test_what_a_killed_operator_leaves_is_cleaned_up_by_the_next_one(devserver, 
     operator.wait_ready()
     handler.wait_finished(name="a", where=lambda request: request.exit_code is not None)
     wait_until(lambda: delegated.groups() == ["supervisor"], lambda: f"no group of a run: {delegated.groups()}")
+
+
+def test_two_operators_in_one_group_leave_each_other_alone(devserver, operator, make_operator, widgets, handler, delegated):
+    handler.behave("exec sleep 1000")
+    operator.configure(devserver, [limited(handler)], stop={"grace": "100ms"})
+    delegated.start()
+    operator.wait_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: sleepers(operator), "the handler's process")
+    second = make_operator()
+    second.user = operator.user
+    second.configure(devserver, [watch("other", handler)], operator="other.example.com", stop={"grace": "100ms"})
+    for path in (second.folder, second.config_file, second.folder / "kubeconfig", second.state_directory,
+                 second.runtime_directory):
+        operator.user.give(path)
+    before = sleepers(operator)[0]
+    Delegated.start(argparse.Namespace(path=delegated.path, operator=second, enter=delegated.enter))
+    second.wait_ready()
+    assert before.alive()
+    second.stop()
 
 
 def test_a_group_without_controllers_is_said(devserver, operator, handler, delegated):
