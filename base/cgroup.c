@@ -42,26 +42,36 @@ int cgroup_write(const char *group, const char *file, const char *value)
         return r < 0 ? (int)r : 0;
 }
 
-/* A whole small file as a string. */
-static int read_file(const char *group, const char *file, char *buffer, size_t size)
+int cgroup_open(const char *group, const char *file)
 {
         _cleanup_free_ char *path = NULL;
-        _cleanup_close_ int fd = -1;
-        ssize_t r;
+        int fd;
 
-        buffer[0] = '\0';
         if (asprintf(&path, "%s/%s", group, file) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
         fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        r = sys_read(fd, buffer, size - 1);
+        return fd < 0 ? -errno : fd;
+}
+
+static int read_open(int fd, char *buffer, size_t size)
+{
+        ssize_t r = pread(fd, buffer, size - 1, 0);
+
         if (r < 0)
-                return (int)r;
+                return -errno;
         buffer[r] = '\0';
         return 0;
+}
+
+/* A whole small file as a string. */
+static int read_file(const char *group, const char *file, char *buffer, size_t size)
+{
+        _cleanup_close_ int fd = cgroup_open(group, file);
+
+        buffer[0] = '\0';
+        return fd < 0 ? fd : read_open(fd, buffer, size);
 }
 
 static int64_t number(const char *text)
@@ -69,12 +79,12 @@ static int64_t number(const char *text)
         return text[0] >= '0' && text[0] <= '9' ? strtoll(text, NULL, 10) : -1;
 }
 
-int64_t cgroup_read(const char *group, const char *file, const char *key)
+int64_t cgroup_read_open(int fd, const char *key)
 {
         char buffer[4096] = "", *rest = buffer, *line;
         size_t length = key ? strlen(key) : 0;
 
-        if (read_file(group, file, buffer, sizeof(buffer)) < 0)
+        if (read_open(fd, buffer, sizeof(buffer)) < 0)
                 return -1;
         if (!key)
                 return number(buffer);
@@ -82,6 +92,13 @@ int64_t cgroup_read(const char *group, const char *file, const char *key)
                 if (strncmp(line, key, length) == 0 && line[length] == ' ')
                         return number(line + length + 1);
         return -1;
+}
+
+int64_t cgroup_read(const char *group, const char *file, const char *key)
+{
+        _cleanup_close_ int fd = cgroup_open(group, file);
+
+        return fd < 0 ? -1 : cgroup_read_open(fd, key);
 }
 
 /* ---- where we are */

@@ -37,6 +37,9 @@ int cgroup_make(const char *folder, const char *name, char **ret_path);
 int cgroup_write(const char *group, const char *file, const char *value);
 /* The number behind `key` ("oom_kill 3"), or the whole file's (key NULL); -1 when there is none. */
 int64_t cgroup_read(const char *group, const char *file, const char *key);
+/* For a number that is asked for again and again: the file open, or a negative errno. */
+int cgroup_open(const char *group, const char *file);
+int64_t cgroup_read_open(int fd, const char *key);
 /* Everything in it gets SIGKILL, also what is being forked. */
 int cgroup_kill(const char *group);
 int cgroup_remove(const char *group); /* -EBUSY: somebody is in it */

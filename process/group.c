@@ -130,20 +130,26 @@ enum process_memory_end group_memory_end(const char *group)
 
 /* ---- without a group */
 
+/* The counter of the group that this process was started in, or -1. */
+static int open_kills(void)
+{
+        _cleanup_free_ char *folder = NULL, *legacy = NULL;
+        int fd = -1;
+
+        if (cgroup_own_folder(NULL, &folder) >= 0 && cgroup_read(folder, "memory.events", "oom_kill") >= 0)
+                fd = cgroup_open(folder, "memory.events");
+        else if (cgroup_own_folder("memory", &legacy) >= 0)
+                fd = cgroup_open(legacy, "memory.oom_control");
+        return fd < 0 ? -1 : fd;
+}
+
 int64_t memory_kills(void)
 {
-        static char *folder; /* of the group that this process was started in */
-        static const char *file;
+        static bool opened;
+        static int fd; /* as long as this process lives: it is asked for before and after each run */
 
-        if (!file) {
-                file = "memory.events";
-                if (cgroup_own_folder(NULL, &folder) < 0 || cgroup_read(folder, file, "oom_kill") < 0) {
-                        free(folder);
-                        folder = NULL;
-                        file = "memory.oom_control";
-                        if (cgroup_own_folder("memory", &folder) < 0)
-                                folder = NULL;
-                }
-        }
-        return folder ? cgroup_read(folder, file, "oom_kill") : -1;
+        if (!opened)
+                fd = open_kills();
+        opened = true;
+        return fd < 0 ? -1 : cgroup_read_open(fd, "oom_kill");
 }

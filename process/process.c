@@ -25,6 +25,7 @@
 #define STUCK_USEC       (5 * USEC_PER_SEC)
 #define STUCK_SWEEP_USEC USEC_PER_SEC
 #define FREE_USEC        (500 * USEC_PER_MSEC)
+#define EXIT_PRIORITY    (-1) /* before the streams */
 
 enum { STDIN, STDOUT, STDERR, STREAMS };
 
@@ -63,18 +64,18 @@ static void stream_close(struct process *process, int which)
         process->fd[which] = -1;
 }
 
-static int on_stdin(sd_event_source *source _unused_, int fd, uint32_t revents _unused_, void *userdata)
+/* true: there is more, for when the pipe has room again. */
+static bool write_input(struct process *process)
 {
-        struct process *process = userdata;
         size_t left = process->input.size - process->input_sent;
-        ssize_t r = sys_write(fd, process->input.data + process->input_sent, left);
+        ssize_t r = sys_write(process->fd[STDIN], process->input.data + process->input_sent, left);
 
         if (r == -EAGAIN)
-                return 0;
+                return true;
         if (r > 0)
                 process->input_sent += (size_t)r;
         if (r >= 0 && process->input_sent < process->input.size)
-                return 0;
+                return true;
         text_done(&process->input);
         process->input_sent = 0;
         /* A handler that does not want to read its request need not; one that serves must. */
@@ -82,9 +83,27 @@ static int on_stdin(sd_event_source *source _unused_, int fd, uint32_t revents _
                 stream_close(process, STDIN);
         if (r < 0 && process->options.on_output)
                 process_end(process, process->options.grace_usec);
-        else if (process->options.on_output)
-                sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_OFF);
+        return false;
+}
+
+static int on_stdin(sd_event_source *source, int fd _unused_, uint32_t revents _unused_, void *userdata)
+{
+        struct process *process = userdata;
+
+        if (!write_input(process) && process->source[STDIN])
+                sd_event_source_set_enabled(source, SD_EVENT_OFF);
         return 0;
+}
+
+/* Mostly the pipe has room for all of it, and the loop need not be asked. */
+static int send_input(struct process *process)
+{
+        if (!write_input(process) || process->fd[STDIN] < 0)
+                return 0;
+        if (process->source[STDIN])
+                return sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_ON);
+        return sd_event_add_io(process->event, &process->source[STDIN], process->fd[STDIN], EPOLLOUT,
+                               on_stdin, process);
 }
 
 int process_write(struct process *process, struct text *more)
@@ -95,7 +114,7 @@ int process_write(struct process *process, struct text *more)
                 return -EPIPE;
         r = text_append(&process->input, more->data, more->size);
         text_done(more);
-        return r < 0 ? r : sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_ON);
+        return r < 0 ? r : send_input(process);
 }
 
 uint64_t process_memory(const struct process *process)
@@ -355,6 +374,35 @@ static int on_sweep(sd_event_source *source, uint64_t usec _unused_, void *userd
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+static int sweep_later(struct process *process, uint64_t usec)
+{
+        return sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, usec, 1,
+                                          on_sweep, process);
+}
+
+/* Mostly nothing is left behind, and no timer is needed. */
+static int on_first_sweep(sd_event_source *source _unused_, void *userdata)
+{
+        struct process *process = userdata;
+
+        process->sweep = sd_event_source_disable_unref(process->sweep);
+        if (!descendants_reap()) {
+                finish(process);
+                return 0;
+        }
+        if (sweep_later(process, SWEEP_USEC) < 0) {
+                descendants_end(STUCK_USEC);
+                finish(process);
+                return 0;
+        }
+        /* The timeout is over; the last `tee` of a script may need a moment after it. */
+        if (process->end == PROCESS_EXITED) {
+                process->timer = sd_event_source_disable_unref(process->timer);
+                kill_after(process, LINGER_USEC);
+        }
+        return 0;
+}
+
 static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *info, void *userdata)
 {
         struct process *process = userdata;
@@ -364,14 +412,10 @@ static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *in
         note_usage(process);
         process->pid = 0;
         process->child = sd_event_source_disable_unref(process->child);
-        if (sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, 0, 1, on_sweep,
-                                       process) < 0) {
+        if (sd_event_add_defer(process->event, &process->sweep, on_first_sweep, process) < 0 ||
+            sd_event_source_set_priority(process->sweep, EXIT_PRIORITY) < 0) {
                 descendants_end(STUCK_USEC);
                 finish(process);
-        } else if (process->end == PROCESS_EXITED) {
-                /* The timeout is over; the last `tee` of a script may need a moment after it. */
-                process->timer = sd_event_source_disable_unref(process->timer);
-                kill_after(process, LINGER_USEC);
         }
         return 0;
 }
@@ -441,15 +485,17 @@ static int open_pipes(struct process *process, int ret_child[STREAMS])
 
 static int add_sources(struct process *process)
 {
-        static const sd_event_io_handler_t handler[STREAMS] = {on_stdin, on_stdout, on_stderr};
-        int r = 0;
+        int r = sd_event_add_io(process->event, &process->source[STDOUT], process->fd[STDOUT], EPOLLIN,
+                                on_stdout, process);
 
-        for (int i = 0; i < STREAMS && r >= 0; i++)
-                r = sd_event_add_io(process->event, &process->source[i], process->fd[i],
-                                    i == STDIN ? EPOLLOUT : EPOLLIN, handler[i], process);
+        if (r >= 0)
+                r = sd_event_add_io(process->event, &process->source[STDERR], process->fd[STDERR], EPOLLIN,
+                                    on_stderr, process);
         if (r >= 0)
                 r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED,
                                        on_handler_exit, process);
+        if (r >= 0) /* finish() reads what is left in the pipes, all at once */
+                r = sd_event_source_set_priority(process->child, EXIT_PRIORITY);
         if (r >= 0 && process->options.timeout_usec > 0)
                 r = sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
                                                process->options.timeout_usec, 1, on_timeout, process);
@@ -513,7 +559,9 @@ static int process_launch(struct process *process)
         /* From the end of others: one that serves another watch may die while this one runs. */
         if (r >= 0)
                 r = descendants_spare(process->pid);
-        return r < 0 ? r : add_sources(process);
+        if (r >= 0)
+                r = add_sources(process);
+        return r < 0 ? r : send_input(process);
 }
 
 int process_start(sd_event *event, const struct process_options *options, struct process **ret)

@@ -19,14 +19,35 @@
 
 #define HANDLER_UMASK 022 /* ours hides what we write from other users; a handler's files are its own */
 
+/* Which signals are not at their default here: few or none (SIGPIPE, what a shell has told us to ignore),
+ * and asked of the kernel once, before the first handler. Nothing sets one later. */
+static const sigset_t *changed_signals(void)
+{
+        static sigset_t changed;
+        static bool known;
+
+        if (known)
+                return &changed;
+        sigemptyset(&changed);
+        for (int signal = 1; signal < NSIG; signal++) {
+                struct sigaction action;
+
+                if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
+                        sigaddset(&changed, signal);
+        }
+        known = true;
+        return &changed;
+}
+
 /* The child has copies of its signal dispositions; all it needs is the default for each. */
-static void reset_signals(void)
+static void reset_signals(const sigset_t *changed)
 {
         struct sigaction action = {.sa_handler = SIG_DFL};
         sigset_t none;
 
         for (int signal = 1; signal < NSIG; signal++)
-                sigaction(signal, &action, NULL);
+                if (sigismember(changed, signal) == 1)
+                        sigaction(signal, &action, NULL);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -70,7 +91,7 @@ static int change_user(const struct process_user *user)
 }
 
 /* Descriptors 0 to 2 of this process are open, so none of `stdio` is one of them. */
-static int become(const struct spawn_options *options, pid_t parent)
+static int become(const struct spawn_options *options, pid_t parent, const sigset_t *changed)
 {
         int r = setpgid(0, 0) < 0 ? errno : enter_limits(options);
 
@@ -91,13 +112,14 @@ static int become(const struct spawn_options *options, pid_t parent)
         if (sys_close_from(3) < 0 || chdir("/") < 0)
                 return errno;
         umask(HANDLER_UMASK);
-        reset_signals();
+        reset_signals(changed);
         execve(options->argument[0], options->argument, options->environment);
         return errno;
 }
 
 int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
 {
+        const sigset_t *changed = changed_signals();
         sigset_t all, before;
         volatile int failure = 0;
         pid_t pid, parent = getpid();
@@ -106,7 +128,7 @@ int spawn_program(const struct spawn_options *options, pid_t *ret_pid)
         sigprocmask(SIG_SETMASK, &all, &before);
         pid = vfork();
         if (pid == 0) {
-                failure = become(options, parent);
+                failure = become(options, parent, changed);
                 _exit(127);
         }
         sigprocmask(SIG_SETMASK, &before, NULL);
