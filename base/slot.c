@@ -108,7 +108,7 @@ int slots_look(const struct slots *slots, size_t index, struct slot_view *ret)
 
 int slots_clear(const struct slots *slots, size_t index)
 {
-        struct slot *slot;
+        struct slot *slot = NULL;
         int r = slot_open(slots->path, index, &slot);
 
         if (r >= 0)

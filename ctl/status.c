@@ -128,6 +128,9 @@ void ctl_print_status(const cJSON *status)
         printf("server    %s\nidentity  %s\n",
                ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
                ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
+        if (ctl_text(status, "notReloaded")[0])
+                printf("reload    refused, the old configuration is in force: %s\n",
+                       ctl_text(status, "notReloaded"));
         if (ctl_number(status, "logLinesDropped") > 0)
                 printf("logs      %" PRIu64 " lines were dropped\n", ctl_number(status, "logLinesDropped"));
         events = cJSON_GetObjectItemCaseSensitive(status, "events");

@@ -519,6 +519,9 @@ static void write_operator(const struct supervisor *supervisor, struct text *tex
                     supervisor->config->operator_name, RECONCILED_VERSION);
         head(text, "reconciled_starts", COUNTER, "Starts with this state folder, this one included.");
         text_printf(text, "reconciled_starts_total %" PRIu64 "\n", supervisor->starts);
+        head(text, "reconciled_config_last_reload_successful", GAUGE,
+             "0 while the configuration file was refused at the last reload, and an older one is in force.");
+        text_printf(text, "reconciled_config_last_reload_successful %d\n", !supervisor->not_reloaded[0]);
         head(text, "process_start_time_seconds", GAUGE, "When the supervisor started.");
         text_append_string(text, "process_start_time_seconds ");
         seconds(text, supervisor->started_realtime);

@@ -69,8 +69,12 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         if (paused > 0 && used < size)
                 used += (size_t)snprintf(buffer + used, size - used, ", %zu paused", paused);
         if (trouble && used < size)
-                snprintf(buffer + used, size - used, "; watch %s %s: %s", trouble->config->name,
-                         watch_health_name(trouble->health), trouble->degraded_reason);
+                used += (size_t)snprintf(buffer + used, size - used, "; watch %s %s: %.400s",
+                                         trouble->config->name, watch_health_name(trouble->health),
+                                         trouble->degraded_reason);
+        if (supervisor->not_reloaded[0] && used < size)
+                snprintf(buffer + used, size - used, "; not reloaded, the old configuration is in force: %s",
+                         supervisor->not_reloaded);
         one_line(buffer);
 }
 
@@ -117,6 +121,7 @@ void notify_ready(struct supervisor *supervisor)
         char text[sizeof(supervisor->status_text)];
 
         describe(supervisor, text, sizeof(text));
+        memcpy(supervisor->status_text, text, sizeof(text));
         sd_notifyf(0, "READY=1\nSTATUS=%s", text);
         log_debug("all children are ready");
 }
@@ -158,12 +163,10 @@ void notify_reloading(const struct supervisor *supervisor)
 
 void notify_not_reloaded(struct supervisor *supervisor, const char *why)
 {
-        char text[512];
-
-        snprintf(text, sizeof(text), "%s", why);
-        one_line(text);
-        supervisor->status_text[0] = '\0'; /* the next status is a new one */
-        sd_notifyf(0, "READY=1\nSTATUS=not reloaded, the old configuration is in force: %s", text);
+        snprintf(supervisor->not_reloaded, sizeof(supervisor->not_reloaded), "%s", why);
+        one_line(supervisor->not_reloaded);
+        utf8_clean(supervisor->not_reloaded);
+        notify_ready(supervisor);
 }
 
 static int errno_of(int exit_code)

@@ -118,6 +118,7 @@ static int keep_old_config(struct supervisor *supervisor)
 static void take_over(struct supervisor *supervisor, struct config *config, const bool *marks)
 {
         supervisor->config = config;
+        supervisor->not_reloaded[0] = '\0';
         FOREACH_WATCH(watch, supervisor) {
                 if (watch->leaving)
                         continue;

@@ -134,9 +134,9 @@ struct supervisor {
         int lock_fd, control_fd;
         uint64_t runs_seen; /* at the last heartbeat */
         bool rested;
-        size_t due_synced; /* watches in sync, when it was last asked what is due */
+        size_t due_synced;  /* watches in sync, when it was last asked what is due */
         uint64_t due_armed; /* CLOCK_REALTIME: what due_timer waits for; 0 = nothing */
-        bool commit_due;   /* something must not be told before the ledger has it */
+        bool commit_due;    /* something must not be told before the ledger has it */
         sd_event_source *commit_timer;
         struct slowest slowest;
         sd_event_source *retry_source;
@@ -144,10 +144,11 @@ struct supervisor {
                 *extend_timer, *control_source;
         struct control_peer *control_peer;
         size_t control_count;
-        char status_text[256]; /* as last told to systemd */
+        char status_text[1024]; /* as last told to systemd */
+        char not_reloaded[512]; /* why the file as it is now was not taken; "" */
         uint64_t status_monotonic;
         sd_event_source *status_timer;
-        char cause[1024];      /* of death: for the termination message */
+        char cause[1024]; /* of death: for the termination message */
 };
 
 /* The configuration is owned by the supervisor from here on. */

@@ -432,6 +432,11 @@ def test_metrics_follow(devserver, operator, handler, other, widgets):
     assert float(found[requests]) >= counted, "a counter never falls because a process was replaced"
     wait_until(lambda: gateway.get("/readyz")[0] == 200, "readiness")
     assert gateway.get("/healthz")[0] == 200
+    name = "reconciled_config_last_reload_successful"
+    assert float(found[name]) == 1
+    operator.configure(devserver, [watch("widgets", handler, nonsense=1)], **listen)
+    reload(operator)
+    gateway.wait(name, 0)
     # A watch that starts anew keeps what was counted of it.
     operator.configure(devserver, [watch("widgets", handler, labelSelector="!x"), maps(other, name="more")], **listen)
     reload(operator)
@@ -555,10 +560,18 @@ def test_a_wrong_configuration_changes_nothing(configured, devserver, handler, w
     reload(configured)
     assert "not reloaded" in configured.status_text and 'did you mean "workers"' in configured.status_text
     assert configured.logs(message_id=MESSAGE_ID["CONFIGURATION_WRONG"])
+    assert 'did you mean "workers"' in configured.ctl.status()["notReloaded"]
+    assert "refused, the old configuration is in force" in configured.ctl.run("status").stdout
     assert {child.pid for child in configured.children()} == children
     widgets.create("a", spec={})
-    handler.wait_for(name="a")
+    handler.wait_finished(name="a")
+    assert configured.ctl.run("pause", "widgets").returncode == 0
+    wait_until(lambda: "1 paused" in configured.status_text, "the news of that")
+    assert "not reloaded" in configured.status_text, "it stays in sight"
     # And a mended one is taken.
+    configured.configure(devserver, [watch("widgets", handler)])
+    reload(configured)
+    assert "not reloaded" not in configured.status_text and not configured.ctl.status()["notReloaded"]
     configured.configure(devserver, [watch("widgets", handler)], workers=3)
     reload(configured)
     assert len(configured.children("worker")) == 3
