@@ -92,7 +92,7 @@
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
         BOOL(finalizer)                                                                                     \
-        BOOL(ready_condition)                                                                               \
+        STR(ready_condition)                                                                                \
         BOOL(events)                                                                                        \
         BOOL(metadata_only)                                                                                 \
         BOOL(unselected)                                                                                    \

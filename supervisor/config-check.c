@@ -9,6 +9,8 @@
 #include "base/duration.h"
 #include "supervisor/config-internal.h"
 
+#define CONDITION_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
 #define NAME_MAX_LENGTH 63
 
 void watch_defaults(struct config_watch *watch)
@@ -64,6 +66,7 @@ void watch_done(struct config_watch *watch)
         free(watch->kind);
         free(watch->label_selector);
         free(watch->related_names);
+        free(watch->ready_condition);
         free(watch->field_selector);
         free(watch->trigger_jq);
         owned_done(watch->owns, watch->owns_count);
@@ -329,6 +332,28 @@ static void default_text(struct reader *reader, char **place, const char *text)
                 reader->out_of_memory = true;
 }
 
+/* true and false, or a type of its own. */
+static void settle_ready_condition(struct reader *reader, yaml_node_t *node, const char *path,
+                                   struct config_watch *watch)
+{
+        const char *type = watch->ready_condition;
+        char key[256];
+
+        if (strcmp(type, "true") == 0 || strcmp(type, "false") == 0) {
+                if (text_replace(&watch->ready_condition, type[0] == 't' ? "Ready" : "") < 0)
+                        reader->out_of_memory = true;
+                return;
+        }
+        if (!type[0] || (strlen(type) <= 63 && strspn(type, CONDITION_CHARACTERS) == strlen(type) &&
+                         isalpha((unsigned char)type[0])))
+                return;
+        sub(key, sizeof(key), path, "readyCondition");
+        problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
+                    "\"%s\" is neither true nor false nor the type of a condition (letters and digits: "
+                    "Installed)",
+                    type);
+}
+
 /* Which of the related objects are meant; what is owned needs no program to be found. */
 static void check_names(struct reader *reader, yaml_node_t *node, const char *path,
                         const struct config_watch *watch)
@@ -376,7 +401,10 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         sub(key, sizeof(key), path, "filter");
         check_program(reader, mapping_find(reader, node, "filter"), key, watch->filter);
         check_names(reader, node, path, watch);
-        if (watch->ready_condition && watch->metadata_only) {
+        default_text(reader, &watch->ready_condition, "");
+        if (watch->ready_condition)
+                settle_ready_condition(reader, node, path, watch);
+        if (watch->ready_condition && watch->ready_condition[0] && watch->metadata_only) {
                 sub(key, sizeof(key), path, "readyCondition");
                 problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
                             "needs the object's status, which metadataOnly leaves out");
@@ -464,6 +492,7 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->api_version = strdup(owned->api_version);
         ret->kind = strdup(owned->kind);
         ret->label_selector = copy_or_empty(owned->label_selector);
+        ret->ready_condition = strdup("");
         ret->related_names = copy_or_empty(owned->names);
         ret->field_selector = strdup("");
         ret->trigger_jq = strdup("");
@@ -479,8 +508,8 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         ret->watch_timeout_usec = parent->watch_timeout_usec;
         ret->initial_events_usec = parent->initial_events_usec;
         return ret->name && ret->owner && ret->api_version && ret->kind && ret->label_selector &&
-                               ret->field_selector && ret->related_names && ret->trigger_jq && ret->filter &&
-                               ret->file
+                               ret->field_selector && ret->related_names && ret->ready_condition &&
+                               ret->trigger_jq && ret->filter && ret->file
                        ? copy_namespaces(parent, ret)
                        : -ENOMEM;
 }

@@ -96,7 +96,7 @@ static const struct key watch_key[] = {
         {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
         {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
-        {"readyCondition", KEY_BOOL, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
+        {"readyCondition", KEY_TEXT, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
         {"owns", KEY_OWNS, IN_WATCH(owns), 0, 0, NULL, false, NULL},
         {"related", KEY_OWNS, IN_WATCH(related), 0, 0, NULL, false, NULL},
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},

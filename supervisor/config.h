@@ -65,10 +65,11 @@ struct config_watch {
         bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
         bool required; /* default true: a resource that is not served counts as trouble */
         enum on_deadline on_deadline;
-        bool finalizer;       /* objects are held until `finalize` has succeeded */
-        bool ready_condition; /* a condition Ready in the object's status; default false */
-        bool events;          /* Events about failures; default true */
-        bool children_force;  /* fields of children are taken over from others; default false */
+        bool finalizer;        /* objects are held until `finalize` has succeeded */
+        char *ready_condition; /* the type of a condition in the object's status that tells how its runs go;
+                                  "" */
+        bool events;           /* Events about failures; default true */
+        bool children_force;   /* fields of children are taken over from others; default false */
         enum trigger trigger;
         char *trigger_jq;     /* of TRIGGER_JQ: a run is due when its value changes; "" */
         char *filter;         /* jq: what it does not hold for is not selected; "" = all are */

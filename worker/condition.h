@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 
-#define CONDITION_READY "Ready"
 
 struct condition {
         const char *type;

@@ -21,7 +21,7 @@
 
 static bool wants_ready(const struct run *run)
 {
-        return run->watch->config->ready_condition && run->action != ACTION_DELETED &&
+        return run->watch->config->ready_condition[0] && run->action != ACTION_DELETED &&
                run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE;
 }
 
@@ -59,7 +59,7 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
 
                 if (r >= 0)
                         r = condition_set(list, &condition, generation, now);
-                answers_ready = answers_ready || strcmp(condition.type, CONDITION_READY) == 0;
+                answers_ready = answers_ready || (ready && strcmp(condition.type, ready->type) == 0);
         }
         /* What the handler itself says of Ready is better. */
         if (r >= 0 && ready && !answers_ready)
@@ -126,9 +126,9 @@ static const char *obstacle(const struct run *run)
 
 int status_prepare(struct run *run)
 {
-        static const struct condition ready = {CONDITION_READY, "True", "Reconciled", NULL};
+        const char *type = run->watch->config->ready_condition;
         bool tells_ready = wants_ready(run) && run->action == ACTION_RECONCILE;
-        struct condition told = ready;
+        struct condition told = {type, "True", "Reconciled", NULL};
         char waiting[512];
         cJSON *list = NULL;
 
@@ -142,7 +142,7 @@ int status_prepare(struct run *run)
                 told.message = run->answer.message;
                 if (children_waiting(run)) {
                         snprintf(waiting, sizeof(waiting), "waiting for %s", children_waiting(run));
-                        told = (struct condition){CONDITION_READY, "False", "Waiting", waiting};
+                        told = (struct condition){type, "False", "Waiting", waiting};
                 }
                 list = merge_conditions(run, tells_ready ? &told : NULL, true);
                 if (!list) {
@@ -256,7 +256,8 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
 /* false: there is nothing to tell, or it cannot be told. */
 static bool prepare_failure(struct run *run, enum run_result result, const char *text)
 {
-        struct condition ready = {CONDITION_READY, "False", status_failure_reason(run, result), NULL};
+        struct condition ready = {run->watch->config->ready_condition, "False",
+                                  status_failure_reason(run, result), NULL};
         bool waits = result == RESULT_SETTLING && strncmp(text, "waiting for ", 12) == 0;
         char message[STATUS_MESSAGE_MAX];
         cJSON *list;

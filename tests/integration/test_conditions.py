@@ -167,3 +167,17 @@ def test_how_bad_an_error_is_needs_an_error(start, operator, handler, widgets):
     start()
     widgets.create("a")
     assert "permanent" in operator.wait_for_log("but there is no `error`", key="default/a")["message"]
+
+
+def test_its_name_may_be_another_one(start, operator, handler, widgets):
+    handler.behave("echo no >&2; exit 65")
+    start(readyCondition="Installed")
+    widgets.create("a")
+    wait_condition(widgets, "a", "Installed", status="False", reason="PermanentFailure")
+
+
+@pytest.mark.parametrize("wrong", ["not a type", "9", "yes, please"])
+def test_a_wrong_name_is_a_mistake(devserver, operator, handler, wrong):
+    operator.configure(devserver, [watch("widgets", handler, readyCondition=wrong)])
+    result = operator.ctl.check(operator.config_file)
+    assert result.returncode == 78 and "watches[0].readyCondition: " in result.stdout

@@ -59,9 +59,9 @@ def run(tmp_path):
         assert not example.work.exists(), "nothing is left behind"
 
 
-def condition(resource, name):
+def condition(resource, name, kind="Ready"):
     found = resource.get(name).get("status", {}).get("conditions", [])
-    return next((entry for entry in found if entry["type"] == "Ready"), {})
+    return next((entry for entry in found if entry["type"] == kind), {})
 
 
 def test_namespace_defaults(run):
@@ -92,8 +92,8 @@ def test_website(run):
 def test_bundle(run):
     example = run("bundle")
     bundles, config_maps = example.resource("example.com/v1", "bundles"), example.resource("v1", "configmaps")
-    wait_until(lambda: condition(bundles, "tools").get("message") == "2 objects installed", "the whole bundle")
-    wait_until(lambda: "no kind Nonsense" in condition(bundles, "broken").get("message", ""), "the cause")
+    wait_until(lambda: condition(bundles, "tools", "Installed").get("message") == "2 objects installed", "the whole bundle")
+    wait_until(lambda: "no kind Nonsense" in condition(bundles, "broken", "Installed").get("message", ""), "the cause")
     wait_until(lambda: not config_maps.exists("half"), "the rollback")
     settings = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tools"}, "data": {"level": "2"}})
     config_maps.merge_patch("tools-1.0", {"data": {"settings": settings}})
