@@ -176,7 +176,7 @@ static bool say_waits(const struct facts *facts, struct text *text)
 
         if (ctl_number(facts->row, "attempts") == 0)
                 return false;
-        text_printf(text, "%s (%" PRIu64 " times in a row), and it is tried again in %s",
+        text_printf(text, "%s (attempt %" PRIu64 "), and it is tried again in %s",
                     strcmp(ctl_text(facts->row, "nextReason"), "throttled") == 0
                             ? "the API server refuses what is written to it"
                             : "it has failed",
@@ -242,10 +242,9 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
 static void conclude(const struct facts *facts, struct text *text)
 {
         static bool (*const rule[])(const struct facts *, struct text *) = {
-                say_uninstalling, say_running,    say_paused,   say_queued,
-                say_left_out,     say_not_synced, say_unknown,  say_deleting,
-                say_quarantined,  say_permanent,  say_settling, say_waits,
-                say_gone,         say_unreadable, say_changed,  say_at_rest,
+                say_uninstalling, say_running,    say_left_out,    say_not_synced, say_unknown,  say_paused,
+                say_queued,       say_deleting,   say_quarantined, say_permanent,  say_settling, say_waits,
+                say_gone,         say_unreadable, say_changed,     say_at_rest,
         };
 
         for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)
@@ -325,8 +324,7 @@ static void print_failures(const cJSON *row)
         const char *first = ctl_text(row, "firstError"), *last = ctl_text(row, "lastError");
 
         if (ctl_number(row, "attempts") > 0)
-                printf("attempts    %" PRIu64 " have failed since the last success\n",
-                       ctl_number(row, "attempts"));
+                printf("failures    %" PRIu64 " since the last success\n", ctl_number(row, "attempts"));
         if (first[0])
                 printf("first error %s\n", first);
         if (last[0] && strcmp(first, last) != 0)
@@ -356,7 +354,7 @@ static void print_row(const cJSON *row, const cJSON *watch)
                ctl_is(row, "unselected") ? ", not selected any more" : "");
         print_run(cJSON_GetObjectItemCaseSensitive(row, "lastRun"));
         if (ctl_number(row, "handledAt") > 0)
-                printf("last success %s ago, fingerprint %s\n",
+                printf("succeeded   %s ago, fingerprint %s\n",
                        ctl_since(row, "handledAt", buffer, sizeof(buffer)),
                        ctl_text(row, "handledFingerprint"));
         print_failures(row);
