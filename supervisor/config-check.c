@@ -424,6 +424,17 @@ static void check_absolute(struct reader *reader, const char *key, const char *p
                 problem_add(reader, NULL, false, key, "\"%s\" is no absolute path", path);
 }
 
+static void check_tls(struct reader *reader)
+{
+        char *certificate = reader->config->gateway_certificate_file,
+             *key = reader->config->gateway_key_file;
+
+        check_absolute(reader, "gateway.tls.certificateFile", certificate);
+        check_absolute(reader, "gateway.tls.keyFile", key);
+        if (certificate && key && certificate[0] == '/' && key[0] == '/')
+                check_certificate(reader, certificate, key);
+}
+
 static void check_gateway(struct reader *reader)
 {
         struct config *config = reader->config;
@@ -433,8 +444,7 @@ static void check_gateway(struct reader *reader)
         default_text(reader, &config->gateway_token_file, "");
         default_text(reader, &config->gateway_certificate_file, "");
         default_text(reader, &config->gateway_key_file, "");
-        check_absolute(reader, "gateway.tls.certificateFile", config->gateway_certificate_file);
-        check_absolute(reader, "gateway.tls.keyFile", config->gateway_key_file);
+        check_tls(reader);
         check_absolute(reader, "gateway.tokenFile", config->gateway_token_file);
         listen = config->gateway_listen;
         if (!listen)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a jq program compiles. libjq is no library for a process that must stay small and must not fall:
- * reconciled-jq is asked, which takes some milliseconds. Before the start and before a reload: a wrong
- * program is a mistake with a place like any other.
+ * Whether a jq program compiles, and whether a certificate can be used. libjq and GnuTLS are no libraries for
+ * a process that must stay small and must not fall: reconciled-jq and reconciled-gateway are asked, which
+ * takes some milliseconds. Before the start and before a reload: what is wrong is a mistake like any other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +20,8 @@
 
 #define WAIT_MSEC 10000
 
-static int spawn(const char *path, const char *program, int error_fd, pid_t *ret)
+static int spawn(char *const *argument, int error_fd, pid_t *ret)
 {
-        char *const argument[] = {(char *)(uintptr_t)path, (char *)(uintptr_t)program, NULL};
         char *const environment[] = {NULL};
         posix_spawn_file_actions_t action;
         int r = posix_spawn_file_actions_init(&action);
@@ -30,7 +29,7 @@ static int spawn(const char *path, const char *program, int error_fd, pid_t *ret
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&action, error_fd, STDERR_FILENO);
         if (r == 0)
-                r = posix_spawn(ret, path, &action, NULL, argument, environment);
+                r = posix_spawn(ret, argument[0], &action, NULL, argument, environment);
         posix_spawn_file_actions_destroy(&action);
         return -r;
 }
@@ -51,14 +50,14 @@ static void read_complaint(int fd, char *complaint, size_t size)
         utf8_clean(complaint);
 }
 
-static int ask(const char *path, const char *program, char *complaint, size_t size)
+static int ask(char *const *argument, char *complaint, size_t size)
 {
         int fd[2], status = 0, r;
         pid_t pid = -1;
 
         if (pipe2(fd, O_CLOEXEC) < 0)
                 return -errno;
-        r = spawn(path, program, fd[1], &pid);
+        r = spawn(argument, fd[1], &pid);
         close(fd[1]);
         if (r >= 0 && pid > 0) {
                 read_complaint(fd[0], complaint, size);
@@ -73,15 +72,30 @@ static int ask(const char *path, const char *program, char *complaint, size_t si
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program)
 {
         _cleanup_free_ char *path = program_path("jq", "reconciled-jq");
+        char *const argument[] = {path, (char *)(uintptr_t)program, NULL};
         char complaint[512] = "";
         int r;
 
         if (!program || !program[0])
                 return;
-        r = path ? ask(path, program, complaint, sizeof(complaint)) : -ENOMEM;
+        r = path ? ask(argument, complaint, sizeof(complaint)) : -ENOMEM;
         if (r < 0)
                 problem_add(reader, node, false, key, "cannot be checked: %s: %s", path ? path : "",
                             strerror(-r));
         else if (r != EXIT_CODE_OK)
                 problem_add(reader, node, false, key, "is no jq program: %s", complaint);
+}
+
+void check_certificate(struct reader *reader, char *certificate_file, char *key_file)
+{
+        _cleanup_free_ char *path = program_path("gateway", "reconciled-gateway");
+        char *const argument[] = {path, (char[]){"--check-certificate"}, certificate_file, key_file, NULL};
+        char complaint[1024] = "";
+        int r = path ? ask(argument, complaint, sizeof(complaint)) : -ENOMEM;
+
+        if (r < 0)
+                problem_add(reader, NULL, false, "gateway.tls", "cannot be checked: %s: %s",
+                            path ? path : "", strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                problem_add(reader, NULL, false, "gateway.tls", "%s", complaint);
 }

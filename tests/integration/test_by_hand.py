@@ -48,6 +48,18 @@ def test_a_file_needs_no_cluster(devserver, operator, handler, by_hand, manifest
     assert handler.requests(name="w")[0].object["status"] == {"size": 3}
 
 
+def test_a_handler_with_a_user_runs_as_whoever_tries_it(devserver, operator, handler, by_hand, manifests):
+    handler.behave("ulimit -d >\"$REQUEST.limit\"; id -u >\"$REQUEST.uid\"")
+    operator.configure(devserver, [watch("widgets", handler, handler_options={"user": "games", "limits": {"memory": "1Gi"}})])
+    tried = by_hand("run", "--object", manifests(widget()))
+    assert "runs as you, not as the user games" in tried.stderr
+    request = handler.wait_finished(name="w")
+    with open(f"{request.path}.uid", encoding="utf-8") as file:
+        assert int(file.read()) == operator.user.uid
+    with open(f"{request.path}.limit", encoding="utf-8") as file:
+        assert int(file.read()) == 1024 * 1024
+
+
 def test_the_cluster_keeps_nothing(devserver, operator, handler, by_hand, widgets, api):
     config_maps = api.resource("v1", "configmaps", "default")
     handler.answer({"status": {"size": 7}, "children": [CHILD], "events": [{"reason": "Tried", "note": "n"}]})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway's TLS: who it says it is, renewals, and what is wrong with files."""
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -163,6 +164,18 @@ def test_wrong_files_at_the_start(secured, files, wrong):
     secured.start()
     secured.wait_exit(78)
     assert "gateway.tls: " in secured.output.text() and str(files.folder) in secured.output.text()
+
+
+def test_a_reload_with_wrong_files_changes_nothing(secured, files):
+    secured.start_ready().wait_synced()
+    wait_until(lambda: shows(secured, secured.trusted), "the first certificate")
+    text = secured.config_file.read_text(encoding="utf-8")
+    secured.write_config(text.replace(str(files.key), str(files.certificate)))
+    checked = secured.ctl.check(secured.config_file)
+    assert checked.returncode == 78 and "gateway.tls: " in checked.stdout and str(files.certificate) in checked.stdout
+    secured.send_signal(signal.SIGHUP)
+    secured.wait_for_log("the new configuration is not taken")
+    assert shows(secured, secured.trusted)
 
 
 @pytest.mark.parametrize("tls, said", [({"certificateFile": "/x"}, "keyFile"), ({"certificateFile": "x", "keyFile": "/y"},
