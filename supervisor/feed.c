@@ -121,36 +121,62 @@ static int tell_worker_of(const struct supervisor *supervisor, const struct conf
         return -ENOMEM;
 }
 
-static int config_worker(struct child_slot *child)
+/* Encoded: what it speaks of is not needed any longer. */
+static int worker_packet(const struct supervisor *supervisor, const struct config *config, struct text *ret)
 {
-        struct supervisor *supervisor = child->supervisor;
-        const struct config *config = supervisor->config;
         _cleanup_free_ struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
         _cleanup_free_ char *finalizer = config_finalizer(config);
         struct message_config_worker message = {
-                .operator_name = supervisor->config->operator_name,
+                .operator_name = config->operator_name,
                 .finalizer = finalizer,
-                .record_folder = supervisor->options->record ? supervisor->options->record
-                                                             : supervisor->config->record,
+                .record_folder = supervisor->options->record ? supervisor->options->record : config->record,
                 .trace_file = "",
                 .group_folder = supervisor->delegation.folder,
                 .group_controllers = supervisor->delegation.controllers,
                 .watch = watch,
                 .watch_count = config->watch_count,
-                .heartbeat_usec = supervisor->config->heartbeat_interval_usec,
+                .heartbeat_usec = config->heartbeat_interval_usec,
         };
         int r = watch && finalizer ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++)
                 r = tell_worker_of(supervisor, &config->watch[i], &watch[i]);
         if (r >= 0)
-                r = channel_send(child->channel, MESSAGE_CONFIG_WORKER, &message);
+                r = message_encode(MESSAGE_CONFIG_WORKER, &message, ret);
         for (size_t i = 0; watch && i < config->watch_count; i++) {
                 free((void *)(uintptr_t)watch[i].handler_exec);
                 free((void *)(uintptr_t)watch[i].store_folder);
         }
-        supervisor->worker[child->index].stale = false;
         return r;
+}
+
+static int config_worker(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+        _cleanup_text_ struct text packet = TEXT_EMPTY;
+        int r = worker_packet(supervisor, supervisor->config, &packet);
+
+        if (r < 0)
+                return r;
+        supervisor->worker[child->index].stale = false;
+        return channel_forward(child->channel, MESSAGE_CONFIG_WORKER, packet.data, packet.size);
+}
+
+int feed_can_tell(const struct supervisor *supervisor, const struct config *config, struct error *error)
+{
+        _cleanup_text_ struct text packet = TEXT_EMPTY;
+        int r = worker_packet(supervisor, config, &packet);
+
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++)
+                r = watcher_packet(supervisor, config, &config->watch[i], &packet);
+        if (r >= 0)
+                return 0;
+        return error_set(error, r, "%s",
+                         r == -EMSGSIZE ? "the configuration is larger than what a process can be told: 200 "
+                                          "KiB, for commands, selectors and jq programs of all watches "
+                                          "together"
+                         : r == -EINVAL ? "a text that comes from the environment is no UTF-8"
+                                        : strerror(-r));
 }
 
 static int config_gateway(struct child_slot *child)

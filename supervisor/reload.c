@@ -107,7 +107,9 @@ static void not_reloaded(struct supervisor *supervisor, const char *why)
 void reload(struct supervisor *supervisor)
 {
         struct config *config = NULL;
+        _cleanup_error_ struct error error = ERROR_NONE;
         char first[512], why[160];
+        int r;
 
         if (supervisor->phase > PHASE_RUNNING) {
                 log_info("asked to reload while ending: ignored");
@@ -124,12 +126,17 @@ void reload(struct supervisor *supervisor)
                 return;
         }
         heartbeat_limit(config);
-        if (needs_restart(supervisor, config, why, sizeof(why))) {
+        r = feed_can_tell(supervisor, config, &error);
+        if (r >= 0 && needs_restart(supervisor, config, why, sizeof(why))) {
                 config_free(config);
                 restart(supervisor, why);
-        } else if (reload_apply(supervisor, config) < 0) {
+                return;
+        }
+        if (r >= 0 && reload_apply(supervisor, config) < 0)
+                r = error_set(&error, -ENOMEM, "no memory");
+        if (r < 0) {
                 config_free(config);
-                not_reloaded(supervisor, "no memory");
+                not_reloaded(supervisor, error_message(&error));
         }
 }
 

@@ -184,6 +184,9 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
                 .started_realtime = clock_realtime_usec(),
         };
         umask(077);
+        r = feed_can_tell(supervisor, config, &error);
+        if (r < 0)
+                return refuse(exit_code_for(r, EXIT_CODE_CONFIGURATION), "the configuration", &error);
         if (init_folders(supervisor, &error) < 0)
                 return refuse(EXIT_CODE_IO, "the folders cannot be made", &error);
         r = state_folder_take(supervisor, &error);

@@ -204,6 +204,8 @@ int feed_config(struct child_slot *child);
 /* Whether the watcher of a watch is told something else by a new configuration: 1, 0, -ENOMEM. */
 int feed_watcher_differs(const struct supervisor *supervisor, const struct config_watch *old,
                          const struct config *config, const struct config_watch *watch);
+/* Whether the children can be told of it: -EMSGSIZE, -EINVAL (text that is no UTF-8), -ENOMEM. */
+int feed_can_tell(const struct supervisor *supervisor, const struct config *config, struct error *error);
 /* How long no credential may be had: what the credential process goes by. */
 uint64_t shortest_deadline(const struct config *config);
 void feed_ready(struct child_slot *child);

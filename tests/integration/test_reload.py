@@ -445,6 +445,42 @@ def test_metrics_follow(devserver, operator, handler, other, widgets):
     gateway.wait('reconciled_runs_total{watch="widgets",result="success"}', 6)
 
 
+def test_nothing_is_lost_while_watches_come_and_go(both, devserver, handler, other, widgets, config_maps):
+    """Each round changes one watch, takes it out and brings it back, while its objects come, change and go."""
+    resources = {"widgets": (widgets, handler), "maps": (config_maps, other)}
+    gone, kept = {"widgets": [], "maps": []}, {"widgets": [], "maps": []}
+    for number in range(30):
+        selection = {"labelSelector": f"!nothing-{number}"} if number % 3 else {}
+        watches = [watch("widgets", handler), maps(other, **selection)]
+        both.configure(devserver, watches[:1] if number % 3 == 2 else watches)
+        os.kill(both.pid, signal.SIGHUP)
+        # Taken over, not carried out: the next one comes in the middle of it.
+        wait_until(lambda: len(both.logs(message_id=MESSAGE_ID["RELOADED"])) == number + 1, "it to be read")
+        for name, (resource, runs) in resources.items():
+            for key in (f"gone-{number}", f"kept-{number}"):
+                resource.create(key, data={"a": "1"}) if name == "maps" else resource.create(key, spec={"a": 1})
+            # What was never handed to a handler leaves nothing to be told.
+            if gone[name]:
+                for key in [key for key in gone[name] if resource.exists(key) and runs.requests(name=key)]:
+                    resource.delete(key)
+            gone[name].append(f"gone-{number}")
+            kept[name].append(f"kept-{number}")
+    both.configure(devserver, [watch("widgets", handler), maps(other)])
+    reload(both)
+    for name, (resource, runs) in resources.items():
+        for key in gone[name] + kept[name]:
+            runs.wait_for(name=key, action="reconcile")
+        for key in gone[name]:
+            if resource.exists(key):
+                resource.delete(key)
+            runs.wait_for(name=key, action="deleted")
+    for name, (_, runs) in resources.items():
+        for key in gone[name]:
+            assert len(runs.requests(name=key, action="deleted")) == 1, (name, key)
+        assert not [request for request in runs.requests(action="deleted") if request.name in kept[name]]
+    assert not both.logs(message_id=MESSAGE_ID["RELOADING"]) and not both.logs(level="error")
+
+
 def test_the_same_again_touches_no_watcher(configured, devserver):
     before, pids = len(lists(devserver)), pid(configured, "widgets")
     reload(configured)
@@ -575,6 +611,35 @@ def test_a_wrong_configuration_changes_nothing(configured, devserver, handler, w
     configured.configure(devserver, [watch("widgets", handler)], workers=3)
     reload(configured)
     assert len(configured.children("worker")) == 3
+
+
+def test_what_no_process_could_be_told_is_not_taken(configured, devserver, handler, widgets):
+    before = {child.pid for child in configured.children()}
+    words = [f"word-{number:05}-" + "x" * 60 for number in range(3000)]
+    configured.configure(devserver, [watch("widgets", [*handler.command, *words])])
+    reload(configured)
+    assert "larger than what a process can be told" in configured.ctl.status()["notReloaded"]
+    assert {child.pid for child in configured.children()} == before
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+    configured.stop()
+    configured.start()
+    configured.wait_exit(expect=78)
+    assert configured.logs(lambda record: "larger than what a process can be told" in record["message"], level="error")
+
+
+def test_a_kill_in_the_middle(both, devserver, handler, other, config_maps):
+    other.behave("sleep 600")
+    config_maps.create("a")
+    other.wait_for(name="a")
+    both.configure(devserver, [watch("widgets", handler)])
+    os.kill(both.pid, signal.SIGHUP)
+    wait_until(lambda: rows(both).get("maps", {}).get("state") == "leaving", "it to leave")
+    os.kill(both.pid, signal.SIGKILL)
+    both.wait_exit(expect=-signal.SIGKILL)
+    both.assert_no_processes(deadline=1.5)
+    both.start_ready().wait_synced()
+    assert list(rows(both)) == ["widgets"]
 
 
 def test_not_while_it_is_uninstalled(devserver, operator, handler, other, widgets):
