@@ -26,15 +26,14 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
 
         if (text_replace(&watch->retry_key, row->key) < 0 || text_replace(&watch->retry_uid, row->uid) < 0)
                 return -ENOMEM;
-        /* Those that settle are not waiting, and those under way will be over by themselves. */
-        if (row->quarantined_until > 0 || row->settling[0] ||
-            dispatch_is_under_way(watch, row->key, row->uid))
+        /* What settles is not waiting; what runs just now may have begun before the cause was mended. */
+        if (row->quarantined_until > 0 || row->settling[0])
                 return 0;
         changed.permanent = false;
         changed.next_realtime = clock_realtime_usec();
         changed.next_reason = (char[]){"requested"};
         item.suspect = row->crashes > 0;
-        /* A short backoff waits in the queue: there it ends at once. */
+        /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
         if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
                 r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
         return r < 0 ? r : ledger_put(supervisor->ledger, watch_name, &changed);

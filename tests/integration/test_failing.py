@@ -88,6 +88,26 @@ def test_short_backoffs_end_as_well(start, operator, handler, widgets):
     wait_counts(operator, (0, 0, 0))
 
 
+def test_what_is_under_way_runs_once_more(start, operator, handler, widgets):
+    """It may have begun before the cause was mended."""
+    start()
+    folder = handler.folder
+    handler.behave(f"[ -e {folder}/mended ] && exit 0; [ $RECONCILED_ATTEMPT = 1 ] || "
+                   f"while [ ! -e {folder}/go ]; do sleep 0.02; done; exit 75")
+    widgets.create("retry")
+    wait_counts(operator, (1, 0, 0))
+    operator.ctl.run("retry", "widgets", "default/retry")
+    handler.wait_for(name="retry", count=2)
+    (folder / "mended").touch()
+    assert "1 object runs" in operator.ctl.run("retry", "--all-failed").stdout
+    wait_until(lambda: json.loads(operator.ctl.run("explain", "--json", "widgets", "default/retry").stdout)["queue"]["state"]
+               == "running-dirty", "one more run to be wanted")
+    (folder / "go").touch()
+    wait_counts(operator, (0, 0, 0))
+    operator.stop()
+    assert [request.exit_code for request in handler.requests()] == [75, 75, 0]
+
+
 def test_many(start, operator, handler, widgets):
     """More than a page of the ledger, and more than the status lists."""
     handler.behave("exit 65")
