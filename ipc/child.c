@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/syscall.h"
 
 #define COUNTERS_MAX    32
+#define IDLE_CPU_USEC   (2 * USEC_PER_MSEC) /* from one heartbeat to the next */
 #define LAST_WORDS_USEC USEC_PER_SEC
 #define TEXT_MAX        1024
 
@@ -117,16 +119,20 @@ static uint64_t resident_bytes(void)
         return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-size_t child_count_process(struct record_counter *counter, size_t max)
+static uint64_t cpu_usec(void)
 {
         struct timespec cpu = {0};
 
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+        return (uint64_t)cpu.tv_sec * USEC_PER_SEC + (uint64_t)cpu.tv_nsec / 1000;
+}
+
+size_t child_count_process(struct record_counter *counter, size_t max)
+{
         if (max < CHILD_PROCESS_COUNTERS)
                 return 0;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
         counter[0] = (struct record_counter){"memory_resident_bytes", resident_bytes()};
-        counter[1] = (struct record_counter){"cpu_usec", (uint64_t)cpu.tv_sec * USEC_PER_SEC +
-                                                                 (uint64_t)cpu.tv_nsec / 1000};
+        counter[1] = (struct record_counter){"cpu_usec", cpu_usec()};
         return CHILD_PROCESS_COUNTERS;
 }
 
@@ -150,11 +156,24 @@ void child_beat(struct child *child)
                 (void)channel_flush(child->channel, 0); /* what does not leave now leaves later */
 }
 
+/* Once for each time of rest: what a crowd of objects needed is of no use until the next one. A heartbeat
+ * alone takes a tenth of that. */
+static void rest_if_idle(struct child *child)
+{
+        bool idle = cpu_usec() - child->cpu_usec < IDLE_CPU_USEC;
+
+        if (idle && !child->rested)
+                malloc_trim(0);
+        child->rested = idle;
+        child->cpu_usec = cpu_usec();
+}
+
 static int on_heartbeat(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct child *child = userdata;
         int r;
 
+        rest_if_idle(child);
         (void)send_heartbeat(child); /* a failure shows as a missing heartbeat */
         r = sd_event_source_set_time_relative(source, child->heartbeat_usec);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

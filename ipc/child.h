@@ -41,6 +41,8 @@ struct child {
         void *userdata; /* the role's own state */
         sd_event_source *heartbeat;
         uint64_t heartbeat_usec;
+        uint64_t cpu_usec; /* used until the last heartbeat */
+        bool rested;       /* what was not needed then has been given back */
         bool ready, stopping;
 };
 

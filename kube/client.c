@@ -20,6 +20,7 @@
 #define KEEPALIVE_SEC      30L
 #define USER_TIMEOUT_MS    30000
 #define BUFFER_SIZE        (512L * 1024)
+#define WATCH_BUFFER_SIZE  (64L * 1024) /* held for hours, mostly with nothing in it */
 
 static int on_timer_wanted(CURLM *multi, long timeout_ms, void *userdata);
 
@@ -382,7 +383,6 @@ static void set_connection(CURL *easy)
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SEC);
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_SEC);
-        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BUFFER_SIZE);
         curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_open);
         curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
@@ -394,6 +394,8 @@ static int transfer_prepare(struct kube_transfer *transfer, const struct kube_re
         int r;
 
         set_connection(easy);
+        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE,
+                         request->timeout_usec > 0 ? BUFFER_SIZE : WATCH_BUFFER_SIZE);
         r = transfer_set_request(transfer, request, &client->credential);
         if (r >= 0)
                 r = set_tls(easy, &client->credential);
