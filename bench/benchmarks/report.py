@@ -4,6 +4,7 @@ import os
 import pathlib
 import platform
 import statistics
+import sys
 import time
 import tomllib
 
@@ -28,6 +29,10 @@ def shown(value):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2g}"
 
 
+def said(low, high):
+    return " ".join(f"{word} {value:g}" for word, value in (("at least", low), ("at most", high)) if value is not None)
+
+
 class Row:
     """One line of the report: medians of ours and of what it is compared with, or one of ours against a bound."""
 
@@ -37,7 +42,7 @@ class Row:
         self.other = statistics.median(other) if other else None
         self.count = len(ours)
         self.spread = (min(ours), max(ours))
-        self.verdict = ""
+        self.verdict = self.goal = ""
 
     @property
     def ratio(self):
@@ -53,12 +58,12 @@ class Row:
             parts.append(f"{self.other_name} {shown(self.other):>9}   ratio {self.ratio:.2f}")
         if self.count > 1:
             parts.append(f"[{shown(self.spread[0])} .. {shown(self.spread[1])}, n={self.count}]")
-        return "  ".join(parts + [self.verdict, self.note]).rstrip()
+        return "  ".join(parts + [self.verdict, self.goal and f"goal {self.goal}", self.note]).rstrip()
 
     def cells(self):
         other = f"{shown(self.other)} ({self.other_name})" if self.other is not None else ""
         ratio = f"{self.ratio:.2f}" if self.other is not None else ""
-        return [self.name, f"{shown(self.ours)} {self.unit}", other, ratio, self.verdict, self.note]
+        return [self.name, ratio, f"{shown(self.ours)} {self.unit}", other, self.goal, self.verdict, self.note]
 
 
 class Report:
@@ -86,31 +91,50 @@ class Report:
     def row(self, name, unit, ours, other=None, other_name="limit", note=""):
         row = Row(name, unit, ours if isinstance(ours, list) else [ours], other, other_name, note)
         row.verdict = self._judge(row)
+        self._hold_against_goal(row)
         self.sections[-1][2].append(row.cells())
         print("   " + row.text(), flush=True)
         return row
 
     def open(self, name, why):
-        self.sections[-1][2].append([name, "not measured", "", "", "", why])
+        self.sections[-1][2].append([name, "", "not measured", "", "", "", why])
         print(f"   {name:44} not measured: {why}", flush=True)
 
+    def _bound(self, row):
+        return self.thresholds.get(self.sections[-1][0], {}).get(row.name, {})
+
     def _judge(self, row):
-        bound = self.thresholds.get(self.sections[-1][0], {}).get(row.name)
-        if bound is None:
-            return ""
+        bound = self._bound(row)
         low, high = bound.get("min"), bound.get("max")
+        if low is None and high is None:
+            return ""
         good = (low is None or row.measured() >= low) and (high is None or row.measured() <= high)
-        text = " ".join(f"{word} {value:g}" for word, value in (("at least", low), ("at most", high)) if value is not None)
+        text = said(low, high)
         if not good:
             self.failed.append(f"{self.sections[-1][0]}: {row.name} is {row.measured():.3g}, demanded: {text}")
         return f"{'ok' if good else 'WORSE'} ({text})"
 
+    def _hold_against_goal(self, row):
+        """Short of its goal a row says why: in words that are committed beside the threshold."""
+        bound = self._bound(row)
+        low, high = bound.get("goal_min"), bound.get("goal_max")
+        if low is None and high is None:
+            return
+        met = (low is None or row.measured() >= low) and (high is None or row.measured() <= high)
+        row.goal = f"{said(low, high)}: {'met' if met else 'SHORT'}"
+        if not met and bound.get("why"):
+            row.note = bound["why"]
+
     def write(self, path):
         lines = ["# Performance", "",
-                 "Measured by `bench/run --write" + (" --full" if self.full else "") + "`; medians; what counts is the ratio to the limit or the peer of the same run.",
-                 "", f"Machine: {machine()}.", ""]
+                 f"Measured by `{' '.join(['bench/run', *sys.argv[1:]])}`; medians. What counts is the ratio to the limit or the peer",
+                 "of the same run: limits are small programs of the bench's own (bench/limits), peers the smallest operators",
+                 "of other frameworks that do the same work on the same server (bench/peers). A row that is short of its goal",
+                 "says why. `bench/run` ends with 1 when a row is worse than what bench/thresholds.toml demands.",
+                 "", f"Machine: {machine()}, load {os.getloadavg()[1]:.1f} while it was measured.", ""]
         for name, text, rows in self.sections:
-            lines += [f"## {name}", "", text, "", "| what | reconciled | compared with | ratio | demanded | |", "|---|---|---|---|---|---|"]
+            lines += [f"## {name}", "", text, "", "| what | ratio | reconciled | compared with | goal | demanded | |",
+                      "|---|---|---|---|---|---|---|"]
             lines += ["| " + " | ".join(cells) + " |" for cells in rows] + [""]
         path.write_text("\n".join(lines), encoding="utf-8")
         print(f"written: {path}")
