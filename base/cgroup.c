@@ -208,6 +208,32 @@ int cgroup_own_folder(const char *controller, char **ret)
         return r < 0 ? r : find_mount(controller, path, ret);
 }
 
+/* ---- what the kernel has done to ourselves */
+
+/* The counter of the group that this process was started in, or -1. */
+static int open_kills(void)
+{
+        _cleanup_free_ char *folder = NULL, *legacy = NULL;
+        int fd = -1;
+
+        if (cgroup_own_folder(NULL, &folder) >= 0 && cgroup_read(folder, "memory.events", "oom_kill") >= 0)
+                fd = cgroup_open(folder, "memory.events");
+        else if (cgroup_own_folder("memory", &legacy) >= 0)
+                fd = cgroup_open(legacy, "memory.oom_control");
+        return fd < 0 ? -1 : fd;
+}
+
+int64_t cgroup_memory_kills(void)
+{
+        static bool opened;
+        static int fd; /* as long as this process lives: it is asked for before and after each run */
+
+        if (!opened)
+                fd = open_kills();
+        opened = true;
+        return fd < 0 ? -1 : cgroup_read_open(fd, "oom_kill");
+}
+
 /* ---- controllers */
 
 static unsigned controllers_in(const char *group, const char *file)

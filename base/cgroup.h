@@ -32,6 +32,10 @@ unsigned cgroup_look(char *why, size_t size);
 /* The folder of the group that this process is in. controller: NULL for version 2, else of version 1. */
 int cgroup_own_folder(const char *controller, char **ret);
 
+/* How many processes of the group that this process is in (when it first asks) the kernel has ended for lack
+ * of memory; -1: it does not tell. */
+int64_t cgroup_memory_kills(void);
+
 /* A new group for one run. 0 or negative errno. */
 int cgroup_make(const char *folder, const char *name, char **ret_path);
 int cgroup_write(const char *group, const char *file, const char *value);

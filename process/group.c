@@ -127,29 +127,3 @@ enum process_memory_end group_memory_end(const char *group)
         /* "oom": its own limit was reached. Otherwise that of a group above it, or the machine's. */
         return cgroup_read(group, "memory.events", "oom") > 0 ? MEMORY_LIMIT : MEMORY_SYSTEM;
 }
-
-/* ---- without a group */
-
-/* The counter of the group that this process was started in, or -1. */
-static int open_kills(void)
-{
-        _cleanup_free_ char *folder = NULL, *legacy = NULL;
-        int fd = -1;
-
-        if (cgroup_own_folder(NULL, &folder) >= 0 && cgroup_read(folder, "memory.events", "oom_kill") >= 0)
-                fd = cgroup_open(folder, "memory.events");
-        else if (cgroup_own_folder("memory", &legacy) >= 0)
-                fd = cgroup_open(legacy, "memory.oom_control");
-        return fd < 0 ? -1 : fd;
-}
-
-int64_t memory_kills(void)
-{
-        static bool opened;
-        static int fd; /* as long as this process lives: it is asked for before and after each run */
-
-        if (!opened)
-                fd = open_kills();
-        opened = true;
-        return fd < 0 ? -1 : cgroup_read_open(fd, "oom_kill");
-}

@@ -14,6 +14,3 @@ void group_usage(const char *group, struct process_usage *usage);
 enum process_memory_end group_memory_end(const char *group);
 /* Removes it, as far as nobody is in it; NULL is allowed. */
 void group_free(char *group);
-
-/* How many processes of our own group the kernel has ended for lack of memory, as far as it tells; -1. */
-int64_t memory_kills(void);

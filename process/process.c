@@ -287,7 +287,7 @@ static void finish(struct process *process)
         lines_finish(&process->lines);
         if (process->group)
                 process->memory_end = group_memory_end(process->group);
-        else if (process->kills_before >= 0 && memory_kills() > process->kills_before)
+        else if (process->kills_before >= 0 && cgroup_memory_kills() > process->kills_before)
                 process->memory_end = MEMORY_SYSTEM;
         result = (struct process_result){
                 .end = process->end,
@@ -545,7 +545,7 @@ static int process_launch(struct process *process)
         int child[STREAMS] = {-1, -1, -1};
         int r = open_pipes(process, child);
 
-        process->kills_before = memory_kills();
+        process->kills_before = cgroup_memory_kills();
         if (r >= 0)
                 r = group_new(&process->options, &process->group);
         if (process->options.user)

@@ -51,11 +51,22 @@ const char *child_busy_with(const struct child_slot *child)
         return worker->busy ? worker->run.key : NULL;
 }
 
-static void describe_exit(int status, char *buffer, size_t size)
+/* Of a child; those of handlers are told with their runs. */
+static const char *why_killed(struct supervisor *supervisor, int status)
+{
+        int64_t before = supervisor->memory_kills;
+
+        if (before < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+                return "";
+        supervisor->memory_kills = cgroup_memory_kills();
+        return supervisor->memory_kills > before ? ", by the kernel for lack of memory" : "";
+}
+
+static void describe_exit(struct supervisor *supervisor, int status, char *buffer, size_t size)
 {
         if (WIFSIGNALED(status))
-                snprintf(buffer, size, "was killed by signal %s%s", sigabbrev_np(WTERMSIG(status)),
-                         WCOREDUMP(status) ? " (core dumped)" : "");
+                snprintf(buffer, size, "was killed by signal %s%s%s", sigabbrev_np(WTERMSIG(status)),
+                         WCOREDUMP(status) ? " (core dumped)" : "", why_killed(supervisor, status));
         else if (WEXITSTATUS(status) == 127)
                 snprintf(buffer, size, "could not be executed (exit code 127)");
         else
@@ -113,7 +124,7 @@ static void child_exited(struct child_slot *child, int status)
         action = child_reaction(child->state, EVENT_EXIT);
         suspect_store(child, status);
         child_describe(child, who, sizeof(who));
-        describe_exit(status, how, sizeof(how));
+        describe_exit(child->supervisor, status, how, sizeof(how));
         if (action == ACT_DIE)
                 supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL, "the %s %s", who, how);
         else
@@ -166,6 +177,8 @@ static int run_ended(struct worker *worker, const struct message_done *done)
         uint64_t duration = clock_boottime_usec() - worker->started_boottime;
         int r = outcome_done(worker, done);
 
+        if (done->handler_out_of_memory)
+                worker->child->supervisor->memory_kills = cgroup_memory_kills();
         if (r >= 0)
                 explain_ended(worker->child->supervisor, watch, done, reason, duration);
         return r;

@@ -31,6 +31,7 @@ void limits_prepare(struct supervisor *supervisor)
         if (supervisor->delegation.folder)
                 log_debug("each run of a handler gets a control group below %s",
                           supervisor->delegation.folder);
+        supervisor->memory_kills = cgroup_memory_kills();
         FOREACH_WATCH(watch, supervisor)
                 limits_judge(watch);
 }

@@ -125,6 +125,7 @@ struct supervisor {
         size_t worker_count;
         struct message *credential; /* the newest: for children that become ready later */
         struct cgroup_delegation delegation;
+        int64_t memory_kills; /* that are known of; -1: the kernel does not tell */
         uint64_t throttle_until;
         uint64_t started_realtime;
         uint64_t reported_realtime; /* the objects that were crashed over until then have their Events;

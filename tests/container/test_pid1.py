@@ -126,6 +126,20 @@ def test_handlers_as_another_user(container, devserver, widgets):
     wait_until(lambda: "sleep" not in container.execute("ps", "-eo", "comm=").stdout, "the end of what it left behind")
 
 
+def test_one_of_ours_that_the_kernel_chooses_is_named(container, devserver, widgets):
+    container.memory = 192 * 1024 * 1024
+    container.uid = 0
+    container.configure(devserver, [watch("widgets", container.script("exec tail /dev/zero"))])
+    container.start().wait_synced()
+    chosen = container.execute("sh", "-c", "for each in /proc/[0-9]*; do if grep -q reconciled-watc $each/comm; then "
+                               "echo 1000 >$each/oom_score_adj && echo chosen; fi; done").stdout
+    assert chosen == "chosen\n"
+    widgets.create("a", spec={})
+    container.wait_exit(70)
+    fatal = container.logs(message_id=MESSAGE_ID["CHILD_FATAL"])
+    assert "was killed by signal KILL, by the kernel for lack of memory" in fatal[0]["message"]
+
+
 def test_a_handler_without_memory_ends_alone(container, devserver, widgets):
     container.memory = 192 * 1024 * 1024
     container.configure(devserver, [watch("widgets", container.script(
