@@ -127,6 +127,15 @@ static void turn_end(struct kube_client *client)
 
 /* ---- libcurl and the loop */
 
+/* What cannot be heard of would never end: all that is under way has failed, at the end of this turn. Not
+ * said to libcurl, whose handle would be of no use to anybody any more. */
+static int cannot_listen(struct kube_client *client)
+{
+        for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next)
+                transfer->failed_to_start = true;
+        return 0;
+}
+
 static int on_socket_event(sd_event_source *source _unused_, int fd, uint32_t revents, void *userdata)
 {
         struct kube_client *client = userdata;
@@ -139,17 +148,9 @@ static int on_socket_event(sd_event_source *source _unused_, int fd, uint32_t re
         if (revents & EPOLLERR)
                 action |= CURL_CSELECT_ERR;
         turn_begin(client);
-        curl_multi_socket_action(client->multi, fd, action, &running);
+        if (curl_multi_socket_action(client->multi, fd, action, &running) != CURLM_OK)
+                cannot_listen(client);
         turn_end(client);
-        return 0;
-}
-
-/* What cannot be heard of would never end: all that is under way has failed, at the end of this turn. Not
- * said to libcurl, whose handle would be of no use to anybody any more. */
-static int cannot_listen(struct kube_client *client)
-{
-        for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next)
-                transfer->failed_to_start = true;
         return 0;
 }
 
@@ -182,7 +183,8 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         int running;
 
         turn_begin(client);
-        curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+        if (curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running) != CURLM_OK)
+                cannot_listen(client);
         turn_end(client);
         return 0;
 }

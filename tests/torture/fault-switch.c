@@ -6,6 +6,7 @@
  * RECONCILED_FAULT="PROGRAM CALL N once|always": which; N 0 fails nothing, and only counts. CALL is a name
  * of the table below. RECONCILED_FAULT_COUNTS=FILE: struct counts, for the test to read; it outlives every
  * death.
+ * RECONCILED_FAULT_TRACE: the first call that fails says where it comes from.
  *
  * Nothing here allocates, locks or calls what is defined here: it runs between fork and exec as well.
  */
@@ -87,8 +88,15 @@ static struct {
         struct counts *counts; /* NULL: another program's turn */
         enum call call;
         uint64_t nth;
-        bool always;
+        bool always, traced;
 } plan;
+
+static void say_where(void)
+{
+        void *frame[32];
+
+        backtrace_symbols_fd(frame, backtrace(frame, 32), STDERR_FILENO);
+}
 
 static bool fails(enum call call)
 {
@@ -99,7 +107,8 @@ static bool fails(enum call call)
         number = atomic_fetch_add(&plan.counts->seen[call], 1) + 1;
         if (call != plan.call || plan.nth == 0 || (plan.always ? number < plan.nth : number != plan.nth))
                 return false;
-        atomic_fetch_add(&plan.counts->hits, 1);
+        if (atomic_fetch_add(&plan.counts->hits, 1) == 0 && plan.traced)
+                say_where();
         errno = table[call].error;
         return true;
 }
@@ -263,9 +272,7 @@ WRAP(CALL_NAME, int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
 
 static void on_crash(int number)
 {
-        void *frame[32];
-
-        backtrace_symbols_fd(frame, backtrace(frame, 32), STDERR_FILENO);
+        say_where();
         raise(number); /* its default action, as soon as this returns */
 }
 
@@ -308,6 +315,7 @@ __attribute__((constructor)) static void read_plan(void)
                         plan.call = (enum call)i;
         plan.nth = nth;
         plan.always = strcmp(mode, "always") == 0;
+        plan.traced = getenv("RECONCILED_FAULT_TRACE") != NULL;
         trace_crashes();
         plan.counts = map_counts(path);
 }
