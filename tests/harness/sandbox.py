@@ -21,13 +21,20 @@ class Sandbox:
         self.programs = programs
         self._part = []
         self._user = []
+        self._unused = []
         self._number = 0
 
     def user(self):
         """A user of its own for something that is to be started."""
+        if self._unused:
+            return self._unused.pop()
         user = User()
         self._user.append(user)
         return user
+
+    def give_back(self, user):
+        """Nothing runs as this user any more: another one may have it. There are a thousand of them in a session."""
+        self._unused.append(user)
 
     def subfolder(self, name, user=None, mode=0o755):
         """A new folder, whose name is made unique."""

@@ -2,6 +2,7 @@
 """One run of an operator in which one call fails (fault-switch.c), and what must be true of it."""
 import collections
 import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -203,9 +204,7 @@ class Run:
         except AssertionError:
             pass
         for process in self.operator.processes():
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            except ProcessLookupError:
-                pass
-        if not self.operator.popen:
-            self.operator.environment.clear()
+        wait_until(lambda: not self.operator.processes(), "the end of what was left")
+        self.operator.sandbox.give_back(self.operator.user)
