@@ -416,6 +416,11 @@ static struct worker *idle_worker(struct supervisor *supervisor)
         return NULL;
 }
 
+static bool may_assign(struct supervisor *supervisor)
+{
+        return supervisor->phase <= PHASE_RUNNING && supervisor->credential && idle_worker(supervisor);
+}
+
 static int assign_runs(struct supervisor *supervisor)
 {
         uint64_t now = clock_boottime_usec();
@@ -551,7 +556,9 @@ static int on_queue_due(sd_event_source *source _unused_, uint64_t usec _unused_
 static void arm_queue(struct supervisor *supervisor)
 {
         sd_event_source **timer = &supervisor->queue_timer;
-        uint64_t due = queue_next_time(supervisor->queue);
+        /* What is due while nobody is free for it waits for him, not for a timer that would fire for ever.
+         */
+        uint64_t due = may_assign(supervisor) ? queue_next_time(supervisor->queue) : USEC_INFINITY;
         int r = 0;
 
         if (!*timer)

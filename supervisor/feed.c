@@ -256,6 +256,7 @@ int feed_credential(struct supervisor *supervisor, struct message **message)
 {
         message_free(supervisor->credential);
         supervisor->credential = TAKE_PTR(*message);
+        turn_settle_soon(supervisor);
         for (size_t i = 0; i < supervisor->child_count; i++)
                 send_credential(&supervisor->child[i]);
         return 0;

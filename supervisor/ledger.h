@@ -61,7 +61,8 @@ void ledger_row_done(struct ledger_row *row);
 
 /* Many rows will be looked at: in one transaction, each costs half. It ends with the commit. */
 int ledger_hold(struct ledger *ledger);
-/* Writes what the calls above have changed, and ends the transaction; where there is nothing it does nothing.
+/* Writes what the calls above have changed, and ends the transaction; where there is nothing it does
+ * nothing.
  */
 int ledger_commit(struct ledger *ledger);
 bool ledger_dirty(const struct ledger *ledger);

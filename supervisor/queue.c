@@ -657,7 +657,7 @@ bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key,
 
 uint64_t queue_next_time(const struct queue *queue)
 {
-        const struct entry *entry = entry_heap_first(&queue->heap);
+        const struct entry *entry = queue->alone == 0 ? entry_heap_first(&queue->heap) : NULL;
 
         return entry ? entry->due : USEC_INFINITY;
 }

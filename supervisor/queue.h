@@ -135,7 +135,7 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
 bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
                enum change_kind kind);
 uint64_t queue_next_time(
-        const struct queue *queue); /* when something delayed is due; USEC_INFINITY = never */
+        const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
 bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);

@@ -43,6 +43,19 @@ def test_a_stopped_child_is_hung(configured, role):
     assert role in cause(configured) and "no heartbeat" in cause(configured)
 
 
+def test_a_stopped_worker_is_hung_also_while_others_wait_for_it(configured, handler, widgets):
+    """Something is due, and nobody is free for it: that keeps nobody from looking after the children."""
+    handler.behave(f"[ $RECONCILED_NAME != waits ] || exit 1; while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    configured.start_ready().wait_synced()
+    widgets.create("waits")
+    handler.wait_finished(name="waits")
+    widgets.create("runs")
+    handler.wait_for(name="runs")
+    configured.children("worker")[0].kill(signal.SIGSTOP)
+    configured.wait_exit(expect=70)
+    assert "no heartbeat" in cause(configured)
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("says", ["garbage", "\\x92\\x02\\x01"])
 def test_a_child_that_breaks_the_protocol_ends_the_operator(configured, role, says):

@@ -122,6 +122,26 @@ static void test_a_nudge_goes_with_its_object(void **state)
         queue_free(queue);
 }
 
+static void test_what_cannot_run_needs_no_timer(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item suspect = update("a", 1), item = update("b", 1);
+        struct queue_run run;
+
+        (void)state;
+        suspect.suspect = true;
+        queue_push(queue, 0, &suspect, 1);
+        assert_true(queue_next(queue, 1, &run)); /* alone */
+        item.not_before = 50;
+        queue_push(queue, 0, &item, 1);
+        assert_int_equal(queue_next_time(queue), UINT64_MAX);
+        done(queue, run.id, 1, 60);
+        assert_int_equal(queue_next_time(queue), 50);
+        assert_true(queue_next(queue, 60, &run));
+        assert_string_equal(run.key, "b");
+        queue_free(queue);
+}
+
 static void test_where_a_key_stands(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -546,6 +566,7 @@ int main(void)
                 cmocka_unit_test(test_one_run_a_key),
                 cmocka_unit_test(test_a_nudge_is_no_update),
                 cmocka_unit_test(test_a_nudge_goes_with_its_object),
+                cmocka_unit_test(test_what_cannot_run_needs_no_timer),
                 cmocka_unit_test(test_where_a_key_stands),
                 cmocka_unit_test(test_a_paused_watch_keeps_its_keys),
                 cmocka_unit_test(test_a_watch_that_is_taken_out),
