@@ -171,6 +171,17 @@ static void report_answer(const cJSON *line)
         printf("answer: %s\n", json ? json : "?");
 }
 
+static int judge_line(const cJSON *line, const char *type, void *userdata)
+{
+        const char *result = trace_text(line, "result");
+        struct report *report = userdata;
+
+        if (strcmp(type, "end") == 0 && strcmp(result, run_result_name(RESULT_SUCCESS)) != 0 &&
+            strcmp(result, run_result_name(RESULT_SETTLING)) != 0)
+                report->failed = true;
+        return 0;
+}
+
 static void report_end(struct report *report, const cJSON *line)
 {
         const char *result = trace_text(line, "result"), *message = trace_text(line, "message");
@@ -180,9 +191,15 @@ static void report_end(struct report *report, const cJSON *line)
                duration_format((uint64_t)trace_number(line, "durationUsec") / 1000 * 1000, text,
                                sizeof(text)),
                message[0] ? ": " : "", message);
-        if (strcmp(result, run_result_name(RESULT_SUCCESS)) != 0 &&
-            strcmp(result, run_result_name(RESULT_SETTLING)) != 0)
-                report->failed = true;
+        (void)judge_line(line, "end", report);
+}
+
+static void take_given(struct report *report, const cJSON *line)
+{
+        const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
+
+        cJSON_Delete(report->given);
+        report->given = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(body, "object"), true);
 }
 
 static int report_line(const cJSON *line, const char *type, void *userdata)
@@ -222,7 +239,8 @@ static int tell(const struct ctl_run_options *options, const char *trace, bool o
 
         if (options->json) {
                 fputs(trace, stdout);
-                return EXIT_CODE_OK;
+                r = trace_visit(trace, judge_line, &report);
+                return r < 0 ? EXIT_CODE_SOFTWARE : report.failed ? EXIT_CODE_FAILED : EXIT_CODE_OK;
         }
         r = trace_visit(trace, report_line, &report);
         if (r >= 0 && of_file)
