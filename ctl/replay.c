@@ -124,7 +124,8 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
         if (r >= 0)
                 r = trace_visit(content, take_line, recorded);
         if (r < 0) {
-                fprintf(stderr, "reconciledctl: %s: %s\n", path, strerror(-r));
+                fprintf(stderr, "reconciledctl: %s: %s; left out\n", path, strerror(-r));
+                replay->skipped++;
         } else if (prepare(replay, recorded, &replay->order[replay->count])) {
                 replay->count++;
                 return 0;
@@ -132,7 +133,7 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
                 replay->skipped++;
         }
         recorded_done(recorded);
-        return r;
+        return r == -ENOMEM ? r : 0;
 }
 
 static int is_record(const struct dirent *entry)
@@ -247,7 +248,7 @@ int ctl_replay(const struct ctl_run_options *options)
                 printf("%zu runs: %zu as recorded, %zu different", replay.count,
                        replay.count - replay.different, replay.different);
         if (replay.skipped > 0 && (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED))
-                printf("; %zu left out (with Secrets, or of another watch)", replay.skipped);
+                printf("; %zu left out (with Secrets, of another watch, or unreadable)", replay.skipped);
         if (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED)
                 puts("");
         for (size_t i = 0; i < replay.count; i++)

@@ -215,10 +215,7 @@ static int report_line(const cJSON *line, const char *type, void *userdata)
         else if (strcmp(type, "end") == 0)
                 report_end(report, line);
         else if (strcmp(type, "request") == 0)
-                report->given =
-                        cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(
-                                                cJSON_GetObjectItemCaseSensitive(line, "body"), "object"),
-                                        true);
+                take_given(report, line);
         return 0;
 }
 
@@ -260,13 +257,16 @@ struct server {
         char *kubeconfig;
 };
 
-_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file, int output)
+_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file, int output,
+                                   pid_t parent)
 {
         sigset_t none;
 
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) /* it has died before that */
+                _exit(127);
         dup2(output, STDOUT_FILENO);
         execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file, (char *)NULL);
         _exit(127);
@@ -284,6 +284,7 @@ static int server_start(struct server *server, const char *folder, const char *f
 {
         _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
         int output[2], r;
+        pid_t parent;
         bool ready;
 
         if (!path || asprintf(&server->kubeconfig, "%s/kubeconfig", folder) < 0) {
@@ -300,9 +301,10 @@ static int server_start(struct server *server, const char *folder, const char *f
         r = sys_pipe(output);
         if (r < 0)
                 return r;
+        parent = getpid();
         server->pid = sys_fork();
         if (server->pid == 0)
-                exec_server(path, server->kubeconfig, file, output[1]);
+                exec_server(path, server->kubeconfig, file, output[1], parent);
         close(output[1]);
         ready = server->pid > 0 && await_server(output[0]);
         close(output[0]);

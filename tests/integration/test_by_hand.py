@@ -107,6 +107,7 @@ def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widget
     handler.answer({"error": "no room"})
     shown = by_hand("run", "--watch", "others", "--object", "default/w", expect=1).stdout
     assert "result: retry" in shown and "the handler has failed: no room" in shown
+    by_hand("run", "--watch", "others", "--object", "default/w", "--json", expect=1)
     devserver.fault({"verb": "patch"}, status=422)
     handler.answer({"status": {"a": 1}})
     shown = by_hand("run", "--watch", "others", "--object", "default/w", expect=1).stdout
@@ -173,6 +174,8 @@ def test_what_was_recorded_runs_again(operator, handler, by_hand, recorded):
     shown = by_hand("replay", folder, expect=1).stdout
     assert "    - status.size: 7\n    + status.size: 8\n    + status.more: true" in shown
     assert shown.endswith("2 runs: 0 as recorded, 2 different\n")
+    (folder / "0.jsonl").write_text("half a li", encoding="utf-8")
+    assert "1 left out" in by_hand("replay", folder, expect=1).stdout
     handler.behave("echo broken >&2; exit 3")
     assert "+ result: the handler exited with 3: broken" in by_hand("replay", folder, expect=1).stdout
 
@@ -185,7 +188,7 @@ def test_no_secret_is_recorded(handler, by_hand, recorded):
     assert answer["redacted"] and [child["kind"] for child in answer["body"]["children"]] == ["Secret", "ConfigMap"]
     assert "hunter2" not in "".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
     assert by_hand("replay", folder).stdout == \
-        "0 runs: 0 as recorded, 0 different; 1 left out (with Secrets, or of another watch)\n"
+        "0 runs: 0 as recorded, 0 different; 1 left out (with Secrets, of another watch, or unreadable)\n"
 
 
 def test_a_serving_handler_is_replayed(operator, sandbox, by_hand, recorded):
