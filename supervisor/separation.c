@@ -59,15 +59,13 @@ static const char *what_is_missing(const struct config_handler *handler)
 {
         if (!has_right(CAP_SETUID) || !has_right(CAP_SETGID) || !has_right(CAP_KILL))
                 return "the operator has no right to run handlers as another user: it needs CAP_SETUID, "
-                       "CAP_SETGID "
-                       "and CAP_KILL (drop-in user.conf), or to be root";
+                       "CAP_SETGID and CAP_KILL (drop-in user.conf), or to be root";
         if (!is_mapped("/proc/self/uid_map", handler->uid) || !is_mapped("/proc/self/gid_map", handler->gid))
                 return "this user or its group does not exist in the operator's user namespace "
                        "(PrivateUsers=no, drop-in user.conf)";
         if (others_are_hidden())
                 return "/proc hides the processes of other users, and what a handler leaves behind could "
-                       "not be "
-                       "ended (ProtectProc=default, drop-in user.conf)";
+                       "not be ended (ProtectProc=default, drop-in user.conf)";
         return NULL;
 }
 

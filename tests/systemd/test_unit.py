@@ -295,11 +295,16 @@ def test_handlers_run_as_their_user_with_the_drop_in(node):
     options = {"user": "games", "limits": {"memory": "64Mi"}, "timeout": "1s", "grace": "100ms"}
     node.configure("id -un >&2; cat $0 /var/lib/reconciled/ledger.sqlite >/dev/null && exit 1; (setsid sleep 1000) & sleep 1000",
                    handler_options=options)
-    node.run("systemctl", "start", node.unit, check=False)
-    refused = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CONFIGURATION_WRONG']}")
-    assert "needs CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)" in refused["MESSAGE"], refused
-    node.run("systemctl", "reset-failed", node.unit, check=False)
-    node.drop_in(node.unit, (SOURCE / "units/drop-ins/user.conf").read_text(encoding="utf-8"))
+    drop_in = (SOURCE / "units/drop-ins/user.conf").read_text(encoding="utf-8")
+    for text, said in (("", "needs CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)"),
+                       (drop_in.replace("PrivateUsers=no", ""), "does not exist in the operator's user namespace"),
+                       (drop_in.replace("ProtectProc=default", ""), "/proc hides the processes of other users")):
+        node.drop_in(node.unit, text)
+        node.run("systemctl", "start", node.unit, check=False)
+        node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CONFIGURATION_WRONG']}", text=said)
+        assert node.show(node.unit, "ExecMainStatus") == "78"
+        node.run("systemctl", "reset-failed", node.unit, check=False)
+    node.drop_in(node.unit, drop_in)
     node.start()
     assert "CapEff:\t00000000000000e0" in node.run("cat", f"/proc/{node.main_pid()}/status").stdout
     node.create_widget("a")
