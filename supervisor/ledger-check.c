@@ -3,7 +3,8 @@
  * Whether the ledger holds what was written. SQLite finds pages that cannot be, but keeps no checksums: a
  * byte that changed inside a row is data to it, and could turn an object into one that was deleted, or name
  * one that never was. So each row carries a sum over its columns, computed and compared by a function of
- * ours within the statements themselves.
+ * ours within the statements themselves. And a page may come to stand in the place of another: each commit
+ * carries number and sum of all rows.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,17 +33,19 @@ static uint64_t sum_value(uint64_t sum, sqlite3_value *value)
 
 static void row_sum(sqlite3_context *context, int count, sqlite3_value **value)
 {
-        uint64_t sum = (uint64_t)count;
+        uint64_t sum = (uint64_t)count, *last = sqlite3_user_data(context);
 
         for (int i = 0; i < count; i++)
                 sum = sum_value(sum, value[i]);
         sqlite3_result_int64(context, (sqlite3_int64)sum);
+        if (last)
+                *last = sum;
 }
 
-int ledger_add_functions(sqlite3 *database)
+int ledger_add_functions(sqlite3 *database, uint64_t *last)
 {
         return ledger_errno(database, sqlite3_create_function(database, "row_sum", -1,
-                                                              SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                                              SQLITE_UTF8 | SQLITE_DETERMINISTIC, last,
                                                               row_sum, NULL, NULL));
 }
 
@@ -65,17 +68,90 @@ static int expect(sqlite3 *database, const char *sql, const char *expected)
         return r;
 }
 
-int ledger_check(sqlite3 *database)
+/* ---- the sums of the tables */
+
+static int sum_table(sqlite3 *database, const char *sql, struct table_sum *ret)
+{
+        struct table_sum sum = {0};
+        sqlite3_stmt *statement;
+        int code, r = ledger_errno(database, sqlite3_prepare_v2(database, sql, -1, &statement, NULL));
+
+        if (r < 0)
+                return r;
+        while ((code = sqlite3_step(statement)) == SQLITE_ROW && r >= 0) {
+                if (sqlite3_column_int(statement, 0) != 1)
+                        r = -EBADMSG;
+                sum.count++;
+                sum.total += (uint64_t)sqlite3_column_int64(statement, 1);
+        }
+        if (r >= 0)
+                r = ledger_errno(database, code);
+        sqlite3_finalize(statement);
+        if (r >= 0)
+                *ret = sum;
+        return r;
+}
+
+int ledger_sums_compute(sqlite3 *database, struct ledger_sums *ret)
+{
+        struct ledger_sums sums;
+        int r = sum_table(database, "SELECT " ROW_INTACT ", checksum FROM ledger", &sums.rows);
+
+        if (r >= 0)
+                r = sum_table(database, "SELECT " SCOPE_INTACT ", checksum FROM scope", &sums.scopes);
+        if (r >= 0)
+                *ret = sums;
+        return r;
+}
+
+void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums)
+{
+        sqlite3_bind_int64(statement, 1, (sqlite3_int64)sums->rows.count);
+        sqlite3_bind_int64(statement, 2, (sqlite3_int64)sums->rows.total);
+        sqlite3_bind_int64(statement, 3, (sqlite3_int64)sums->scopes.count);
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)sums->scopes.total);
+}
+
+void ledger_sums_note(struct ledger *ledger, struct table_sum *sum, const uint64_t *before,
+                      const uint64_t *after)
+{
+        if (before) {
+                sum->count--;
+                sum->total -= *before;
+        }
+        if (after) {
+                sum->count++;
+                sum->total += *after;
+        }
+        ledger->sums_changed = true;
+}
+
+static int compare_sums(sqlite3 *database, const struct ledger_sums *sums)
+{
+        sqlite3_stmt *statement;
+        int code, r = ledger_errno(database,
+                                   sqlite3_prepare_v2(database,
+                                                      "SELECT row_count IS ?1 AND row_total IS ?2 AND"
+                                                      " scope_count IS ?3 AND scope_total IS ?4 FROM sums",
+                                                      -1, &statement, NULL));
+
+        if (r < 0)
+                return r;
+        ledger_sums_bind(statement, sums);
+        code = sqlite3_step(statement);
+        if (code == SQLITE_ROW)
+                r = sqlite3_column_int(statement, 0) == 1 ? 0 : -EBADMSG;
+        else
+                r = code == SQLITE_DONE ? -EBADMSG : ledger_errno(database, code);
+        sqlite3_finalize(statement);
+        return r;
+}
+
+int ledger_check(sqlite3 *database, struct ledger_sums *ret)
 {
         int r = expect(database, "PRAGMA integrity_check(1)", "ok");
 
         if (r >= 0)
-                r = expect(database,
-                           "SELECT count(*) FROM ledger WHERE checksum IS NOT row_sum(" ROW_COLUMNS ")",
-                           "0");
-        if (r >= 0)
-                r = expect(database,
-                           "SELECT count(*) FROM scope WHERE checksum IS NOT row_sum(watch, scope, cluster)",
-                           "0");
-        return r;
+                r = ledger_sums_compute(database, ret);
+        return r < 0 ? r : compare_sums(database, ret);
 }

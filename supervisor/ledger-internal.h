@@ -12,8 +12,10 @@
         "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
         "unselected, related"
 #define ROW_COLUMNS  "watch, key, uid, " ROW_STATE
-/* What is selected of it: the last column says whether the row is what was written (ledger-check.c). */
-#define ROW_SELECTED ROW_COLUMNS ", checksum IS row_sum(" ROW_COLUMNS ")"
+/* What is selected of it: behind it whether the row is what was written (ledger-check.c), and its sum. */
+#define ROW_INTACT   "checksum IS row_sum(" ROW_COLUMNS ")"
+#define SCOPE_INTACT "checksum IS row_sum(watch, scope, cluster)"
+#define ROW_SELECTED ROW_COLUMNS ", " ROW_INTACT ", checksum"
 
 #define LEDGER_TEXT_MAX 2048 /* of an error */
 
@@ -35,6 +37,7 @@ enum ledger_statement {
         STATEMENT_COUNT_QUARANTINED,
         STATEMENT_SCOPE_GET,
         STATEMENT_SCOPE_SET,
+        STATEMENT_SUMS,
         STATEMENT_TOTAL
 };
 
@@ -69,6 +72,7 @@ struct cached_row {
         bool exists;  /* in the ledger, as everybody is to see it */
         bool on_disk; /* in the database; `index` is how it stands there */
         bool dirty, has_run;
+        uint64_t checksum; /* of the row on disk */
         struct row_index index;
         char names[];
 };
@@ -91,6 +95,15 @@ void cache_mark_dirty(struct row_cache *cache, struct cached_row *cached);
 int cached_keep_row(struct cached_row *cached, const struct ledger_row *row);
 int cached_keep_run(struct cached_row *cached, const struct ledger_run *run);
 
+/* Number and sum of all entries: damage may hide rows without one of them being wrong. */
+struct table_sum {
+        uint64_t count, total;
+};
+
+struct ledger_sums {
+        struct table_sum rows, scopes;
+};
+
 struct ledger {
         sqlite3 *database;
         sqlite3_stmt *statement[STATEMENT_TOTAL];
@@ -101,11 +114,16 @@ struct ledger {
         bool in_transaction;
         struct due_cursor due;
         struct row_cache cache;
+        struct ledger_sums sums; /* with the open transaction */
+        bool sums_known, sums_changed;
+        uint64_t last_sum; /* of an entry */
 };
 
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
                           const char *key, const char *uid);
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which);
+/* A statement that writes one entry; with its checksum. */
+int ledger_write_entry(struct ledger *ledger, enum ledger_statement which, uint64_t *ret_checksum);
 int ledger_begin(struct ledger *ledger); /* a transaction, unless there is one */
 
 /* Of a statement that selects ROW_SELECTED; -EBADMSG when it is not what was written. The strings are
@@ -130,10 +148,16 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error);
 int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
                       void *userdata);
 
-/* row_sum(column, ...): see ledger-check.c. */
-int ledger_add_functions(sqlite3 *database);
+/* row_sum(column, ...): see ledger-check.c. The last one that was computed goes to *last, unless NULL. */
+int ledger_add_functions(sqlite3 *database, uint64_t *last);
 /* The whole of it, row by row. -EBADMSG. */
-int ledger_check(sqlite3 *database);
+int ledger_check(sqlite3 *database, struct ledger_sums *ret);
+int ledger_sums_compute(sqlite3 *database, struct ledger_sums *ret);
+/* In statements that have four parameters for it. */
+void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums);
+/* An entry has come, gone, or has another checksum. */
+void ledger_sums_note(struct ledger *ledger, struct table_sum *sum, const uint64_t *before,
+                      const uint64_t *after);
 
 int checkpointer_new(const char *path, struct checkpointer **ret);
 void checkpointer_start(struct checkpointer *checkpointer); /* one checkpoint; ignored while one runs */

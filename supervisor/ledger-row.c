@@ -8,8 +8,9 @@
 
 #include "supervisor/ledger-internal.h"
 
-#define COLUMN_INTACT 23
-#define DIRTY_MAX     1000 /* rows, in one transaction */
+#define COLUMN_INTACT   23
+#define COLUMN_CHECKSUM 24
+#define DIRTY_MAX       1000 /* rows, in one transaction */
 
 const char *ledger_column(sqlite3_stmt *statement, int column)
 {
@@ -113,6 +114,7 @@ static int load(struct ledger *ledger, struct cached_row *cached)
                         r = cached_keep_row(cached, &row);
                 cached->exists = cached->on_disk = true;
                 cached->index = row_index(&cached->row);
+                cached->checksum = (uint64_t)sqlite3_column_int64(statement, COLUMN_CHECKSUM);
         } else if (code != SQLITE_DONE) {
                 r = ledger_errno(ledger->database, code);
         }
@@ -287,14 +289,17 @@ static int write_row(struct ledger *ledger, struct cached_row *cached)
         enum ledger_statement which = statement_for(cached, &index);
         sqlite3_stmt *statement =
                 ledger_bind(ledger, which, cached->watch, cached->row.key, cached->row.uid);
+        uint64_t checksum = 0;
         int r;
 
         bind_row(statement, &cached->row);
         if (cached->has_run)
                 bind_run(statement, 24, &cached->run);
-        r = ledger_run_once(ledger, which);
+        r = ledger_write_entry(ledger, which, &checksum);
         if (r < 0)
                 return r;
+        ledger_sums_note(ledger, &ledger->sums.rows, cached->on_disk ? &cached->checksum : NULL, &checksum);
+        cached->checksum = checksum;
         cached->on_disk = true;
         cached->has_run = false;
         cached->index = index;
@@ -309,9 +314,13 @@ static int write_removal(struct ledger *ledger, struct cached_row *cached)
                 return 0;
         ledger_bind(ledger, STATEMENT_REMOVE, cached->watch, cached->row.key, cached->row.uid);
         r = ledger_run_once(ledger, STATEMENT_REMOVE);
-        if (r >= 0)
-                cached->on_disk = false;
-        return r;
+        if (r >= 0 && sqlite3_changes(ledger->database) != 1)
+                r = -EBADMSG;
+        if (r < 0)
+                return r;
+        ledger_sums_note(ledger, &ledger->sums.rows, &cached->checksum, NULL);
+        cached->on_disk = false;
+        return 0;
 }
 
 int ledger_flush(struct ledger *ledger)

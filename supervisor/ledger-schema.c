@@ -19,7 +19,8 @@
 /* What rows are grows with the schema: their sums are those of the last one. */
 #define COMPUTE_SUMS                                                                                        \
         "UPDATE ledger SET checksum = row_sum(" ROW_COLUMNS ");"                                            \
-        "UPDATE scope SET checksum = row_sum(watch, scope, cluster);"
+        "UPDATE scope SET checksum = row_sum(watch, scope, cluster);"                                       \
+        "DELETE FROM sums;"
 
 static const char *const migration[LEDGER_SCHEMA] = {
         "CREATE TABLE ledger ("
@@ -70,6 +71,12 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE scope ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
         "PRAGMA application_id = 1380142084;"
         "PRAGMA user_version = 4;",
+
+        "CREATE TABLE sums ("
+        "  row_count INTEGER NOT NULL, row_total INTEGER NOT NULL,"
+        "  scope_count INTEGER NOT NULL, scope_total INTEGER NOT NULL);"
+        "PRAGMA application_id = 1380142085;"
+        "PRAGMA user_version = 5;",
 };
 
 int ledger_errno(sqlite3 *database, int code)
@@ -136,6 +143,26 @@ static int schema_version(sqlite3 *database, int *ret)
         return 0;
 }
 
+static int compute_sums(sqlite3 *database)
+{
+        struct ledger_sums sums;
+        sqlite3_stmt *statement;
+        int r = execute(database, COMPUTE_SUMS);
+
+        if (r >= 0)
+                r = ledger_sums_compute(database, &sums);
+        if (r >= 0)
+                r = ledger_errno(database,
+                                 sqlite3_prepare_v2(database, "INSERT INTO sums VALUES (?1, ?2, ?3, ?4)", -1,
+                                                    &statement, NULL));
+        if (r < 0)
+                return r;
+        ledger_sums_bind(statement, &sums);
+        r = ledger_errno(database, sqlite3_step(statement));
+        sqlite3_finalize(statement);
+        return r;
+}
+
 static int migrate(sqlite3 *database, struct error *error)
 {
         int version = 0, r;
@@ -154,7 +181,7 @@ static int migrate(sqlite3 *database, struct error *error)
                 if (r >= 0)
                         r = execute(database, migration[version]);
                 if (r >= 0 && version + 1 == LEDGER_SCHEMA)
-                        r = execute(database, COMPUTE_SUMS);
+                        r = compute_sums(database);
                 if (r >= 0)
                         r = execute(database, "COMMIT");
                 if (r < 0)
@@ -199,7 +226,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         r = ledger_errno(
                 NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
         if (r >= 0)
-                r = ledger_add_functions(database);
+                r = ledger_add_functions(database, NULL);
         if (r >= 0)
                 r = configure(database);
         if (r >= 0)

@@ -61,10 +61,12 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_QUARANTINED] = "SELECT " ROW_SELECTED " FROM ledger WHERE quarantined_until > 0"
                                   " ORDER BY watch, key LIMIT ?1",
         [STATEMENT_COUNT_QUARANTINED] = "SELECT count(*) FROM ledger WHERE quarantined_until > 0",
-        [STATEMENT_SCOPE_GET] = "SELECT scope, cluster, checksum IS row_sum(watch, scope, cluster)"
+        [STATEMENT_SCOPE_GET] = "SELECT scope, cluster, " SCOPE_INTACT ", checksum"
                                 " FROM scope WHERE watch = ?1",
         [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster, checksum)"
                                 " VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))",
+        [STATEMENT_SUMS] = "UPDATE sums SET (row_count, row_total, scope_count, scope_total)"
+                           " = (?1, ?2, ?3, ?4)",
 };
 
 /* ---- opening */
@@ -107,9 +109,12 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
                 return error_set(error, -ENOMEM, "no memory");
         r = ledger_database_open(path, &ledger->database, error);
         if (r >= 0)
+                r = ledger_add_functions(ledger->database, &ledger->last_sum);
+        if (r >= 0)
                 r = prepare_all(ledger);
         if (r >= 0)
-                r = ledger_check(ledger->database);
+                r = ledger_check(ledger->database, &ledger->sums);
+        ledger->sums_known = r >= 0;
         if (r >= 0)
                 r = checkpointer_new(path, &ledger->checkpointer);
         if (r < 0) {
@@ -215,11 +220,32 @@ sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, co
 
 /* ---- transactions */
 
+static int write_sums(struct ledger *ledger)
+{
+        int r = 0;
+
+        if (!ledger->sums_changed)
+                return 0;
+        if (!ledger->sums_known)
+                r = ledger_sums_compute(ledger->database, &ledger->sums);
+        if (r < 0)
+                return r;
+        ledger_sums_bind(ledger->statement[STATEMENT_SUMS], &ledger->sums);
+        r = ledger_run_once(ledger, STATEMENT_SUMS);
+        if (r >= 0 && sqlite3_changes(ledger->database) != 1)
+                r = -EBADMSG;
+        ledger->sums_known = r >= 0;
+        ledger->sums_changed = false;
+        return r;
+}
+
 /* What was not written is not what the cache says: then it knows nothing any more. */
 int ledger_commit(struct ledger *ledger)
 {
         int r = ledger_flush(ledger);
 
+        if (r >= 0)
+                r = write_sums(ledger);
         if (r >= 0 && ledger->in_transaction)
                 r = ledger_run_once(ledger, STATEMENT_COMMIT);
         if (r < 0) {
@@ -227,6 +253,7 @@ int ledger_commit(struct ledger *ledger)
                         (void)ledger_run_once(
                                 ledger, STATEMENT_ROLLBACK); /* the first error is the one that counts */
                 cache_clear(&ledger->cache, true);
+                ledger->sums_known = ledger->sums_changed = false;
         }
         ledger->in_transaction = false;
         return r;
@@ -448,14 +475,48 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
         return 0;
 }
 
-int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
+int ledger_write_entry(struct ledger *ledger, enum ledger_statement which, uint64_t *ret_checksum)
 {
-        int r = ledger_begin(ledger);
+        int r = ledger_run_once(ledger, which);
 
         if (r < 0)
                 return r;
+        if (sqlite3_changes(ledger->database) != 1)
+                return -EBADMSG; /* what was there is there no more */
+        *ret_checksum = ledger->last_sum;
+        return 0;
+}
+
+/* 1: there is one. */
+static int scope_checksum(struct ledger *ledger, const char *watch, uint64_t *ret)
+{
+        sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
+        int code;
+
+        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        if (code == SQLITE_ROW)
+                *ret = (uint64_t)sqlite3_column_int64(statement, 3);
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return code == SQLITE_ROW ? 1 : ledger_errno(ledger->database, code);
+}
+
+int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
+{
+        uint64_t before = 0, after = 0;
+        int existed, r = ledger_begin(ledger);
+
+        if (r < 0)
+                return r;
+        existed = scope_checksum(ledger, watch, &before);
+        if (existed < 0)
+                return existed;
         ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
-        return ledger_run_once(ledger, STATEMENT_SCOPE_SET);
+        r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET, &after);
+        if (r >= 0)
+                ledger_sums_note(ledger, &ledger->sums.scopes, existed ? &before : NULL, &after);
+        return r;
 }
 
 /* ---- checkpoints */

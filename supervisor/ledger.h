@@ -16,7 +16,7 @@
 
 struct ledger;
 
-#define LEDGER_SCHEMA 4
+#define LEDGER_SCHEMA 5
 
 struct ledger_row {
         char *key, *uid;

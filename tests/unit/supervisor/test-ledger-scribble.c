@@ -142,6 +142,8 @@ static int judge_scope(struct ledger *ledger)
 
         if (r < 0)
                 return REFUSED;
+        if (scope[0] == '\0')
+                return LOST;
         return strcmp(scope, "scope") == 0 && strcmp(cluster, "cluster") == 0 ? INTACT : WRONG;
 }
 
@@ -165,7 +167,9 @@ static int judge(struct ledger *ledger)
         if (verdict != INTACT)
                 return verdict;
         r = ledger_visit(ledger, "w", "", "", ROWS + 10, judge_visited, &count);
-        return r == -EPROTO || (r >= 0 && count != ROWS) ? WRONG : r < 0 ? REFUSED : INTACT;
+        if (r < 0)
+                return r == -EPROTO ? WRONG : REFUSED;
+        return count == ROWS ? INTACT : count < ROWS ? LOST : WRONG;
 }
 
 static int meet_at_rest(void *userdata)
