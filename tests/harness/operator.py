@@ -101,9 +101,12 @@ class Operator:
                                                 sort_keys=False))
 
     def write_config(self, text):
-        """Writes this very text as the configuration file."""
-        self.config_file.write_text(text, encoding="utf-8")
-        return self.user.give(self.config_file, 0o600)
+        """Writes this very text as the configuration file; who reads it meanwhile sees the old one or the new one."""
+        new = self.config_file.with_suffix(".new")
+        new.write_text(text, encoding="utf-8")
+        self.user.give(new, 0o600)
+        new.replace(self.config_file)
+        return self.config_file
 
     def replace_child(self, role, script):
         """From the next start on, the children of this role ("watcher", "worker", "credential") are this script (its
