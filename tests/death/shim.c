@@ -266,14 +266,14 @@ EXPORTED int ftruncate64(int fd, off64_t size)
 
 static void plan_death(const char *program)
 {
-        const char *plan = getenv("RECONCILED_DEATH");
+        const char *plan = getenv("RECONCILED_DEATH"), *once = getenv("RECONCILED_DEATH_ONCE");
         char whose[32];
         int what;
 
         if (plan && sscanf(plan, "%31s %15s %d", whose, moment, &what) == 3 && strcmp(program, whose) == 0)
                 planned = what;
-        if (planned >= 0 && getenv("RECONCILED_DEATH_ONCE"))
-                once_fd = open(getenv("RECONCILED_DEATH_ONCE"), O_RDWR | O_CLOEXEC);
+        if (planned >= 0 && once)
+                once_fd = open(once, O_RDWR | O_CLOEXEC);
 }
 
 static void plan_failure(const char *program)

@@ -219,6 +219,8 @@ static void apply(struct disk *disk, const struct operation *o, size_t size)
 {
         struct scribble_file *file = &disk->file[o->file];
 
+        if (!file->bytes)
+                abort();
         switch (o->kind) {
         case WRITE:
                 if (o->offset + size > FILE_MAX)
