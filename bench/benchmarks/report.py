@@ -66,11 +66,28 @@ class Row:
         return [self.name, ratio, f"{shown(self.ours)} {self.unit}", other, self.goal, self.verdict, self.note]
 
 
+HEAD = """# Performance
+
+Written by `bench/run --write`; medians. What counts is the ratio to the limit or the peer of the same run: limits are small
+programs of the bench's own (bench/limits), peers the smallest operators of other frameworks that do the same work on the same
+server (bench/peers). A row that is short of its goal says why. `bench/run` ends with 1 when a row is worse than what
+bench/thresholds.toml demands.
+"""
+
+
+def written_sections(path):
+    if not path.exists():
+        return {}
+    parts = path.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {part.splitlines()[0]: f"## {part.rstrip()}\n" for part in parts}
+
+
 class Report:
     """report.row(...) adds a line; report.open(name, why) one that could not be measured."""
 
-    def __init__(self, full):
+    def __init__(self, full, order):
         self.full = full
+        self.order = order  # of all benchmarks
         self.sections = []
         self.failed = []
         with open(THRESHOLDS, "rb") as file:
@@ -126,17 +143,15 @@ class Report:
             row.note = bound["why"]
 
     def write(self, path):
-        lines = ["# Performance", "",
-                 f"Measured by `{' '.join(['bench/run', *sys.argv[1:]])}`; medians. What counts is the ratio to the limit or the peer",
-                 "of the same run: limits are small programs of the bench's own (bench/limits), peers the smallest operators",
-                 "of other frameworks that do the same work on the same server (bench/peers). A row that is short of its goal",
-                 "says why. `bench/run` ends with 1 when a row is worse than what bench/thresholds.toml demands.",
-                 "", f"Machine: {machine()}, load {os.getloadavg()[1]:.1f} while it was measured.", ""]
+        """Puts what was measured in the place of what stood there; the other sections stay."""
+        sections = written_sections(path)
         for name, text, rows in self.sections:
-            lines += [f"## {name}", "", text, "", "| what | ratio | reconciled | compared with | goal | demanded | |",
-                      "|---|---|---|---|---|---|---|"]
-            lines += ["| " + " | ".join(cells) + " |" for cells in rows] + [""]
-        path.write_text("\n".join(lines), encoding="utf-8")
+            lines = [f"## {name}", "", text, "",
+                     f"`{' '.join(['bench/run', *sys.argv[1:]])}` on {time.strftime('%Y-%m-%d')}: {machine()}; load {os.getloadavg()[1]:.1f}.",
+                     "", "| what | ratio | reconciled | compared with | goal | demanded | |", "|---|---|---|---|---|---|---|"]
+            sections[name] = "\n".join(lines + ["| " + " | ".join(cells) + " |" for cells in rows]) + "\n"
+        order = [name for name in self.order if name in sections]
+        path.write_text("\n".join([HEAD] + [sections[name] for name in order]), encoding="utf-8")
         print(f"written: {path}")
 
     def finish(self):
