@@ -21,13 +21,18 @@ from harness.wait import scaled  # noqa: E402
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "plain_only(reason): not run again under the sanitizers")
+    config.addinivalue_line("markers", "only_where(condition, reason): left out where the machine has not what it takes")
+
+
+def is_left_out(item):
+    where = item.get_closest_marker("only_where")
+    return (SANITIZED and item.get_closest_marker("plain_only")) or (where and not where.args[0])
 
 
 def pytest_collection_modifyitems(config, items):
-    if SANITIZED:
-        left_out = [item for item in items if item.get_closest_marker("plain_only")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+    left_out = [item for item in items if is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(hookwrapper=True)
