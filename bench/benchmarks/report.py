@@ -68,7 +68,7 @@ class Row:
 
 HEAD = """# Performance
 
-Written by `bench/run --write`; medians. What counts is the ratio to the limit or the peer of the same run: limits are small
+Written by `bench/run --write`; medians (sections that begin with "By hand" excepted). What counts is the ratio to the limit or the peer of the same run: limits are small
 programs of the bench's own (bench/limits), peers the smallest operators of other frameworks that do the same work on the same
 server (bench/peers). A row that is short of its goal says why. `bench/run` ends with 1 when a row is worse than what
 bench/thresholds.toml demands.
