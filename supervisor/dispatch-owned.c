@@ -156,6 +156,33 @@ static int take_related(struct watch *parent, const struct record_change *change
         return r == -ENOMEM ? r : 0;
 }
 
+static bool is_related_to(const struct watch *watch, const struct watch *parent)
+{
+        return watch->config->is_related && strcmp(watch->config->owner, parent->config->name) == 0;
+}
+
+/* A change that was waiting for its turn when we ended is on no record, as that would be a row for each of
+ * the crowd. So everybody is asked once when all of it is in sync again; the worker sees that nothing has
+ * changed since the last success, and mostly runs no handler. */
+int related_recheck(struct watch *watch)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        const char *owner = watch->config->is_related ? watch->config->owner : watch->config->name;
+        struct watch *parent = watch_find(supervisor, owner);
+        bool any = false;
+
+        if (!parent || !parent->synced || (watch->config->owner && !watch->config->is_related))
+                return 0;
+        FOREACH_WATCH(related, supervisor) {
+                if (!is_related_to(related, parent))
+                        continue;
+                if (!related->synced && related->health != WATCH_ABSENT)
+                        return 0;
+                any = true;
+        }
+        return any ? take_related(parent, &(struct record_change){.key = ""}) : 0;
+}
+
 int dispatch_owned(struct watch *watch, const struct record_change *change)
 {
         struct supervisor *supervisor = watch->child->supervisor;

@@ -319,6 +319,8 @@ int dispatch_synced(struct watch *watch, const struct message_synced *synced)
         if (first) {
                 owed_start(watch);
                 due_arm(supervisor);
+                if (related_recheck(watch) < 0)
+                        return -ENOMEM;
         }
         turn_settle_soon(supervisor);
         return 0;

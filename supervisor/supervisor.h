@@ -223,6 +223,7 @@ bool dispatch_is_under_way(const struct watch *watch, const char *key,
 /* dispatch-owned.c */
 extern const char child_reason[];
 int dispatch_owned(struct watch *watch, const struct record_change *change);
+int related_recheck(struct watch *watch); /* when it is in sync for the first time; -ENOMEM */
 /* A child has changed while the run that has just succeeded was under way: on record, as all that is due. */
 int owned_keep_due(const struct watch *watch, struct ledger_row *row);
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`related`: what objects depend on without owning it comes with the request, and its changes run them."""
+import signal
+
 import pytest
 
 from harness import wait_until, watch
@@ -151,3 +153,28 @@ def test_a_wrong_program_is_a_mistake(operator, devserver, handler):
     result = operator.ctl.check(operator.config_file)
     assert result.returncode == 78
     assert "related[0].names: is no jq program" in result.stdout and "owns[0].names: is for `related`" in result.stdout
+
+
+def test_a_change_that_waits_for_its_turn_outlives_a_crash(start, operator, handler, widgets, api):
+    config_maps = api.resource("v1", "configmaps", "default")
+    config_maps.create("one", data={"level": "1"})
+    start(NAMED)
+    for number in range(50):  # at most one run a second: a change soon after a run waits
+        widgets.create(f"a{number}", {"config": "one"})
+        handler.wait_finished(name=f"a{number}")
+        config_maps.merge_patch("one", {"data": {"level": str(number + 2)}})
+        if operator.ctl.status()["watches"][0]["waiting"] > 0:
+            break
+    operator.popen.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    operator.start_ready().wait_synced()
+    for old in range(number + 1):
+        handler.wait_finished(name=f"a{old}", where=lambda request: request.body["related"][0]["data"] == {
+            "level": str(number + 2)})
+    runs = handler.count()
+    operator.stop()
+    operator.start_ready().wait_synced()
+    widgets.create("last", {"config": "one"})
+    handler.wait_finished(name="last")
+    operator.stop()
+    assert handler.count() == runs + 1, "the next start finds nothing to do"
