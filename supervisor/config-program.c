@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a jq program compiles, and whether a certificate can be used. libjq and GnuTLS are no libraries for
- * a process that must stay small and must not fall: reconciled-jq and reconciled-gateway are asked, which
- * takes some milliseconds. Before the start and before a reload: what is wrong is a mistake like any other.
+ * Whether a jq program compiles, and whether a certificate can be used. libjq and GnuTLS are no libraries
+ * for a process that must stay small and must not fall: reconciled-jq and reconciled-gateway are asked,
+ * which takes some milliseconds. Before the start and before a reload: what is wrong is a mistake like any
+ * other.
  */
 #include <errno.h>
 #include <fcntl.h>

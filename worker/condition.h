@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 
-
 struct condition {
         const char *type;
         const char *status;  /* "True", "False", "Unknown" */
