@@ -34,3 +34,8 @@ def edit(operator):
                  " written_realtime written_version known_version unselected related").split()
         assert sorted(order) == sorted(summed), "the ledger has other columns now: see ROW_COLUMNS"
         database.execute(f"UPDATE ledger SET checksum = row_sum({', '.join(order)})")
+        for table, prefix in (("ledger", "row"), ("scope", "scope")):
+            sums = [row[0] for row in database.execute(f"SELECT checksum FROM {table}")]
+            total = sum(sums) & MASK
+            database.execute(f"UPDATE sums SET ({prefix}_count, {prefix}_total) = (?, ?)",
+                             (len(sums), total - 2**64 if total >= 2**63 else total))
