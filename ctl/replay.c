@@ -124,7 +124,8 @@ static int read_one(struct replay *replay, const char *folder, const char *name)
         if (r >= 0)
                 r = trace_visit(content, take_line, recorded);
         if (r < 0) {
-                fprintf(stderr, "reconciledctl: %s: %s; left out\n", path, strerror(-r));
+                fprintf(stderr, "reconciledctl: %s: %s; left out\n", path,
+                        r == -EBADMSG ? "is no record (lines of JSON)" : strerror(-r));
                 replay->skipped++;
         } else if (prepare(replay, recorded, &replay->order[replay->count])) {
                 replay->count++;

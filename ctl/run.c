@@ -29,7 +29,6 @@ struct seen {
 };
 
 struct report {
-        const struct ctl_run_options *options;
         struct seen *seen;
         size_t seen_count;
         cJSON *given; /* the object that the handler was given */
@@ -231,7 +230,7 @@ static void report_done(struct report *report)
 
 static int tell(const struct ctl_run_options *options, const char *trace, bool of_file)
 {
-        struct report report = {.options = options};
+        struct report report = {0};
         int r;
 
         if (options->json) {

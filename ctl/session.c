@@ -51,7 +51,7 @@ struct session {
         size_t replay_count;
         struct message *settling; /* the DONE of a run that goes on */
         sd_event_source *again;
-        bool started, stopping, over;
+        bool started, stopping;
         int exit_code;
 };
 
@@ -310,7 +310,6 @@ static void run_next(struct session *session)
         int r;
 
         if (session->next >= count) {
-                session->over = true;
                 session_end(session, EXIT_CODE_OK);
                 return;
         }

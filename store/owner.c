@@ -25,68 +25,73 @@ int store_owner_remove(struct store *store, const char *uid, const char *key)
         return r == -ENOENT ? 0 : r;
 }
 
-static int visit_pair(struct store *store, MDB_txn *transaction, const MDB_val *pair, size_t prefix,
-                      store_visit_t visit, void *userdata)
-{
-        MDB_val key = {pair->mv_size - prefix, (char *)pair->mv_data + prefix}, value;
-        struct store_object object;
-        int r = store_errno(mdb_get(transaction, store->table[TABLE_OBJECTS], &key, &value));
-
-        if (r >= 0)
-                r = record_decode(&key, &value, &object);
-        return r < 0 ? (r == -ENOENT ? 0 : r) : visit(&object, userdata);
-}
-
-int store_visit_owned(struct store *store, const char *uid, store_visit_t visit, void *userdata)
-{
-        size_t prefix = strlen(uid) + 1;
-        MDB_val pair = {prefix, (void *)(uintptr_t)uid}, value;
-        MDB_cursor *cursor = NULL;
+/* What a walk through a part of a table is about. */
+struct range {
+        struct store *store;
         MDB_txn *transaction;
+        size_t prefix;
+        store_visit_t visit;
+        void *userdata;
+};
+
+static int visit_range(struct store *store, enum store_table table, MDB_val key,
+                       int (*on_entry)(const struct range *, const MDB_val *key, const MDB_val *value),
+                       store_visit_t visit, void *userdata)
+{
+        struct range range = {.store = store, .prefix = key.mv_size, .visit = visit, .userdata = userdata};
+        const void *prefix = key.mv_data;
+        MDB_cursor *cursor = NULL;
+        MDB_val value;
         int r = store_reader_follow(store, 0);
 
         if (r >= 0)
-                r = store_errno(mdb_txn_begin(store->environment, NULL, MDB_RDONLY, &transaction));
+                r = store_errno(mdb_txn_begin(store->environment, NULL, MDB_RDONLY, &range.transaction));
         if (r < 0)
                 return r;
-        r = store_errno(mdb_cursor_open(transaction, store->table[TABLE_OWNERS], &cursor));
+        r = store_errno(mdb_cursor_open(range.transaction, store->table[table], &cursor));
         if (r >= 0)
-                r = store_errno(mdb_cursor_get(cursor, &pair, &value, MDB_SET_RANGE));
-        while (r >= 0 && pair.mv_size > prefix && memcmp(pair.mv_data, uid, prefix) == 0) {
-                r = visit_pair(store, transaction, &pair, prefix, visit, userdata);
-                if (r >= 0)
-                        r = store_errno(mdb_cursor_get(cursor, &pair, &value, MDB_NEXT));
-        }
-        mdb_cursor_close(cursor);
-        mdb_txn_abort(transaction);
-        return r == -ENOENT ? 0 : r;
-}
-
-int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata)
-{
-        size_t size = strlen(prefix);
-        MDB_val key = {size, (void *)(uintptr_t)prefix}, value;
-        MDB_cursor *cursor = NULL;
-        MDB_txn *transaction;
-        int r = store_reader_follow(store, 0);
-
-        if (r >= 0)
-                r = store_errno(mdb_txn_begin(store->environment, NULL, MDB_RDONLY, &transaction));
-        if (r < 0)
-                return r;
-        r = store_errno(mdb_cursor_open(transaction, store->table[TABLE_OBJECTS], &cursor));
-        if (r >= 0)
-                r = store_errno(mdb_cursor_get(cursor, &key, &value, size > 0 ? MDB_SET_RANGE : MDB_FIRST));
-        while (r >= 0 && key.mv_size >= size && memcmp(key.mv_data, prefix, size) == 0) {
-                struct store_object object;
-
-                r = record_decode(&key, &value, &object);
-                if (r >= 0)
-                        r = visit(&object, userdata);
+                r = store_errno(
+                        mdb_cursor_get(cursor, &key, &value, range.prefix > 0 ? MDB_SET_RANGE : MDB_FIRST));
+        while (r >= 0 && key.mv_size >= range.prefix && memcmp(key.mv_data, prefix, range.prefix) == 0) {
+                r = on_entry(&range, &key, &value);
                 if (r >= 0)
                         r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
         }
         mdb_cursor_close(cursor);
-        mdb_txn_abort(transaction);
+        mdb_txn_abort(range.transaction);
         return r == -ENOENT ? 0 : r;
+}
+
+/* The pair names the object. One that is gone meanwhile is passed over. */
+static int visit_owned(const struct range *range, const MDB_val *pair, const MDB_val *nothing _unused_)
+{
+        MDB_val key = {pair->mv_size - range->prefix, (char *)pair->mv_data + range->prefix}, value;
+        struct store_object object;
+        int r = store_errno(mdb_get(range->transaction, range->store->table[TABLE_OBJECTS], &key, &value));
+
+        if (r >= 0)
+                r = record_decode(&key, &value, &object);
+        return r < 0 ? (r == -ENOENT ? 0 : r) : range->visit(&object, range->userdata);
+}
+
+int store_visit_owned(struct store *store, const char *uid, store_visit_t visit, void *userdata)
+{
+        MDB_val owner = {strlen(uid) + 1, (void *)(uintptr_t)uid};
+
+        return visit_range(store, TABLE_OWNERS, owner, visit_owned, visit, userdata);
+}
+
+static int visit_object(const struct range *range, const MDB_val *key, const MDB_val *value)
+{
+        struct store_object object;
+        int r = record_decode(key, value, &object);
+
+        return r < 0 ? r : range->visit(&object, range->userdata);
+}
+
+int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata)
+{
+        MDB_val start = {strlen(prefix), (void *)(uintptr_t)prefix};
+
+        return visit_range(store, TABLE_OBJECTS, start, visit_object, visit, userdata);
 }

@@ -7,37 +7,13 @@
 
 #define FORGET_USEC (30 * 24 * UINT64_C(3600000000)) /* after they are over */
 
-static int prepare(struct ledger *ledger, const char *sql, const char *watch, const char *key,
-                   const char *uid, sqlite3_stmt **ret)
-{
-        int r = ledger_errno(ledger->database, sqlite3_prepare_v2(ledger->database, sql, -1, ret, NULL));
-
-        if (r < 0)
-                return r;
-        if (watch)
-                sqlite3_bind_text(*ret, 1, watch, -1, SQLITE_STATIC);
-        if (key)
-                sqlite3_bind_text(*ret, 2, key, -1, SQLITE_STATIC);
-        if (uid)
-                sqlite3_bind_text(*ret, 3, uid, -1, SQLITE_STATIC);
-        return 0;
-}
-
-static int finish(struct ledger *ledger, sqlite3_stmt *statement)
-{
-        int r = ledger_errno(ledger->database, sqlite3_step(statement));
-
-        sqlite3_finalize(statement);
-        return r;
-}
-
 int64_t ledger_doubt_crashes(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
         sqlite3_stmt *statement;
         int64_t crashes = 0;
-        int code, r = prepare(ledger,
-                              "SELECT crashes FROM doubtful WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-                              watch, key, uid, &statement);
+        int code, r = ledger_prepare(
+                          ledger, "SELECT crashes FROM doubtful WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+                          watch, key, uid, &statement);
 
         if (r < 0)
                 return r;
@@ -52,13 +28,13 @@ int64_t ledger_doubt_crashes(struct ledger *ledger, const char *watch, const cha
 static int forget_old(struct ledger *ledger, uint64_t now)
 {
         sqlite3_stmt *statement;
-        int r = prepare(ledger, "DELETE FROM doubtful WHERE until_realtime < ?4", NULL, NULL, NULL,
-                        &statement);
+        int r = ledger_prepare(ledger, "DELETE FROM doubtful WHERE until_realtime < ?4", NULL, NULL, NULL,
+                               &statement);
 
         if (r < 0)
                 return r;
         sqlite3_bind_int64(statement, 4, now > FORGET_USEC ? (sqlite3_int64)(now - FORGET_USEC) : 0);
-        return finish(ledger, statement);
+        return ledger_finish(ledger, statement);
 }
 
 int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt)
@@ -67,7 +43,7 @@ int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt)
         int r = forget_old(ledger, doubt->crashed_realtime);
 
         if (r >= 0)
-                r = prepare(
+                r = ledger_prepare(
                         ledger,
                         "INSERT OR REPLACE INTO doubtful (watch, key, uid, unread, crashes,"
                         " crashed_realtime, until_realtime, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -79,17 +55,17 @@ int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt)
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)doubt->crashed_realtime);
         sqlite3_bind_int64(statement, 7, (sqlite3_int64)doubt->until_realtime);
         sqlite3_bind_text(statement, 8, doubt->error, -1, SQLITE_STATIC);
-        return finish(ledger, statement);
+        return ledger_finish(ledger, statement);
 }
 
 int ledger_doubt_remove(struct ledger *ledger, const char *watch, const char *key)
 {
         sqlite3_stmt *statement;
-        int r = prepare(ledger, "DELETE FROM doubtful WHERE watch = ?1 AND key = ?2", watch, key, NULL,
-                        &statement);
+        int r = ledger_prepare(ledger, "DELETE FROM doubtful WHERE watch = ?1 AND key = ?2", watch, key,
+                               NULL, &statement);
 
         if (r >= 0)
-                r = finish(ledger, statement);
+                r = ledger_finish(ledger, statement);
         return r < 0 ? r : sqlite3_changes(ledger->database);
 }
 
@@ -105,11 +81,12 @@ int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, 
 {
         sqlite3_stmt *statement;
         int code = SQLITE_DONE, count = 0,
-            r = prepare(ledger,
-                        "SELECT watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
-                        " FROM doubtful WHERE (?1 IS NULL OR watch = ?1) AND until_realtime > ?2"
-                        " ORDER BY watch, key, uid LIMIT ?3",
-                        watch, NULL, NULL, &statement);
+            r = ledger_prepare(
+                    ledger,
+                    "SELECT watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
+                    " FROM doubtful WHERE (?1 IS NULL OR watch = ?1) AND until_realtime > ?2"
+                    " ORDER BY watch, key, uid LIMIT ?3",
+                    watch, NULL, NULL, &statement);
 
         if (r < 0)
                 return r;

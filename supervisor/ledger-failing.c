@@ -5,27 +5,19 @@
  */
 #include "supervisor/ledger-internal.h"
 
-static int prepare(struct ledger *ledger, const char *sql, sqlite3_stmt **ret)
-{
-        return ledger_errno(ledger->database, sqlite3_prepare_v2(ledger->database, sql, -1, ret, NULL));
-}
-
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret)
 {
         sqlite3_stmt *statement;
-        int code, r = prepare(ledger,
-                              "SELECT count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"
-                              " FROM ledger INDEXED BY ledger_failing WHERE attempts > 0 AND watch = ?1",
-                              &statement);
+        int code, r = ledger_flush(ledger);
 
+        if (r >= 0)
+                r = ledger_prepare(
+                        ledger,
+                        "SELECT count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"
+                        " FROM ledger INDEXED BY ledger_failing WHERE attempts > 0 AND watch = ?1",
+                        watch, NULL, NULL, &statement);
         if (r < 0)
                 return r;
-        r = ledger_flush(ledger);
-        if (r < 0) {
-                sqlite3_finalize(statement);
-                return r;
-        }
-        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
         if (code == SQLITE_ROW)
                 *ret = (struct ledger_failing){
@@ -42,17 +34,14 @@ int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *k
                          size_t limit, ledger_visit_t visit, void *userdata)
 {
         sqlite3_stmt *statement;
-        int r = prepare(ledger,
-                        "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
-                        " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
-                        " ORDER BY key, uid LIMIT ?4",
-                        &statement);
+        int r = ledger_prepare(ledger,
+                               "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
+                               " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                               " ORDER BY key, uid LIMIT ?4",
+                               watch, key, uid, &statement);
 
         if (r < 0)
                 return r;
-        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 3, uid, -1, SQLITE_STATIC);
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
         r = ledger_visit_page(ledger, statement, limit, visit, userdata);
         sqlite3_finalize(statement);
@@ -65,11 +54,12 @@ int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *k
 int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata)
 {
         sqlite3_stmt *statement;
-        int r = prepare(ledger,
-                        "SELECT " ROW_SELECTED " FROM (SELECT watch AS w, key AS k, uid AS u FROM ledger"
-                        " INDEXED BY ledger_failing WHERE attempts > 0 ORDER BY" WORST_FIRST " LIMIT ?1)"
-                        " CROSS JOIN ledger ON watch = w AND key = k AND uid = u ORDER BY" WORST_FIRST,
-                        &statement);
+        int r = ledger_prepare(
+                ledger,
+                "SELECT " ROW_SELECTED " FROM (SELECT watch AS w, key AS k, uid AS u FROM ledger"
+                " INDEXED BY ledger_failing WHERE attempts > 0 ORDER BY" WORST_FIRST " LIMIT ?1)"
+                " CROSS JOIN ledger ON watch = w AND key = k AND uid = u ORDER BY" WORST_FIRST,
+                NULL, NULL, NULL, &statement);
 
         if (r < 0)
                 return r;

@@ -135,6 +135,11 @@ const char *ledger_column(sqlite3_stmt *statement, int column);
 /* Brings the changed rows of the cache into the transaction: before a statement that looks at more than one
  * row, or at one that may be there. */
 int ledger_flush(struct ledger *ledger);
+/* A statement that is asked for rarely; watch, key and uid (?1, ?2, ?3) are bound where they are not NULL.
+ */
+int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
+                   const char *uid, sqlite3_stmt **ret);
+int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement); /* runs it once and ends it */
 
 /* A negative errno for a result code of SQLite; 0 for OK, ROW and DONE. */
 int ledger_errno(sqlite3 *database, int code);

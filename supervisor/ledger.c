@@ -218,6 +218,31 @@ sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, co
         return statement;
 }
 
+int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
+                   const char *uid, sqlite3_stmt **ret)
+{
+        int r = ledger_errno(ledger->database,
+                             sqlite3_prepare_v2(ledger->database, question, -1, ret, NULL));
+
+        if (r < 0)
+                return r;
+        if (watch)
+                sqlite3_bind_text(*ret, 1, watch, -1, SQLITE_STATIC);
+        if (key)
+                sqlite3_bind_text(*ret, 2, key, -1, SQLITE_STATIC);
+        if (uid)
+                sqlite3_bind_text(*ret, 3, uid, -1, SQLITE_STATIC);
+        return 0;
+}
+
+int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement)
+{
+        int r = ledger_errno(ledger->database, sqlite3_step(statement));
+
+        sqlite3_finalize(statement);
+        return r;
+}
+
 /* ---- transactions */
 
 static int write_sums(struct ledger *ledger)

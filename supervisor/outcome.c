@@ -23,10 +23,10 @@ struct ending {
         enum change_kind kind;
         const char *reason; /* static: of the run */
         struct ledger_row row;
-        bool remove_row, was_retry;
-        bool is_first; /* of its object */
-        bool counted;  /* this failure: it is the first of its backoff */
-        bool fatal;    /* the operator ends for it, once it is written down */
+        bool remove_row, keep_row, was_retry; /* keep: as it is on disk */
+        bool is_first;                        /* of its object */
+        bool counted;                         /* this failure: it is the first of its backoff */
+        bool fatal;                           /* the operator ends for it, once it is written down */
         struct queue_outcome outcome;
 };
 
@@ -140,7 +140,7 @@ static int was_unneeded(struct ending *ending)
         const struct ledger_row *row = &ending->row;
         uint64_t now = clock_realtime_usec();
 
-        ending->outcome.handled = true;
+        ending->outcome.handled = ending->keep_row = true;
         if (row->next_realtime == 0 || row->next_realtime > now + DELAY_IN_QUEUE_USEC)
                 return 0;
         ending->outcome.again = true;
@@ -416,6 +416,8 @@ static int write_row(struct supervisor *supervisor, struct ending *ending)
 {
         const struct message_done *done = ending->done;
 
+        if (ending->keep_row)
+                return 0;
         if (ending->remove_row)
                 return ledger_remove(supervisor->ledger, done->watch, done->key, done->uid);
         return ledger_put(supervisor->ledger, done->watch, &ending->row);

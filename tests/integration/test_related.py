@@ -178,3 +178,18 @@ def test_a_change_that_waits_for_its_turn_outlives_a_crash(start, operator, hand
     handler.wait_finished(name="last")
     operator.stop()
     assert handler.count() == runs + 1, "the next start finds nothing to do"
+
+
+def test_a_program_that_never_ends_is_blamed_on_its_object(devserver, operator, handler, widgets):
+    names = 'def f: f; if .metadata.name == "poison" then f else "x" end'
+    operator.configure(devserver, [watch("widgets", handler, related=[{**NAMED, "names": names}],
+                                         quarantine={"after": 1})], heartbeat={"interval": "50ms", "deadline": "1s"})
+    widgets.create("poison")
+    operator.start()
+    operator.wait_exit(expect=70)
+    [cause] = operator.logs(level="critical")
+    assert "hangs" in cause["message"] and cause["key"] == "default/poison"
+    operator.start_ready().wait_synced()
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    assert [entry["key"] for entry in operator.ctl.status()["quarantine"]] == ["default/poison"]

@@ -187,3 +187,22 @@ def test_without_it_70_is_a_failure_like_others(configured, handler, widgets):
     widgets.create("a")
     wait_until(lambda: widgets.get("a").get("status"), "the status")
     operator.stop()
+
+
+def test_while_it_stops_in_order_it_is_no_crash(configured, devserver, widgets, handler):
+    """The answer comes after the stop was asked for: nobody is helped by another end than that."""
+    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.05; done; echo '{{\"status\":{{\"seen\":true}}}}'")
+    operator = configured()
+    devserver.fault(match={"verb": "patch", "name": "a"}, times=0, **REFUSED)
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_for(name="a")
+    operator.popen.terminate()
+    operator.wait_for_log("asked to stop")
+    (handler.folder / "go").touch()
+    operator.wait_exit(expect=0)
+    assert "refused" in operator.wait_for_log(message_id=MESSAGE_ID["RUN_FAILED"], key="default/a")["message"]
+    devserver.clear_faults()
+    operator.start_ready().wait_synced()
+    wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the status, after its backoff")
+    operator.stop()
