@@ -102,6 +102,21 @@ def test_a_dead_child_ends_the_unit_which_starts_again_and_catches_up(node, role
     wait_until(lambda: node.widget("meanwhile").get("status") == {"seen": True}, "the backlog to be caught up")
 
 
+@pytest.mark.parametrize("role", ["credential", "watcher", "worker"])
+def test_a_stopped_child_is_named_and_the_unit_starts_again(node, role):
+    """It hangs: the operator ends before the watchdog, which is fed no more, has to."""
+    node.configure(heartbeat={"interval": "100ms", "deadline": "2s"})
+    node.drop_in(node.unit, "[Service]\nWatchdogSec=20s\nRestartSec=100ms\n")
+    node.start()
+    stopped = node.child(node.unit, role)
+    node.kill(stopped, "STOP")
+    fatal = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CHILD_FATAL']}")
+    assert role in fatal["MESSAGE"] and "hangs" in fatal["MESSAGE"] and fatal["RECONCILED_EXIT_CODE"] == "70"
+    node.wait_restarts(1)
+    wait_until(lambda: len(node.processes(node.unit)) == 4, lambda: f"four processes: {node.processes(node.unit)}")
+    assert stopped not in node.processes(node.unit), "the stopped one is gone as well"
+
+
 def test_killed_supervisor_leaves_nothing(node):
     node.configure("setsid -f sleep 1000; exec sleep 1000")
     node.drop_in(node.unit, "[Service]\nRestart=no\n")
