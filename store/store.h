@@ -68,10 +68,12 @@ int store_rebuild(struct store *store, struct error *error);
 uint64_t store_generation(const struct store *store);
 
 /* Writes go into one transaction that store_commit ends; it begins by itself. A commit is due after
- * STORE_BATCH_OBJECTS or STORE_BATCH_BYTES (store_commit_due), or when the loop has nothing else to do. The
- * map is 64 GiB of address space from the start, in every process; the file is as large as its content. */
-#define STORE_BATCH_OBJECTS 1000
-#define STORE_BATCH_BYTES   (4 * 1024 * 1024)
+ * STORE_BATCH_OBJECTS or STORE_BATCH_BYTES (store_commit_due), or when the loop has nothing else to do. LMDB
+ * keeps the pages of the largest one for the next, as long as the store is open: larger ones make each
+ * watcher larger for good, and save nothing. The map is 64 GiB of address space from the start, in every
+ * process; the file is as large as its content. */
+#define STORE_BATCH_OBJECTS 384 /* entries of tables; an object that is new has four */
+#define STORE_BATCH_BYTES   (1024 * 1024)
 bool store_commit_due(const struct store *store);
 int store_commit(struct store *store);
 
