@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries the plan out: changes objects on a devserver, ends processes of the operator, starts it again as systemd would,
+"""Carries the plan out: changes objects on an API server, ends processes of the operator, starts it again as systemd would,
 and in the end asks whether every object's last essence and every deletion was handled."""
 import collections
 import contextlib
@@ -9,11 +9,11 @@ import sqlite3
 import threading
 import time
 
-from harness import ApiError, Devserver, Operator, WIDGET_CRD, find_processes, scaled, wait_until, watch
+from harness import ApiError, Operator, scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
 
-from . import handlers, plan
-from .world import HOLD, Notes, Thing, missing
+from . import handlers, plan, server
+from .world import HOLD, Notes, Thing, as_it_is, missing
 
 # What systemd starts again (units/reconciled.service); 0 only when it was asked for.
 RESTARTED = {69, 70, 74, 77}
@@ -28,9 +28,12 @@ class Broken(AssertionError):
 
 
 class Chaos:
-    def __init__(self, sandbox, seed, pace=0.004, say=lambda text: None):
+    def __init__(self, sandbox, seed, name="devserver", pace=0.004, say=lambda text: None):
+        """name: of the API server, of harness.cluster.servers() if it is not devserver."""
         self.sandbox, self.seed, self.pace, self.say = sandbox, seed, pace, say
-        self.devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--bookmark-interval", "1s"]).start()
+        self.server = server.make(sandbox, name)
+        self._where = "devserver" if name == "devserver" else "cluster"
+        self._plan = plan.steps(seed, self._where)
         self.operator = Operator(sandbox)
         self.count = collections.Counter()
         self.codes = collections.Counter()
@@ -38,9 +41,9 @@ class Chaos:
         self.notes = Notes(folder / "notes")
         self.things, self.gone = {}, []
         self._number = 0
-        self._disturbed = {}  # name of a child: how many gaps there had been
-        self._gaps = 0
-        self._expires = False  # the next watch or page may be answered with 410
+        self._unsure = set()  # (kind, name) of objects to which a request may have been carried out
+        self._disturbed = {}  # name of a child: its owner's essence, and how many gaps there had been
+        self._lost = 0  # stores
         self._due = None  # when it must have ended: somebody was killed
         self._restart = 0
         self._stopping = self._killed = False
@@ -49,9 +52,10 @@ class Chaos:
         self._changed = collections.Counter()  # reloads, by what they have changed
         self._prepare()
         self._configure()
+        self.server.admit(self.operator)
 
     def _prepare(self):
-        api = self.devserver.api
+        api = self.server.api
         self.widgets, self.children = {}, {}
         for kind in plan.KINDS:
             api.resource("v1", "namespaces").create(kind)
@@ -71,7 +75,7 @@ class Chaos:
                             "children": {"force": True}},
                    "chosen": {"labelSelector": "tier=gold", "unselected": True}}
         self.operator.configure(
-            self.devserver, [entry(kind) for kind in plan.KINDS], workers=3, pageLimit=10 + self._changed["whole"],
+            self.server, [entry(kind) for kind in plan.KINDS], workers=3, pageLimit=10 + self._changed["whole"],
             heartbeat={"interval": "200ms", "deadline": "4s"},
             stop={"grace": "3s"}, gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
 
@@ -81,9 +85,10 @@ class Chaos:
         """Until the time is over; raises Broken. The figures are in count and codes."""
         started = told = time.monotonic()
         self.operator.start()
-        for step in plan.steps(self.seed):
+        for step in self._plan:
             if time.monotonic() - started > seconds:
                 break
+            self.server.look_after()
             self._look_after_operator()
             self._carry_out(step)
             self._judge()
@@ -99,27 +104,58 @@ class Chaos:
         changes = sum(self.count[what] for what in ("create", "update", "status", "delete", "hold", "release", "relabel"))
         deaths = sum(number for what, number in self.count.items() if what.startswith("kill"))
         codes = ", ".join(f"{code}: {number}" for code, number in sorted(self.codes.items()))
+        troubles = ", ".join(f"{self.count[what]} {what}" for what in plan.SERVERS[self._where])
         return (f"{self.count['step']} steps, {changes} changes, {self.count['create']} objects, {len(self.gone)} gone, "
-                f"{self.notes.runs()} runs, {deaths} kills, {self.count['fault']} faults, {self.count['start']} restarts "
+                f"{self.notes.runs()} runs, {deaths} kills; {troubles}; {self.count['start']} restarts "
                 f"(by exit code: {codes})")
 
     def _carry_out(self, step):
         self.count["step"] += 1
-        action = getattr(self, "_" + step.what.replace(" ", "_"))
         try:
-            if action(step) is not False:
+            if self._do(step) is not False:
                 self.count[step.what] += 1
         except ApiError as error:
             # A fault hit us; or the object is just going.
             self.count[f"refused with {error.code}"] += 1
+            if error.code != 409:
+                self._unsure.add((step.kind, step.name))
         except (OSError, http.client.HTTPException):
             self.count["not answered"] += 1
+            self._unsure.add((step.kind, step.name))
+
+    def _do(self, step):
+        if step.what in plan.SERVERS[self._where]:
+            return getattr(self.server, step.what)(step.values)
+        if step.what in plan.OBJECT:
+            if not self.server.up:
+                return False
+            self._make_sure(step.kind, step.name)
+        return getattr(self, "_" + step.what.replace(" ", "_"))(step)
 
     def _judge(self):
         if self.notes.read().broken:
             raise Broken("\n".join(self.notes.broken))
 
     # ---- objects
+
+    def _make_sure(self, kind, name):
+        """What a request that got no good answer has done."""
+        if (kind, name) not in self._unsure:
+            return
+        try:
+            body = self.widgets[kind].get(name)
+        except ApiError as error:
+            # A server that does not serve the resource yet says 404 as well.
+            if error.code != 404 or error.reason != "NotFound":
+                raise
+            body = None
+        thing = self.things.get((kind, name))
+        if thing is not None and (body is None or body["metadata"]["uid"] != thing.uid):
+            self.gone.append(self.things.pop((kind, name)))
+            self.gone[-1].deleting, thing = True, None
+        if body is not None:
+            self.things[kind, name] = as_it_is(thing, kind, body)
+        self._unsure.remove((kind, name))
 
     def _next(self):
         self._number += 1
@@ -238,7 +274,8 @@ class Chaos:
         """A child is deleted, or changed, behind the operator's back."""
         if step.kind != "held":
             return False
-        self._disturbed[step.name] = -1 if self._expires else self._gaps
+        owner = self._thing(step)
+        self._disturbed[step.name] = (owner.number if owner else 0, -1 if self.server.expires else self._gaps)
         if step.values["cut"]:
             self.children.delete(step.name)
             return True
@@ -247,30 +284,11 @@ class Chaos:
         self.children.replace(body)
         return True
 
-    # ---- the server
-
-    def _gap(self):
-        """A list takes the place of history. A child that was made, and changed by others, before anybody has seen it
-        shows in none: that is repaired with the next run of its owner, and not demanded here."""
-        self._gaps += 1
-
-    def _fault(self, step):
-        self._gap()
-        self._expires = "410" in str(step.values["fault"])
-        self.devserver.clear_faults()
-        self.devserver.fault(**step.values["fault"])
-
-    def _watches(self, step):
-        self.devserver.close_watches("cut" if step.values["cut"] else "clean")
-
-    def _compact(self, _):
-        self._gap()
-        self.devserver.compact()
-
-    def _outage(self, step):
-        self.devserver.suspend()
-        self._pause.wait(step.values["seconds"])
-        self.devserver.resume()
+    @property
+    def _gaps(self):
+        """How often a list took the place of history, or may have. A child that was made, and changed by others, before
+        anybody has seen it shows in none: that is repaired with the next run of its owner, and not demanded here."""
+        return self._lost + self.server.gaps
 
     # ---- processes
 
@@ -296,7 +314,7 @@ class Chaos:
         number = getattr(signal, f"SIG{step.values['signal']}")
         if not self._send(found[int(step.values["chance"] * len(found))], number):
             return False
-        self._gap()  # a store that is built anew
+        self._lost += 1
         self._ends_soon()
         return True
 
@@ -360,7 +378,7 @@ class Chaos:
         """Only while it is down: the caches are gone, the ledger is not."""
         if self.operator.popen is not None:
             return False
-        self._gap()
+        self._lost += 1
         for path in (self.operator.state_directory / "store" / step.kind).glob("*"):
             with contextlib.suppress(OSError):
                 (path / "data.mdb").unlink()
@@ -403,7 +421,9 @@ class Chaos:
 
     def _settle(self):
         """No more trouble: everything must come right by itself."""
-        self.devserver.clear_faults()
+        self.server.settle()
+        for kind, name in list(self._unsure):
+            self._make_sure(kind, name)
         for thing in list(self.things.values()):
             if thing.deleting and thing.held:
                 self._release(plan.Step("release", thing.kind, thing.name))
@@ -438,11 +458,15 @@ class Chaos:
         return found + self._child_differences()
 
     def _child_differences(self):
+        def may_differ(name):
+            number, gaps = self._disturbed.get(name, (0, 0))
+            owner = self.things.get(("held", name))
+            return owner is not None and owner.number == number and gaps != self._gaps
+
         wanted = {thing.name: str(thing.number) for thing in self.things.values()
                   if thing.kind == "held" and not thing.deleting}
         found = {body["metadata"]["name"]: body["data"].get("of") for body in self.children.list()["items"]}
-        differences = [entry for entry in sorted(wanted.items() ^ found.items())
-                       if self._disturbed.get(entry[0], self._gaps) == self._gaps]
+        differences = [entry for entry in sorted(wanted.items() ^ found.items()) if not may_differ(entry[0])]
         return [f"children: {differences}"] if differences else []
 
     def _owed(self):

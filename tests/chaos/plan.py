@@ -6,11 +6,18 @@ from dataclasses import dataclass, field
 NAMES = 25  # of each kind of object
 KINDS = ("held", "plain", "chosen")
 
+# What needs the API server.
+OBJECT = {"create", "update", "status", "delete", "hold", "release", "relabel", "child"}
+
 # How often a step is what, in a thousand.
 _WEIGHTS = {
     "create": 330, "update": 260, "status": 80, "delete": 150, "hold": 40, "release": 50, "relabel": 50, "child": 15,
     "kill": 5, "kill supervisor": 2, "suspend": 2, "kill handler": 4, "stop": 1, "reload": 1, "lose store": 1,
-    "fault": 6, "watches": 2, "compact": 1, "outage": 1,
+}
+# ... by what happens to which server.
+SERVERS = {
+    "devserver": {"fault": 6, "watches": 2, "compact": 1, "outage": 1},
+    "cluster": {"restart": 1, "compact": 3, "etcd": 1, "outage": 1},
 }
 
 _SIGNALS = ("KILL", "KILL", "KILL", "TERM", "ABRT", "SEGV", "BUS", "STOP")
@@ -51,10 +58,11 @@ class Step:
     values: dict = field(default_factory=dict)
 
 
-def steps(seed):
+def steps(seed, server="devserver"):
     """Without end. Every step takes the same from the generator, whatever it is."""
     generator = random.Random(seed)
-    names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    weight = _WEIGHTS | SERVERS[server]
+    names, weights = list(weight), list(weight.values())
     while True:
         what = generator.choices(names, weights)[0]
         yield Step(what, generator.choice(KINDS), f"o{generator.randrange(NAMES)}", {

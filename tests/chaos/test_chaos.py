@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A minute and a half of chaos, with a seed of its own; hours, and other seeds: tests/chaos/run."""
+"""A minute and a half of chaos, with a seed of its own; hours, and other seeds: tests/chaos/run. On a real API server:
+tests/cluster/test_chaos.py."""
 import itertools
 import os
 

@@ -23,6 +23,15 @@ class Thing:
     chosen_since: int = 0  # spec.essence when it was last labelled gold
 
 
+def as_it_is(thing, kind, body):
+    """The object as the server has it; `thing`: the same one as it was known, or None."""
+    metadata, number = body["metadata"], body["spec"]["essence"]
+    gold = metadata.get("labels", {}).get("tier") == "gold"
+    since = thing.chosen_since if thing is not None and thing.gold and gold else number
+    return Thing(kind, metadata["name"], metadata["uid"], number, gold, HOLD in metadata.get("finalizers", []),
+                 "deletionTimestamp" in metadata, since)
+
+
 @dataclass
 class Told:
     """What handlers were told of one UID."""
