@@ -67,6 +67,20 @@ static bool say_paused(const struct facts *facts, struct text *text)
         return true;
 }
 
+static bool say_awaits(const struct facts *facts, struct text *text)
+{
+        const char *other = ctl_text(facts->watch, "waitsFor");
+
+        if (!other[0])
+                return false;
+        text_printf(
+                text,
+                "nothing of the watch runs before watch %s is in sync: the handler would take objects that "
+                "are not known yet for gone",
+                other);
+        return true;
+}
+
 static bool say_queued(const struct facts *facts, struct text *text)
 {
         const char *state = ctl_text(facts->queue, "state");
@@ -242,9 +256,9 @@ static bool say_at_rest(const struct facts *facts, struct text *text)
 static void conclude(const struct facts *facts, struct text *text)
 {
         static bool (*const rule[])(const struct facts *, struct text *) = {
-                say_uninstalling, say_running,    say_left_out,    say_not_synced, say_unknown,  say_paused,
-                say_queued,       say_deleting,   say_quarantined, say_permanent,  say_settling, say_waits,
-                say_gone,         say_unreadable, say_changed,     say_at_rest,
+                say_uninstalling, say_running, say_left_out,   say_not_synced,  say_unknown,   say_paused,
+                say_awaits,       say_queued,  say_deleting,   say_quarantined, say_permanent, say_settling,
+                say_waits,        say_gone,    say_unreadable, say_changed,     say_at_rest,
         };
 
         for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)

@@ -37,6 +37,8 @@ static void print_watch(const cJSON *watch)
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         print_progress(watch);
+        if (ctl_text(watch, "waitsFor")[0])
+                printf("    nothing of it runs before watch %s is in sync\n", ctl_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)
                 printf("    paused for %s (user %" PRIu64
                        ")%s%s; `reconciledctl resume %s` lets it run again\n",

@@ -96,6 +96,10 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         bool release = strcmp(query->command, "release") == 0;
         int r;
 
+        if (!release && owned_awaited(watch))
+                return refuse_query(peer,
+                                    "the watch has not seen all objects of its owned and related kinds; "
+                                    "until then nothing of it runs");
         r = blame_release(peer->supervisor, watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubt_release(watch, query->argument[1].value);

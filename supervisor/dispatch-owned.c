@@ -161,6 +161,35 @@ static bool is_related_to(const struct watch *watch, const struct watch *parent)
         return watch->config->is_related && strcmp(watch->config->owner, parent->config->name) == 0;
 }
 
+/* ---- none of them runs before all of it is known */
+
+const char *owned_awaited(const struct watch *parent)
+{
+        const struct supervisor *supervisor = parent->child->supervisor;
+        const struct config *config = supervisor->config;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *other = &config->watch[i];
+                const struct watch *watch;
+
+                if (!other->owner || strcmp(other->owner, parent->config->name) != 0)
+                        continue;
+                watch = watch_find(supervisor, other->name);
+                if (!watch || (!watch->synced && watch->health != WATCH_ABSENT))
+                        return other->name;
+        }
+        return NULL;
+}
+
+void owned_known(struct watch *watch)
+{
+        struct watch *parent =
+                watch->config->owner ? watch_find(watch->child->supervisor, watch->config->owner) : NULL;
+
+        if (parent)
+                pause_apply(parent);
+}
+
 /* A change that was waiting for its turn when we ended is on no record, as that would be a row for each of
  * the crowd. So everybody is asked once when all of it is in sync again; the worker sees that nothing has
  * changed since the last success, and mostly runs no handler. */

@@ -319,6 +319,7 @@ int dispatch_synced(struct watch *watch, const struct message_synced *synced)
         if (first) {
                 owed_start(watch);
                 due_arm(supervisor);
+                owned_known(watch);
                 if (related_recheck(watch) < 0)
                         return -ENOMEM;
         }
@@ -386,6 +387,7 @@ int dispatch_health(struct watch *watch, const struct message *message)
                 log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED, fields, "watch %s works again",
                           watch->config->name);
         }
+        owned_known(watch); /* what is not served is awaited no longer */
         turn_settle_soon(watch->child->supervisor);
         return 0;
 }

@@ -27,6 +27,12 @@ static void tell_paused(const struct watch *watch, const char *since)
                   watch->config->name);
 }
 
+void pause_apply(struct watch *watch)
+{
+        queue_pause(watch->child->supervisor->queue, watch_number(watch),
+                    watch->paused_realtime > 0 || owned_awaited(watch));
+}
+
 /* ---- at the start */
 
 static int remember(const struct ledger_pause *pause, void *userdata)
@@ -35,7 +41,7 @@ static int remember(const struct ledger_pause *pause, void *userdata)
 
         watch->paused_realtime = pause->since_realtime;
         watch->paused_by = pause->user;
-        queue_pause(watch->child->supervisor->queue, watch_number(watch), true);
+        pause_apply(watch);
         return text_replace(&watch->pause_reason, pause->reason);
 }
 
@@ -44,6 +50,7 @@ int pause_load(struct watch *watch)
         const struct supervisor *supervisor = watch->child->supervisor;
         int r = ledger_pause_see(supervisor->ledger, watch->config->name, remember, watch);
 
+        pause_apply(watch);
         if (r >= 0 && watch->paused_realtime > 0)
                 tell_paused(watch, " since before this start");
         return r;
@@ -103,7 +110,7 @@ int pause_resume(struct watch *watch, uid_t user)
                 return r;
         tell_resumed(watch, user);
         watch->paused_realtime = 0;
-        queue_pause(supervisor->queue, watch_number(watch), false);
+        pause_apply(watch);
         ledger_due_again(supervisor->ledger);
         due_arm(supervisor);
         turn_settle_soon(supervisor);

@@ -40,6 +40,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                 {"listExpected", "list_expected"},
         };
         const struct watch *watch = &supervisor->watch[index];
+        const char *waits_for = owned_awaited(watch);
         struct queue_counts counts = queue_count(supervisor->queue, (unsigned)index);
 
         text_append_string(json, "{");
@@ -53,6 +54,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                     : watch->synced                  ? "in-sync"
                                                      : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
+        json_string(json, "waitsFor", waits_for ? waits_for : "");
         json_number(json, "pausedSince", watch->paused_realtime);
         json_number(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);

@@ -223,6 +223,10 @@ bool dispatch_is_under_way(const struct watch *watch, const char *key,
 /* dispatch-owned.c */
 extern const char child_reason[];
 int dispatch_owned(struct watch *watch, const struct record_change *change);
+/* The first watch of an owned or related kind whose objects are not all known yet, and that is served; NULL:
+ * none. Till then nothing of `parent` runs: a handler would take those that are missing for gone. */
+const char *owned_awaited(const struct watch *parent);
+void owned_known(struct watch *watch);    /* its owner may have waited for that */
 int related_recheck(struct watch *watch); /* when it is in sync for the first time; -ENOMEM */
 /* A child has changed while the run that has just succeeded was under way: on record, as all that is due. */
 int owned_keep_due(const struct watch *watch, struct ledger_row *row);
@@ -258,6 +262,7 @@ int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_
 
 /* pause.c: 0 when that is how it is already, 1 when it is new. */
 int pause_load(struct watch *watch);
+void pause_apply(struct watch *watch); /* tells the queue whether anything of it may run */
 int pause_watch(struct watch *watch, const char *reason, uid_t user);
 int pause_resume(struct watch *watch, uid_t user);
 

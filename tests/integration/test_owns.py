@@ -154,8 +154,7 @@ def test_a_restart_runs_nobody_and_a_change_meanwhile_does(start, operator, hand
     for name in ("w", "v"):
         handler.answer({"children": [{**CHILD, "metadata": {"name": f"of-{name}"}}]})
         widgets.create(name)
-        handler.wait_finished(name=name)
-        wait_until(lambda: config_maps.exists(f"of-{name}"), "the child")
+        assert handler.wait_finished(name=name, count=2).body["reason"] == "child changed", "by its first run"
     at_rest(operator)
     handler.answer({})
     widgets.create("last")

@@ -62,7 +62,34 @@ def test_a_restart_runs_nobody_and_a_change_meanwhile_all(start, operator, handl
     assert len(handler.requests(name="a")) == before
     config_maps.merge_patch("settings", {"data": {"level": "2"}})
     operator.start_ready().wait_synced()
-    seen(handler, "a", lambda related: related[0]["data"] == {"level": "2"})
+    seen(handler, "a", lambda related: related and related[0]["data"] == {"level": "2"})
+    operator.stop()
+
+
+@pytest.mark.parametrize("key", ["owns", "related"])
+def test_nobody_runs_before_all_of_them_are_known(devserver, operator, handler, widgets, api, key):
+    config_maps = api.resource("v1", "configmaps", "default")
+    owner = widgets.create("a")["metadata"]
+    reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": owner["uid"], "controller": True}
+    config_maps.create("settings", labels={"for": "widgets"}, ownerReferences=[reference])
+    faults = [devserver.fault({"verb": verb, "resource": "configmaps"}, status=500, times=0) for verb in ("list", "watch")]
+    operator.configure(devserver, [watch("widgets", handler, **{key: [CONFIG]})])
+    operator.start_ready().wait_synced()
+    awaited = f"widgets.{key}.ConfigMap.0"
+
+    def explained():
+        return operator.ctl.run("explain", "widgets", "default/a").stdout
+
+    wait_until(lambda: f"nothing of the watch runs before watch {awaited} is in sync" in explained(), explained)
+    assert f"nothing of it runs before watch {awaited} is in sync" in operator.ctl.run("status").stdout
+    assert "has not seen all objects" in operator.ctl.run("retry", "widgets", "default/a").stderr
+    assert handler.count() == 0
+    for fault in faults:
+        devserver.clear_faults(fault)
+    request = handler.wait_finished(name="a")
+    assert request.body["reason"] == "added"
+    assert [entry["metadata"]["name"] for entry in request.body["related" if key == "related" else "children"]] == ["settings"]
+    assert operator.ctl.status()["watches"][0]["waitsFor"] == ""
     operator.stop()
 
 
