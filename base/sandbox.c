@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,7 +47,6 @@ static const int deadly[] = {
         SCMP_SYS(perf_event_open),
         SCMP_SYS(userfaultfd),
         SCMP_SYS(io_uring_setup),
-        SCMP_SYS(listen),
 #ifndef SANITIZED
         SCMP_SYS(fork),
         SCMP_SYS(vfork),
@@ -66,6 +66,24 @@ static int forbid(scmp_filter_ctx filter, const int *call, size_t count)
         for (size_t i = 0; i < count && r >= 0; i++)
                 r = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, call[i], 0);
         return r;
+}
+
+/* Said not to exist here, not deadly: the C library's look-up of a name may try it. */
+static int only_local_sockets(scmp_filter_ctx filter)
+{
+        return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+                                SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+}
+
+static int forbid_sockets(scmp_filter_ctx filter, const struct sandbox *sandbox)
+{
+        int r = 0;
+
+        if (!sandbox->listens)
+                r = forbid(filter, (const int[]){SCMP_SYS(listen)}, 1);
+        if (r >= 0 && !sandbox->connects)
+                r = forbid(filter, deadly_without_connections, ELEMENTS(deadly_without_connections));
+        return r >= 0 && sandbox->local ? only_local_sockets(filter) : r;
 }
 
 /* A thread is a clone as well. What clone3 is asked for stands in memory, where no filter can look: it is
@@ -102,8 +120,8 @@ int sandbox_enter(const struct sandbox *sandbox)
                 r = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
         if (r >= 0)
                 r = forbid(filter, deadly, ELEMENTS(deadly));
-        if (r >= 0 && !sandbox->connects)
-                r = forbid(filter, deadly_without_connections, ELEMENTS(deadly_without_connections));
+        if (r >= 0)
+                r = forbid_sockets(filter, sandbox);
         if (r >= 0)
                 r = forbid_processes(filter, sandbox->connects);
         if (r >= 0)

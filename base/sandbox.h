@@ -10,6 +10,8 @@
 
 struct sandbox {
         bool connects; /* opens connections, and resolves names for them, which takes threads */
+        bool listens;  /* makes sockets that others connect to */
+        bool local;    /* has sockets of this machine only (AF_UNIX) */
 };
 
 /* Seccomp, with NoNewPrivs. Threads that run already are included. -EOPNOTSUPP: the kernel has none. */

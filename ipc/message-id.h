@@ -6,6 +6,7 @@
  */
 #define MESSAGE_ID_STARTED             "5c1d1e3b6a5f4b0c9a7d0f5e8b2c4d61"
 #define MESSAGE_ID_STOPPED             "8e7b0c2f4d1a4f6ea3b95d7c6e1f0a24"
+#define MESSAGE_ID_PROGRAM_REPLACED    "71ab87ec45ad465687246799fdaffa00"
 #define MESSAGE_ID_RELOADING           "e5501b79b689444c8982d357dc12473c"
 #define MESSAGE_ID_RELOADED            "a7ea8df23b4948d1af3fc66dab86c3d0"
 #define MESSAGE_ID_CHILD_FATAL         "d9a4f6c8e2b14d3f8b7a5c0e1f92d36b" /* the cause of death, first */

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "spawner/spawner.h"
 #include "store/suspect.h"
 #include "supervisor/child-state.h"
 #include "supervisor/supervisor.h"
@@ -138,13 +139,19 @@ static void child_exited(struct child_slot *child, int status)
 /* SIGCHLD coalesces, and as PID 1 or subreaper we also get processes that are not ours: drain. */
 void children_reap(struct supervisor *supervisor)
 {
+        char how[128];
         int status;
         pid_t pid;
 
-        while ((pid = sys_reap(-1, &status)) > 0)
+        while ((pid = sys_reap(-1, &status)) > 0) {
+                if (spawner_is(pid)) {
+                        describe_exit(supervisor, status, how, sizeof(how));
+                        spawner_exited(supervisor, how);
+                }
                 for (size_t i = 0; i < supervisor->child_count; i++)
                         if (supervisor->child[i].pid == pid && supervisor->child[i].state != CHILD_GONE)
                                 child_exited(&supervisor->child[i], status);
+        }
         teardown_continue(supervisor);
         reload_continue(supervisor);
 }

@@ -71,7 +71,7 @@ yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const cha
 void check_config(struct reader *reader);
 void places_done(struct reader *reader);
 /* config-program.c */
-void check_certificate(struct reader *reader, char *certificate_file, char *key_file);
+void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file);
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
 /* config-limits.c: what the users of handlers may have in processes, from the limits of all watches. */
 void sum_user_pids(struct config *config);

@@ -17,22 +17,40 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/program-path.h"
+#include "spawner/spawner.h"
 #include "supervisor/config-internal.h"
 
 #define WAIT_MSEC 10000
 
-static int spawn(char *const *argument, int error_fd, pid_t *ret)
-{
-        char *const environment[] = {NULL};
-        posix_spawn_file_actions_t action;
-        int r = posix_spawn_file_actions_init(&action);
+#define ARGUMENTS_MAX 5
 
+static int spawn(enum spawner_program program, const char *const *more, int error_fd, pid_t *ret)
+{
+        const struct spawner_program_info *info = spawner_program(program);
+        _cleanup_free_ char *path = program_path(info->folder, info->binary);
+        char *argument[ARGUMENTS_MAX + 1] = {path}, *const environment[] = {NULL};
+        posix_spawn_file_actions_t action;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        for (size_t i = 1; i < ARGUMENTS_MAX && *more; i++)
+                argument[i] = (char *)(uintptr_t)*more++;
+        r = posix_spawn_file_actions_init(&action);
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&action, error_fd, STDERR_FILENO);
         if (r == 0)
-                r = posix_spawn(ret, argument[0], &action, NULL, argument, environment);
+                r = posix_spawn(ret, path, &action, NULL, argument, environment);
         posix_spawn_file_actions_destroy(&action);
         return -r;
+}
+
+/* A supervisor that runs can start nothing itself; at its start, and in reconciledctl, there is no spawner.
+ */
+static int begin(enum spawner_program program, const char *const *argument, int error_fd, pid_t *ret)
+{
+        return spawner_pid() > 0 ? spawner_run(program, true, argument, error_fd, ret)
+                                 : spawn(program, argument, error_fd, ret);
 }
 
 /* Until it ends, or says nothing for too long. */
@@ -51,14 +69,14 @@ static void read_complaint(int fd, char *complaint, size_t size)
         utf8_clean(complaint);
 }
 
-static int ask(char *const *argument, char *complaint, size_t size)
+static int ask(enum spawner_program program, const char *const *argument, char *complaint, size_t size)
 {
         int fd[2], status = 0, r;
         pid_t pid = -1;
 
         if (pipe2(fd, O_CLOEXEC) < 0)
                 return -errno;
-        r = spawn(argument, fd[1], &pid);
+        r = begin(program, argument, fd[1], &pid);
         close(fd[1]);
         if (r >= 0 && pid > 0) {
                 read_complaint(fd[0], complaint, size);
@@ -72,31 +90,29 @@ static int ask(char *const *argument, char *complaint, size_t size)
 
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program)
 {
-        _cleanup_free_ char *path = program_path("jq", "reconciled-jq");
-        char *const argument[] = {path, (char *)(uintptr_t)program, NULL};
+        const char *const argument[] = {program, NULL};
         char complaint[512] = "";
         int r;
 
         if (!program || !program[0])
                 return;
-        r = path ? ask(argument, complaint, sizeof(complaint)) : -ENOMEM;
+        r = ask(SPAWNER_JQ, argument, complaint, sizeof(complaint));
         if (r < 0)
-                problem_add(reader, node, false, key, "cannot be checked: %s: %s", path ? path : "",
-                            strerror(-r));
+                problem_add(reader, node, false, key, "cannot be checked: %s: %s",
+                            spawner_program(SPAWNER_JQ)->binary, strerror(-r));
         else if (r != EXIT_CODE_OK)
                 problem_add(reader, node, false, key, "is no jq program: %s", complaint);
 }
 
-void check_certificate(struct reader *reader, char *certificate_file, char *key_file)
+void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file)
 {
-        _cleanup_free_ char *path = program_path("gateway", "reconciled-gateway");
-        char *const argument[] = {path, (char[]){"--check-certificate"}, certificate_file, key_file, NULL};
+        const char *const argument[] = {"--check-certificate", certificate_file, key_file, NULL};
         char complaint[1024] = "";
-        int r = path ? ask(argument, complaint, sizeof(complaint)) : -ENOMEM;
+        int r = ask(SPAWNER_GATEWAY, argument, complaint, sizeof(complaint));
 
         if (r < 0)
                 problem_add(reader, NULL, false, "gateway.tls", "cannot be checked: %s: %s",
-                            path ? path : "", strerror(-r));
+                            spawner_program(SPAWNER_GATEWAY)->binary, strerror(-r));
         else if (r != EXIT_CODE_OK)
                 problem_add(reader, NULL, false, "gateway.tls", "%s", complaint);
 }

@@ -88,6 +88,8 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         for (size_t i = 0; i < supervisor->child_count && healthy; i++)
                 healthy = check_child(&supervisor->child[i], now);
         if (healthy)
+                healthy = spawner_check(supervisor, now);
+        if (healthy)
                 sd_notify(0, "WATCHDOG=1");
         metrics_push(supervisor);
         rest_if_idle(supervisor);

@@ -4,6 +4,7 @@
 
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "spawner/spawner.h"
 #include "supervisor/supervisor.h"
 
 static void block_signals(void)
@@ -41,11 +42,31 @@ static int run(struct options *options, struct config *config, bool *ret_reload)
         return code;
 }
 
+/* Once more for each restart in place. */
+static int live(struct options *options)
+{
+        struct config *config = NULL;
+        bool again = false;
+        int r;
+
+        do {
+                r = log_init(options->log_target, "supervisor");
+                if (r >= 0)
+                        r = load_config(options, &config);
+                if (r < 0)
+                        return (int)exit_code_for(r, EXIT_CODE_CONFIGURATION);
+                if (options->check) {
+                        config_free(config);
+                        return EXIT_CODE_OK;
+                }
+                r = run(options, config, &again);
+        } while (again);
+        return r;
+}
+
 int main(int argc, char **argv)
 {
         struct options options;
-        struct config *config = NULL;
-        bool again = false;
         int r;
 
         block_signals();
@@ -54,20 +75,9 @@ int main(int argc, char **argv)
         r = options_parse(argc, argv, &options);
         if (r != 0)
                 return r > 0 ? EXIT_CODE_OK : EXIT_CODE_USAGE;
-        r = log_init(options.log_target, "supervisor");
-        if (r >= 0)
-                r = load_config(&options, &config);
-        if (r < 0 || options.check) {
-                config_free(config);
-                r = r < 0 ? (int)exit_code_for(r, EXIT_CODE_CONFIGURATION) : EXIT_CODE_OK;
-        } else {
-                r = run(&options, config, &again);
-        }
+        r = live(&options);
+        spawner_stop();
         options_done(&options);
         log_done();
-        if (again) {
-                reload_execute(argv);
-                r = EXIT_CODE_SOFTWARE; /* started again by systemd, then */
-        }
         return r;
 }

@@ -3,14 +3,15 @@
  * Reading the configuration, at the start and on SIGHUP. The new file is judged first, and a wrong one
  * changes nothing. Watches are added, removed and changed one by one (reload-apply.c). Where something
  * changes that concerns the whole operator, a reload is a restart in place: what runs may finish, the
- * children end in order, and the supervisor executes itself anew, as the same process, so that to systemd
- * and to the kubelet the operator never went away. Watches go on from their stores then, without a LIST;
- * what was queued is announced again.
+ * children end in order, and the supervisor begins anew, as the same process, so that to systemd and to the
+ * kubelet the operator never went away. Watches go on from their stores then, without a LIST; what was
+ * queued is announced again. Another version of the program cannot begin that way: the supervisor can
+ * execute nothing (spawn.c). Then it ends in order, to be started again by who started it.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "base/syscall.h"
+#include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
@@ -49,25 +50,22 @@ int config_load_and_tell(const struct options *options, struct config **ret, cha
         return r;
 }
 
-/* What of the program is running: cut off how the kernel says that its file is gone. true: it said so. */
-static bool own_path(char *path, size_t size)
+static bool program_was_replaced(void)
 {
-        ssize_t length = readlink("/proc/self/exe", path, size - 1);
+        char path[4096];
+        ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
         size_t suffix = strlen(DELETED);
 
         path[length < 0 ? 0 : length] = '\0';
-        if (length < (ssize_t)suffix || strcmp(path + length - suffix, DELETED) != 0 ||
-            access(path, X_OK) == 0)
-                return false;
-        path[(size_t)length - suffix] = '\0';
-        return true;
+        return length >= (ssize_t)suffix && strcmp(path + length - suffix, DELETED) == 0 &&
+               access(path, X_OK) < 0;
 }
 
 /* false: watch by watch is enough. */
 static bool needs_restart(const struct supervisor *supervisor, const struct config *config, char *why,
                           size_t size)
 {
-        char key[64], path[4096];
+        char key[64];
 
         if (config_differs(supervisor->config, config, key, sizeof(key)))
                 snprintf(why, size, "`%s` has changed, which concerns all of it", key);
@@ -79,8 +77,6 @@ static bool needs_restart(const struct supervisor *supervisor, const struct conf
                          "there is no room for %zu watches beside each other (owned and related "
                          "kinds count)",
                          config->watch_count);
-        else if (own_path(path, sizeof(path)))
-                snprintf(why, size, "its program has been replaced by another version");
         else if (supervisor->phase != PHASE_RUNNING)
                 snprintf(why, size, "it is just starting");
         else
@@ -95,6 +91,17 @@ static void restart(struct supervisor *supervisor, const char *why)
                   "finish, then everything starts anew",
                   supervisor->config->operator_name, why);
         supervisor->reloading = true;
+        stop_gracefully(supervisor);
+}
+
+static void end_for_new_version(struct supervisor *supervisor)
+{
+        log_write(LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
+                  "the program of operator %s has been replaced by another version, which a reload cannot "
+                  "begin: what runs may finish, then it ends with exit code %d (%s), so that it is started "
+                  "again",
+                  supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
+        supervisor->exit_code = EXIT_CODE_SOFTWARE;
         stop_gracefully(supervisor);
 }
 
@@ -127,6 +134,11 @@ void reload(struct supervisor *supervisor)
         }
         heartbeat_limit(config);
         r = feed_can_tell(supervisor, config, &error);
+        if (r >= 0 && program_was_replaced()) {
+                config_free(config);
+                end_for_new_version(supervisor);
+                return;
+        }
         if (r >= 0 && needs_restart(supervisor, config, why, sizeof(why))) {
                 config_free(config);
                 restart(supervisor, why);
@@ -138,13 +150,4 @@ void reload(struct supervisor *supervisor)
                 config_free(config);
                 not_reloaded(supervisor, error_message(&error));
         }
-}
-
-void reload_execute(char **argv)
-{
-        char path[4096];
-
-        (void)own_path(path, sizeof(path));
-        (void)sys_close_from(STDERR_FILENO + 1);
-        execv(path, argv);
 }

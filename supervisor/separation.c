@@ -4,12 +4,11 @@
  * reload, with the rights that this process has. And whether they could read what they must not.
  */
 #include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
+#include "spawner/spawner.h"
 #include "supervisor/supervisor.h"
 
 #define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -105,21 +104,9 @@ int separation_check(const struct config *config, struct config_problems *proble
 
 /* ---- what must not be read */
 
-/* Asked of the kernel, as that user: folders on the way, groups and lists of rights count as well. */
 static bool can_read(const struct config_handler *handler, const char *path)
 {
-        int status = 0;
-        pid_t pid = fork();
-
-        if (pid == 0) {
-                if (initgroups(handler->user, handler->gid) < 0 || setgid(handler->gid) < 0 ||
-                    setuid(handler->uid) < 0)
-                        _exit(2);
-                _exit(access(path, R_OK) == 0 ? 0 : 1);
-        }
-        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
-        return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        return spawner_can_read(handler->user, handler->uid, handler->gid, path) > 0;
 }
 
 static void warn_readable(const struct supervisor *supervisor, const struct config_watch *watch)

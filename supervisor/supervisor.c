@@ -217,9 +217,12 @@ int supervisor_run(struct supervisor *supervisor)
                   "reconciled %s starts operator %s: %zu watches, %zu workers, state in %s",
                   RECONCILED_VERSION, supervisor->config->operator_name, supervisor->watch_count,
                   supervisor->worker_count, supervisor->options->state_directory);
-        separation_warn(supervisor);
-        limits_prepare(supervisor);
-        r = children_start(supervisor);
+        limits_prepare(supervisor); /* what is started from here on is in our control group */
+        r = supervisor_close_in();
+        if (r >= 0) {
+                separation_warn(supervisor);
+                r = children_start(supervisor);
+        }
         if (r >= 0)
                 r = heartbeat_start(supervisor);
         if (r < 0)

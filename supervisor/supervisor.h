@@ -198,6 +198,10 @@ const char *child_busy_with(const struct child_slot *child); /* a key, or NULL *
 const char *child_binary(enum child_kind kind);
 enum role child_role(enum child_kind kind);
 int spawn_child(struct child_slot *child, int *ret_fd);
+/* Starts the spawner, and gives up for good to start anything else. Negative errno. */
+int supervisor_close_in(void);
+void spawner_exited(struct supervisor *supervisor, const char *how); /* it was reaped */
+bool spawner_check(struct supervisor *supervisor, uint64_t now); /* false: it hangs, and that was fatal */
 void child_signal(struct child_slot *child, int signal);
 
 /* feed.c: configuration, credentials, throttling */
@@ -310,7 +314,6 @@ uint64_t clock_monotonic_usec(void);
 /* Every problem is told (printed for --check, else logged); `first` gets the first one. */
 int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size);
 void reload(struct supervisor *supervisor);
-void reload_execute(char **argv); /* returns only when it failed */
 
 /* reload-apply.c: takes the configuration over and begins to carry it out. -ENOMEM: nothing has changed, and
  * it is still the caller's. */

@@ -22,6 +22,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -50,6 +51,8 @@ enum act {
         ACT_MUTE,          /* lives on, and is heard no more */
         ACT_EXECUTE,       /* runs a program in its place */
         ACT_MAKE,          /* makes the files $RECONCILED_DEATH_MAKES (with colons), as far as it can */
+        ACT_FORK,          /* starts a process */
+        ACT_CONNECT,       /* opens a connection to the network; exit code 99 where it is refused a socket */
         ACT_SIGNAL = 1024, /* + number: dies of it, or stops */
 };
 
@@ -90,6 +93,18 @@ static void make_files(void)
         free(files);
 }
 
+static void connect_anywhere(void)
+{
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9)};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        if (fd < 0)
+                _exit(99);
+        (void)connect(fd, (struct sockaddr *)&address, sizeof(address));
+        close(fd);
+}
+
 static void act(int what)
 {
         char *const argument[] = {(char[]){"/bin/true"}, NULL};
@@ -102,6 +117,11 @@ static void act(int what)
                 execve(argument[0], argument, argument + 1);
         } else if (what == ACT_MAKE) {
                 make_files();
+        } else if (what == ACT_FORK) {
+                if (fork() == 0)
+                        _exit(0);
+        } else if (what == ACT_CONNECT) {
+                connect_anywhere();
         } else if (what == ACT_GARBAGE) {
                 (void)real_send(CHANNEL_FD, "garbage", 7, MSG_NOSIGNAL);
         } else {

@@ -13,7 +13,7 @@ from death.conftest import FATAL, GARBAGE, MUTE, SIGNAL, side_by_side, tell
 
 NAMED_CODES = (64, 69, 70, 74, 77, 78)
 
-ROLES = ("credential", "watcher", "idle-worker", "busy-worker", "gateway", "supervisor")
+ROLES = ("credential", "watcher", "idle-worker", "busy-worker", "gateway", "spawner", "supervisor")
 STATES = ("starting", "syncing", "running", "reloading", "stopping")
 SIGNALS = {"SEGV": signal.SIGSEGV, "ABRT": signal.SIGABRT, "KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 MANNERS = {
@@ -32,6 +32,9 @@ def exists(role, state, manner):
     if role == "supervisor":
         # Nobody watches over its words but the children, and nothing over its heart but systemd (tests/systemd).
         return manner in ("SEGV", "ABRT", "KILL") or manner.startswith("exit-")
+    if role == "spawner":
+        # It has only orders and answers, and is told nothing of an end: it is killed last.
+        return state in ("starting", "syncing", "running") and (manner in SIGNALS or manner.startswith("exit-"))
     if role == "busy-worker":
         return state not in ("starting", "syncing")
     return True
@@ -120,7 +123,7 @@ class Cell:
             return
         assert len(lines) == 1 and lines[0]["message_id"] == MESSAGE_ID["CHILD_FATAL"], lines
         said = lines[0]["message"]
-        words = {"STOP": "hangs: no heartbeat", "protocol": "broke the protocol", "heartbeat": "hangs: no heartbeat"}
+        words = {"STOP": "hangs: no answer" if self.role == "spawner" and self.state == "starting" else "hangs: no heartbeat", "protocol": "broke the protocol", "heartbeat": "hangs: no heartbeat"}
         how = words.get(self.manner) or (f"killed by signal {self.manner}" if self.manner in SIGNALS else
                                          "gives up: told" if self.manner.startswith("fatal") else
                                          f"exited by itself with code {self.act}")

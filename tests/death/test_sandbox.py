@@ -11,10 +11,11 @@ import pytest
 from harness import wait_until, watch
 from harness.process import User
 
-from death.conftest import EXECUTE, LIBC, WRITE_ELSEWHERE, tell
+from death.conftest import CONNECT, EXECUTE, FORK, LIBC, WRITE_ELSEWHERE, tell
 
 SYS_LANDLOCK_CREATE_RULESET = 444
 ROLES = ("credential", "watcher", "worker", "gateway")
+FILTERED = ("supervisor", "watcher", "gateway")
 
 
 def has_landlock():
@@ -50,9 +51,11 @@ def test_nobody_gets_more_rights(running):
         assert int(status(pid)["CapEff"], 16) == 0
 
 
-def test_who_reads_what_strangers_write_is_closed_in(running):
-    for role in ROLES:
-        assert status(running.child(role).pid)["Seccomp"] == ("2" if role in ("watcher", "gateway") else "0"), role
+def test_who_starts_no_programs_of_others_is_closed_in(running):
+    """Workers run handlers, and the spawner starts workers: what they may not do, handlers might not either."""
+    assert status(running.pid)["Seccomp"] == "2"
+    for role in ROLES + ("spawner",):
+        assert status(running.child(role).pid)["Seccomp"] == ("2" if role in FILTERED else "0"), role
 
 
 @pytest.mark.parametrize("what", ["environ", "mem", "maps", "fd/3", "exe", "cwd"])
@@ -139,4 +142,46 @@ def test_a_watcher_that_writes_elsewhere(devserver, operator, handler, shim):
     tell(operator.child("watcher").pid, WRITE_ELSEWHERE)
     wait_until((folder / "tried").exists, "the attempt")
     assert elsewhere.exists() != has_landlock()
+    operator.stop()
+
+
+@pytest.mark.parametrize("attempt", [EXECUTE, FORK])
+def test_a_supervisor_that_runs_a_program_ends(devserver, operator, handler, shim, widgets, attempt):
+    operator.environment["LD_PRELOAD"] = shim
+    operator.configure(devserver, [watch("widgets", handler)], workers=1)
+    operator.start_ready().wait_synced()
+    tell(operator.pid, attempt)
+    operator.wait_exit(expect=-signal.SIGSYS)
+    operator.assert_no_processes(deadline=1.5)
+    operator.start_ready()
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+    operator.stop()
+
+
+def test_a_supervisor_has_no_network(devserver, operator, handler, shim):
+    operator.environment["LD_PRELOAD"] = shim
+    operator.configure(devserver, [watch("widgets", handler)], workers=1)
+    operator.start_ready().wait_synced()
+    tell(operator.pid, CONNECT)
+    operator.wait_exit(expect=99)
+    operator.assert_no_processes(deadline=1.5)
+
+
+def test_handlers_are_free(devserver, operator, sandbox, widgets):
+    """Of everything that holds for us, but that they get no more rights than they have."""
+    folder = sandbox.subfolder("free", mode=0o777)
+    script = folder / "handler"
+    script.write_text("#!/bin/sh\n"
+                      f"cat /proc/self/status >{folder}/new\n"
+                      f"(: >{folder}/elsewhere; sh -c 'exec 3<>/dev/null; echo forked') >>{folder}/new\n"
+                      f"mv {folder}/new {folder}/seen\n")
+    script.chmod(0o755)
+    entry = {**watch("widgets", retry={"first": "1h", "max": "1h"}), "handler": {"exec": [str(script)]}}
+    operator.configure(devserver, [entry], workers=1)
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    wait_until((folder / "seen").exists, "what the handler has seen")
+    seen = (folder / "seen").read_text()
+    assert "Seccomp:\t0" in seen and "forked" in seen and (folder / "elsewhere").exists()
     operator.stop()

@@ -114,7 +114,7 @@ class Operator:
         folder = self.folder / "libexec"
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
-        for each in ("credential", "watcher", "worker", "gateway"):
+        for each in ("credential", "watcher", "worker", "gateway", "spawner", "jq"):
             path = folder / f"reconciled-{each}"
             if not path.exists():
                 path.symlink_to(self.sandbox.program(f"reconciled-{each}"))

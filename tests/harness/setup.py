@@ -18,6 +18,7 @@ PROGRAMS = {
     "reconciled-plugin-host": "plugin",
     "reconciled-gateway": "gateway",
     "reconciled-jq": "jq",
+    "reconciled-spawner": "spawner",
     "reconciledctl": "ctl",
     "reconciled-devserver": "devserver",
 }

@@ -2,6 +2,7 @@
 """SIGHUP: a new configuration is taken watch by watch, and what has not changed is not touched; where it concerns the
 whole operator, it restarts in place; a wrong one changes nothing."""
 import os
+import shutil
 import signal
 import sqlite3
 
@@ -10,6 +11,7 @@ import pytest
 from harness import wait_until, watch
 from harness.gateway import Gateway
 from harness.operator import MESSAGE_ID
+from harness.setup import stage
 
 FAST = {"heartbeat": {"interval": "100ms", "deadline": "3s"}}
 NEVER_ENDS = "def f: f; if .spec.poison then f else true end"
@@ -528,6 +530,32 @@ def test_what_concerns_all_restarts_in_place(configured, devserver, make_handler
     handler.wait_for(name="b")
     # What was handled before is not handled again.
     assert len(handler.requests(name="a")) == 1
+
+
+def test_another_version_of_the_program(configured, devserver, make_handler, widgets, sandbox):
+    """Which a supervisor that can execute nothing cannot begin: whoever started it does."""
+    configured.stop()
+    folder = sandbox.subfolder("programs")
+    sandbox.programs = stage(folder)
+    slow = make_handler("sleep 1")
+    configured.configure(devserver, [watch("widgets", slow)])
+    configured.start_ready().wait_synced()
+    program = sandbox.program("reconciled")
+    copy = program.with_suffix(".new")
+    shutil.copy(program, copy)
+    program.unlink()
+    widgets.create("a", spec={})
+    slow.wait_for(name="a")
+    os.kill(configured.pid, signal.SIGHUP)
+    configured.wait_for_log("has been replaced by another version", message_id=MESSAGE_ID["PROGRAM_REPLACED"])
+    copy.rename(program)
+    configured.wait_exit(expect=70)
+    configured.assert_no_processes()
+    assert not configured.logs(level="critical")
+    configured.start_ready().wait_synced()
+    widgets.create("b", spec={})
+    slow.wait_finished(name="b")
+    assert len(slow.requests(name="a")) == 1, "what ran was finished and recorded"
 
 
 @pytest.mark.parametrize("more, key", [

@@ -27,7 +27,8 @@
 #define SANITIZED 1 /* its leak check needs processes */
 #endif
 
-static const struct sandbox with_connections = {.connects = true}, without = {.connects = false};
+static const struct sandbox with_connections = {.connects = true}, without = {.connects = false},
+                            supervisor = {.connects = true, .listens = true, .local = true};
 
 /* Exit status of a process that enters the sandbox and tries; -1: it was ended for it. */
 static int try_in(const struct sandbox *sandbox, int (*attempt)(void))
@@ -83,6 +84,27 @@ static int attempt_connect(void)
 static int attempt_listen(void)
 {
         return listen(socket(AF_UNIX, SOCK_STREAM, 0), 1) < 0 ? 1 : 0;
+}
+
+static int attempt_network(void)
+{
+        return socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EAFNOSUPPORT ? 0 : 1;
+}
+
+static int attempt_raw(void)
+{
+        return socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EAFNOSUPPORT ? 0 : 1;
+}
+
+static void test_local(void **state)
+{
+        (void)state;
+        assert_int_equal(try_in(&supervisor, attempt_network), 0);
+        assert_int_equal(try_in(&supervisor, attempt_raw), 0);
+        assert_int_equal(try_in(&supervisor, attempt_connect), 0);
+        assert_int_equal(try_in(&supervisor, attempt_listen), 1); /* not bound, but it lives */
+        assert_int_equal(try_in(&supervisor, attempt_execve), -1);
+        assert_int_equal(try_in(&with_connections, attempt_network), 1);
 }
 
 static void test_programs_and_privileges(void **state)
@@ -150,6 +172,8 @@ static void test_processes(void **state)
         assert_int_equal(try_in(&with_connections, attempt_ptrace), -1);
         assert_int_equal(try_in(&without, attempt_thread), -1);
         assert_int_equal(try_in(&with_connections, attempt_thread), 0); /* names are resolved in one */
+        assert_int_equal(try_in(&supervisor, attempt_thread), 0);       /* that of the ledger */
+        assert_int_equal(try_in(&supervisor, attempt_fork), -1);
 }
 #endif
 
@@ -223,6 +247,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_programs_and_privileges),
                 cmocka_unit_test(test_connections),
+                cmocka_unit_test(test_local),
 #ifndef SANITIZED
                 cmocka_unit_test(test_processes),
 #endif

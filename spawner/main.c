@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reconciled-spawner: starts the programs that spawner.h names, one request a packet on descriptor 3, until
+ * the supervisor is gone. It keeps no state, reads nothing that strangers write, and logs nothing: what
+ * fails is the answer.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/exit-code.h"
+#include "base/program-path.h"
+#include "base/syscall.h"
+#include "spawner/spawner.h"
+
+#define CHANNEL_FD 3
+#define STACK_SIZE ((size_t)64 * 1024)
+
+extern char **environ;
+
+struct order {
+        struct spawner_request request;
+        char text[SPAWNER_TEXT_MAX];
+        char *argument[1 + SPAWNER_ARGUMENTS_MAX + 1]; /* the first is the program's own place */
+        size_t argument_count;                         /* behind that */
+        int fd;
+};
+
+/* ---- starting */
+
+static void reset_signals(void)
+{
+        sigset_t none;
+
+        signal(SIGINT, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
+        signal(SIGPIPE, SIG_DFL);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the new process: a copy, so that nothing here is seen by anybody else. */
+static int become(void *userdata)
+{
+        static char *const nothing[] = {NULL};
+        struct order *order = userdata;
+        bool asked = order->request.order == SPAWNER_ASK;
+        int place = asked ? STDERR_FILENO : CHANNEL_FD, null = open("/dev/null", O_RDONLY);
+
+        if (!spawner_program(order->request.program)->keeps_user_rights)
+                sys_keep_user_rights_here();
+        if (null >= 0)
+                dup2(null, STDIN_FILENO);
+        if (order->fd == place ? fcntl(place, F_SETFD, 0) < 0 : dup2(order->fd, place) < 0)
+                _exit(127);
+        sys_close_from(asked ? STDERR_FILENO + 1 : CHANNEL_FD + 1);
+        reset_signals();
+        execve(order->argument[0], order->argument, asked ? nothing : environ);
+        _exit(127);
+}
+
+/* As a fork, but that the new process is the supervisor's child. */
+static int start(struct order *order)
+{
+        static char stack[STACK_SIZE] __attribute__((aligned(64)));
+        const struct spawner_program_info *program = spawner_program(order->request.program);
+        _cleanup_free_ char *path = program ? program_path(program->folder, program->binary) : NULL;
+        int r;
+
+        if (!program || order->fd < 0)
+                return -EPROTO;
+        if (!path)
+                return -ENOMEM;
+        if (access(path, X_OK) < 0)
+                return -errno;
+        order->argument[0] = path;
+        r = clone(become, stack + sizeof(stack), CLONE_PARENT | SIGCHLD, order);
+        return r < 0 ? -errno : r;
+}
+
+/* Asked of the kernel, as that user: folders on the way, groups and lists of rights count as well. */
+static int can_read(const struct order *order)
+{
+        int status = 0;
+        pid_t pid;
+
+        if (order->argument_count != 2)
+                return -EPROTO;
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0) {
+                if (initgroups(order->argument[1], order->request.gid) < 0 ||
+                    setgid(order->request.gid) < 0 || setuid(order->request.uid) < 0)
+                        _exit(2);
+                _exit(access(order->argument[2], R_OK) == 0 ? 1 : 0);
+        }
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+static int carry_out(struct order *order)
+{
+        switch (order->request.order) {
+        case SPAWNER_PING:
+                return 0;
+        case SPAWNER_START:
+        case SPAWNER_ASK:
+                return start(order);
+        case SPAWNER_CAN_READ:
+                return can_read(order);
+        default:
+                return -EPROTO;
+        }
+}
+
+/* ---- requests */
+
+static int find_arguments(struct order *order, size_t size)
+{
+        const char *end = order->text + size;
+
+        order->argument_count = 0;
+        if (size > 0 && end[-1] != '\0')
+                return -EPROTO;
+        for (char *text = order->text; text < end; text += strlen(text) + 1) {
+                if (order->argument_count == SPAWNER_ARGUMENTS_MAX)
+                        return -EPROTO;
+                order->argument[++order->argument_count] = text;
+        }
+        order->argument[order->argument_count + 1] = NULL;
+        return 0;
+}
+
+static void take_descriptor(struct order *order, struct msghdr *message)
+{
+        const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+
+        order->fd = -1;
+        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+            header->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(&order->fd, CMSG_DATA(header), sizeof(int));
+}
+
+/* 1: a request; 0: the supervisor is gone. */
+static int receive(struct order *order)
+{
+        union {
+                struct cmsghdr header;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control;
+        struct iovec part[] = {{&order->request, sizeof(order->request)},
+                               {order->text, sizeof(order->text)}};
+        struct msghdr message = {.msg_iov = part,
+                                 .msg_iovlen = ELEMENTS(part),
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof(control)};
+        ssize_t size;
+
+        do
+                size = recvmsg(CHANNEL_FD, &message, MSG_CMSG_CLOEXEC);
+        while (size < 0 && errno == EINTR);
+        if (size <= 0)
+                return size < 0 ? -errno : 0;
+        take_descriptor(order, &message);
+        if (size < (ssize_t)sizeof(order->request) || message.msg_flags & MSG_TRUNC)
+                return -EPROTO;
+        return find_arguments(order, (size_t)size - sizeof(order->request)) < 0 ? -EPROTO : 1;
+}
+
+static int serve(void)
+{
+        static struct order order;
+        int r;
+
+        while ((r = receive(&order)) > 0) {
+                struct spawner_answer answer = {.serial = order.request.serial, .result = carry_out(&order)};
+
+                if (order.fd >= 0)
+                        close(order.fd);
+                if (send(CHANNEL_FD, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
+                        return -errno;
+        }
+        return r;
+}
+
+/* ---- main */
+
+/* The parent may have died before the kernel was told: then nobody would ever send the signal. */
+static int follow_parent(void)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+        int r = sys_parent_death_signal(SIGKILL);
+
+        if (r < 0)
+                return r;
+        if (getsockopt(CHANNEL_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        return peer.pid == getppid() ? 0 : -ESRCH;
+}
+
+int main(int argc, char **argv)
+{
+        if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+                puts("reconciled " RECONCILED_VERSION);
+                return EXIT_CODE_OK;
+        }
+        if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+                puts("reconciled-spawner is a child of reconciled(1), which starts it; there is nothing to "
+                     "run by hand.");
+                return EXIT_CODE_OK;
+        }
+        umask(077);
+        signal(SIGINT, SIG_IGN); /* a terminal's; the supervisor says what follows from it */
+        signal(SIGHUP, SIG_IGN);
+        if (sys_set_not_dumpable() < 0 || follow_parent() < 0 ||
+            sys_set_nonblocking(CHANNEL_FD, false) < 0) {
+                fprintf(stderr, "%s: not started by reconciled(1): there is no channel on descriptor 3\n",
+                        argv[0]);
+                return EXIT_CODE_USAGE;
+        }
+        return serve() < 0 ? EXIT_CODE_SOFTWARE : EXIT_CODE_OK;
+}
