@@ -12,8 +12,7 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
-#define CATCH_UP_USEC   (5 * USEC_PER_SEC) /* what a run may wait for the store to show our own write */
-#define SETTLE_PRIORITY 10                 /* after all messages that are there */
+#define CATCH_UP_USEC (5 * USEC_PER_SEC) /* what a run may wait for the store to show our own write */
 
 void ledger_failed(struct supervisor *supervisor, int status)
 {

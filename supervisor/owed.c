@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * After the first sync of a watcher's life: the ledger's rows, page by page, so that it can say which of
- * them are gone. Pages leave only as fast as the watcher reads them.
+ * them are gone. Pages leave only as fast as the watcher reads them, and everything else has its turn
+ * between two of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -78,23 +79,44 @@ static int send_page(struct watch *watch)
         return r;
 }
 
+static bool may_go_on(const struct watch *watch)
+{
+        return watch->owed_streaming && watch->child->state == CHILD_RUNNING &&
+               channel_queued(watch->child->channel) < QUEUED_MAX;
+}
+
+/* A page a turn: a watcher that reads as fast as pages leave would have us do nothing else for as long as
+ * there are rows. */
+static int on_turn(sd_event_source *source, void *userdata)
+{
+        struct watch *watch = userdata;
+        int r = may_go_on(watch) ? send_page(watch) : 0;
+
+        if (r == -EBADMSG)
+                ledger_failed(watch->child->supervisor, r);
+        else if (r < 0)
+                supervisor_fatal(watch->child->supervisor, EXIT_CODE_SOFTWARE, watch->child, NULL,
+                                 "the ledger's rows of watch %s cannot be sent: %s", watch->config->name,
+                                 strerror(-r));
+        return r >= 0 && may_go_on(watch) ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) : 0;
+}
+
 void owed_continue(struct watch *watch)
 {
-        while (watch->owed_streaming && watch->child->state == CHILD_RUNNING &&
-               channel_queued(watch->child->channel) < QUEUED_MAX) {
-                int r = send_page(watch);
+        int r = 0;
 
-                if (r == -EBADMSG) {
-                        ledger_failed(watch->child->supervisor, r);
-                        return;
-                }
-                if (r < 0) {
-                        supervisor_fatal(watch->child->supervisor, EXIT_CODE_SOFTWARE, watch->child, NULL,
-                                         "the ledger's rows of watch %s cannot be sent: %s",
-                                         watch->config->name, strerror(-r));
-                        return;
-                }
+        if (!may_go_on(watch))
+                return;
+        if (!watch->owed_source) {
+                r = sd_event_add_defer(watch->child->supervisor->event, &watch->owed_source, on_turn, watch);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(watch->owed_source, SETTLE_PRIORITY);
         }
+        if (r >= 0)
+                r = sd_event_source_set_enabled(watch->owed_source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                supervisor_fatal(watch->child->supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "no memory for an event source");
 }
 
 /* ---- the order of two objects of one name */

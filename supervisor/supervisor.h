@@ -66,6 +66,7 @@ struct watch {
         uint64_t credit_given, credit_used;
         /* OWED pages: where the next one begins. */
         bool owed_streaming;
+        sd_event_source *owed_source; /* the next page */
         char *owed_key, *owed_uid;
         struct handled *handled; /* to be told after the commit */
         size_t handled_count;
@@ -86,6 +87,8 @@ struct worker {
         struct queue_run run; /* its strings belong to the queue's entry until queue_done() */
         uint64_t started_boottime;
 };
+
+#define SETTLE_PRIORITY 10 /* of the loop: after all messages that are there */
 
 /* Changes of one watch that may wait here, unannounced or queued: what bounds our memory. */
 #define CREDIT_LIMIT 2000

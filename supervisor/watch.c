@@ -112,6 +112,7 @@ void watch_empty(struct watch *watch)
         free(watch->store_folder);
         free(watch->resource_version);
         free(watch->degraded_reason);
+        sd_event_source_disable_unref(watch->owed_source);
         free(watch->owed_key);
         free(watch->owed_uid);
         free(watch->retry_key);

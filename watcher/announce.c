@@ -12,6 +12,10 @@
 
 #define BATCH_MAX 400 /* entries of at most 500 bytes (apply.c bounds them): below a packet's cap */
 
+/* Of the credit: what changes meanwhile need not wait until the supervisor has gone through what merely
+ * exists. */
+#define SWEEP_LEAVES 400
+
 struct batch {
         struct record_change change[BATCH_MAX];
         size_t count;
@@ -68,18 +72,28 @@ static int take_object(const struct store_object *object, void *userdata)
         return take_change(&change, sweep->batch);
 }
 
-static int sweep(struct watcher *watcher, struct batch *batch, size_t max)
+static size_t sweep_room(const struct watcher *watcher, const struct batch *batch)
+{
+        uint64_t room = watcher->credit > SWEEP_LEAVES ? watcher->credit - SWEEP_LEAVES : 0;
+
+        if (room > BATCH_MAX)
+                room = BATCH_MAX;
+        return room > batch->count ? (size_t)room - batch->count : 0;
+}
+
+static int sweep(struct watcher *watcher, struct batch *batch)
 {
         _cleanup_free_ char *after = NULL;
         struct sweep sweep = {batch, watcher};
+        size_t room = sweep_room(watcher, batch);
         int r;
 
-        if (!watcher->sweep_after || batch->count >= max)
+        if (!watcher->sweep_after || room == 0)
                 return 0;
         after = strdup(watcher->sweep_after);
         if (!after)
                 return -ENOMEM;
-        r = store_visit_objects(watcher->store, after, max - batch->count, take_object, &sweep);
+        r = store_visit_objects(watcher->store, after, room, take_object, &sweep);
         if (r == 0) {
                 free(watcher->sweep_after);
                 watcher->sweep_after = NULL;
@@ -104,7 +118,7 @@ static int announce_batch(struct watcher *watcher)
         int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
 
         if (r >= 0)
-                r = sweep(watcher, batch, max);
+                r = sweep(watcher, batch);
         if (r >= 0)
                 r = commit(watcher);
         if (r < 0)

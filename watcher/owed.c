@@ -59,7 +59,10 @@ int owed_take(struct watcher *watcher, const struct message_owed *owed)
         }
         if (owed->last)
                 watcher->owed_complete = true;
-        announce_soon(watcher);
+        /* Not when there is nothing else to do: page follows page for as long as there are rows, and what
+         * has changed meanwhile must not wait for the last one. */
+        if (announce_now(watcher) < 0)
+                return -ECANCELED;
         owed_finish_maybe(watcher);
         return 0;
 }
