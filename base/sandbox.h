@@ -9,14 +9,22 @@
 #include <stdbool.h>
 
 struct sandbox {
-        bool connects; /* opens connections, and resolves names for them, which takes threads */
+        bool connects; /* opens connections */
         bool listens;  /* makes sockets that others connect to */
         bool local;    /* has sockets of this machine only (AF_UNIX) */
+        bool threads;  /* makes some */
+        bool signals;  /* sends them to others */
 };
 
-/* Seccomp, with NoNewPrivs. Threads that run already are included. -EOPNOTSUPP: the kernel has none. */
+/* Seccomp, with NoNewPrivs. Threads that run already are included. -EOPNOTSUPP: the kernel has none, or
+ * whoever started us forbids it. */
 int sandbox_enter(const struct sandbox *sandbox);
 
-/* From now on nothing is written, made or removed outside `folder` (Landlock); descriptors that are open
- * stay as they are. -EOPNOTSUPP: the kernel has no Landlock, or it is turned off. */
-int sandbox_write_only_below(const char *folder);
+/* From now on this thread, and what it starts, writes, makes or removes nothing but these files and what is
+ * below these folders, and executes nothing (Landlock); descriptors that are open stay as they are. NULL at
+ * the end; what does not exist is left out. -EOPNOTSUPP as above. */
+int sandbox_write_only(const char *const *path);
+
+/* Of root's rights (capabilities) only those to read and write files of others are kept, by who can execute
+ * nothing and so gets none back. Whoever is not root has none. */
+int sandbox_give_up_rights(void);

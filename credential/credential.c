@@ -15,6 +15,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "ipc/close-in.h"
 
 #define RELOAD_USEC USEC_PER_MINUTE
 
@@ -99,6 +100,28 @@ int credential_publish(struct credential *credential)
         return send_credential(credential);
 }
 
+/* ---- what it gives up */
+
+/* Where no plugin is to be run: it reads files and speaks with the supervisor, and that is all. A plugin is
+ * somebody else's program, which may write, ask its provider and start others; what holds for us would hold
+ * for it as well. */
+static int give_up_rest(struct credential *credential)
+{
+        const char *const nothing[] = {NULL};
+        int r;
+
+        if (credential->source.exec.command)
+                return 0;
+        r = sandbox_give_up_rights();
+        if (r >= 0)
+                r = close_in("the credential process", nothing, &(struct sandbox){.local = true});
+        if (r < 0)
+                return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                   "it cannot give up its rights: %s", strerror(-r));
+        credential->closed_in = true;
+        return 0;
+}
+
 /* ---- the files, again */
 
 static int load_again(struct credential *credential, struct kubeconfig *ret, struct error *error)
@@ -109,15 +132,20 @@ static int load_again(struct credential *credential, struct kubeconfig *ret, str
 
         if (r < 0)
                 return r;
-        if (strcmp(fresh.server, source->server) == 0 && strcmp(fresh.context, source->context) == 0) {
+        if (strcmp(fresh.server, source->server) != 0 || strcmp(fresh.context, source->context) != 0)
+                r = error_set(error, -EXDEV,
+                              "it now leads to %s (%s) instead of %s; restart the operator if that is meant",
+                              fresh.server, fresh.identity, source->server);
+        else if (fresh.exec.command && credential->closed_in)
+                r = error_set(error, -EPERM,
+                              "it now needs the plugin %s, which only a new start can run; restart the "
+                              "operator",
+                              fresh.exec.command);
+        if (r < 0)
+                kubeconfig_done(&fresh);
+        else
                 *ret = fresh;
-                return 0;
-        }
-        error_set(error, -EXDEV,
-                  "it now leads to %s (%s) instead of %s; restart the operator if that is meant",
-                  fresh.server, fresh.identity, source->server);
-        kubeconfig_done(&fresh);
-        return -EXDEV;
+        return r;
 }
 
 /* Whoever asks learns at once that there is nothing new, once: after that it would only make them ask again.
@@ -145,8 +173,13 @@ int credential_reload(struct credential *credential, bool asked)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         struct kubeconfig fresh;
+        int r = load_again(credential, &fresh, &error);
 
-        if (load_again(credential, &fresh, &error) < 0) {
+        if (r == -EPERM && asked) /* the server does not take the old one any more */
+                return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                   "the server refuses the credential, and there is a new one: %s",
+                                   error_message(&error));
+        if (r < 0) {
                 if (!credential->complained)
                         log_warning("the credential cannot be renewed, the old one stays in use: %s",
                                     error_message(&error));
@@ -188,6 +221,9 @@ int credential_begin(struct credential *credential)
                 log_warning(
                         "the API server's certificate is not checked (insecure-skip-tls-verify): anyone on "
                         "the way can read the credential");
+        r = give_up_rest(credential);
+        if (r < 0)
+                return r;
         credential->started_boottime = clock_boottime_usec();
         r = credential->source.exec.command ? plugin_run(credential) : credential_publish(credential);
         if (r >= 0)

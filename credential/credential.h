@@ -13,6 +13,7 @@ struct credential {
         uint64_t serial;           /* grows with each change; 0: nothing handed out yet */
         uint64_t repeated_serial;  /* was handed out again without a change, because somebody asked */
         sd_event_source *timer;
+        bool closed_in;  /* no program can be run */
         bool complained; /* once for each series of failures to read again */
         /* The exec plugin: one run at a time. */
         struct plugin *plugin;

@@ -3,14 +3,15 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/sandbox.h"
 #include "gateway/tls.h"
+#include "ipc/close-in.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
 
@@ -44,6 +45,20 @@ bool gateway_is_ready(const struct gateway *gateway, const char **ret_reason)
         return gateway_is_live(gateway, ret_reason) && gateway->ready;
 }
 
+/* It reads what strangers send: it answers them, and does nothing else. What it listens on, where that is a
+ * file, is removed at the end. */
+static int give_up_rest(struct gateway *gateway)
+{
+        _cleanup_free_ char *folder = gateway->socket_path ? strdup(gateway->socket_path) : NULL;
+        const char *const path[] = {folder ? dirname(folder) : NULL, NULL};
+        int r;
+
+        if (gateway->socket_path && !folder)
+                return -ENOMEM;
+        r = sandbox_give_up_rights();
+        return r < 0 ? r : close_in("the gateway", path, &(struct sandbox){.local = true});
+}
+
 static int set_up(struct gateway *gateway, const struct message_config_gateway *config)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
@@ -69,10 +84,10 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the HTTP server cannot be set up: %s", strerror(-r));
-        r = sandbox_enter(&(struct sandbox){.connects = false});
+        r = give_up_rest(gateway);
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                   "its sandbox (seccomp) cannot be entered: %s", strerror(-r));
+                                   "it cannot give up its rights: %s", strerror(-r));
         return 1;
 }
 

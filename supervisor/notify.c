@@ -21,8 +21,6 @@
 
 #define STATUS_PAUSE_USEC (100 * USEC_PER_MSEC)
 
-#define TERMINATION_LOG "/dev/termination-log"
-
 /* A line is an assignment to systemd: what a server or a handler said must not begin one. */
 static void one_line(char *text)
 {

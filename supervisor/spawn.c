@@ -6,8 +6,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/sandbox.h"
 #include "base/syscall.h"
+#include "ipc/close-in.h"
 #include "spawner/spawner.h"
 #include "supervisor/supervisor.h"
 
@@ -97,20 +97,23 @@ int spawn_child(struct child_slot *child, int *ret_fd)
 }
 
 /* Whoever gets code to run in here can have it run no program and start no process: there is nobody to do it
- * but the spawner, which knows our own programs only. A restart in place finds all of it done. */
-int supervisor_close_in(void)
+ * but the spawner, which knows our own programs only. A restart in place finds all of it done. (The ledger's
+ * thread lives already: Landlock does not bind it.) */
+int supervisor_close_in(const struct supervisor *supervisor)
 {
+        const struct options *options = supervisor->options;
+        const char *const path[] = {options->state_directory, options->runtime_directory, TERMINATION_LOG,
+                                    supervisor->delegation.folder, NULL};
         int r;
 
         if (spawner_pid() > 0)
                 return 0;
         r = spawner_start(log_target_name(LOG_TARGET_AUTO));
-        if (r >= 0)
-                r = sandbox_enter(&(struct sandbox){.connects = true, .listens = true, .local = true});
-        if (r == -EOPNOTSUPP) {
-                log_warning("the kernel has no system call filters (seccomp): the supervisor goes on "
-                            "without its sandbox");
-                return 0;
-        }
-        return r;
+        return r < 0 ? r
+                     : close_in("the supervisor", path,
+                                &(struct sandbox){.connects = true,
+                                                  .listens = true,
+                                                  .local = true,
+                                                  .threads = true,
+                                                  .signals = true});
 }

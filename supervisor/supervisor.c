@@ -218,7 +218,7 @@ int supervisor_run(struct supervisor *supervisor)
                   RECONCILED_VERSION, supervisor->config->operator_name, supervisor->watch_count,
                   supervisor->worker_count, supervisor->options->state_directory);
         limits_prepare(supervisor); /* what is started from here on is in our control group */
-        r = supervisor_close_in();
+        r = supervisor_close_in(supervisor);
         if (r >= 0) {
                 separation_warn(supervisor);
                 r = children_start(supervisor);

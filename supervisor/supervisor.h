@@ -202,7 +202,7 @@ const char *child_binary(enum child_kind kind);
 enum role child_role(enum child_kind kind);
 int spawn_child(struct child_slot *child, int *ret_fd);
 /* Starts the spawner, and gives up for good to start anything else. Negative errno. */
-int supervisor_close_in(void);
+int supervisor_close_in(const struct supervisor *supervisor);
 void spawner_exited(struct supervisor *supervisor, const char *how); /* it was reaped */
 bool spawner_check(struct supervisor *supervisor, uint64_t now); /* false: it hangs, and that was fatal */
 void child_signal(struct child_slot *child, int signal);
@@ -338,6 +338,7 @@ void notify_reloading(const struct supervisor *supervisor);
 void notify_not_reloaded(struct supervisor *supervisor, const char *why);
 void notify_status(struct supervisor *supervisor);
 /* To systemd and, by its termination message, to the kubelet. */
+#define TERMINATION_LOG "/dev/termination-log"
 void notify_failed(int exit_code, const char *cause);
 /* Something inside is broken so that no end in order can be promised: systemd ends everything (SIGABRT). */
 void notify_fault(const char *text, int error);

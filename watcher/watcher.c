@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/sandbox.h"
+#include "ipc/close-in.h"
 #include "ipc/message-id.h"
 
 int store_failed(struct watcher *watcher, int status)
@@ -113,27 +113,20 @@ static int compile(struct child *child, const char *key, const char *text, struc
                      : 0;
 }
 
-/* It reads what strangers write, with parsers: it runs no program, and writes nothing but its store. A
- * kernel that has no such thing is no reason to serve nobody. */
-static int close_in(struct watcher *watcher)
+/* It reads what strangers write, with parsers: it runs no program, and writes nothing but its store. Names
+ * are resolved in threads. */
+static int give_up_rest(struct watcher *watcher)
 {
-        const char *watch = watcher->config->watch;
-        int r = sandbox_write_only_below(watcher->config->store_folder);
+        const char *const path[] = {watcher->config->store_folder, NULL};
+        char who[256];
+        int r = sandbox_give_up_rights();
 
-        if (r < 0)
-                log_debug("watch %s: the kernel does not forbid writing outside %s (Landlock): %s", watch,
-                          watcher->config->store_folder, strerror(-r));
-        r = sandbox_enter(&(struct sandbox){.connects = true});
+        snprintf(who, sizeof(who), "the watcher of watch %s", watcher->config->watch);
         if (r >= 0)
-                return 0;
-        if (r != -EOPNOTSUPP)
-                return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watch, NULL,
-                                   "its sandbox (seccomp) cannot be entered: %s", strerror(-r));
-        log_warning(
-                "the kernel has no system call filters (seccomp): the watcher of watch %s goes on without "
-                "its sandbox",
-                watch);
-        return 0;
+                r = close_in(who, path, &(struct sandbox){.connects = true, .threads = true});
+        return r >= 0 ? 0
+                      : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                    "it cannot give up its rights: %s", strerror(-r));
 }
 
 static int on_config(struct child *child, struct message **config)
@@ -171,7 +164,7 @@ static int on_config(struct child *child, struct message **config)
                                    "cannot start: %s", strerror(-r));
         r = open_store(watcher);
         if (r >= 0)
-                r = close_in(watcher);
+                r = give_up_rest(watcher);
         return r < 0 ? r : 1;
 }
 

@@ -15,7 +15,7 @@ from death.conftest import CONNECT, EXECUTE, FORK, LIBC, WRITE_ELSEWHERE, tell
 
 SYS_LANDLOCK_CREATE_RULESET = 444
 ROLES = ("credential", "watcher", "worker", "gateway")
-FILTERED = ("supervisor", "watcher", "gateway")
+FILTERED = ("supervisor", "credential", "watcher", "gateway")
 
 
 def has_landlock():
@@ -52,7 +52,8 @@ def test_nobody_gets_more_rights(running):
 
 
 def test_who_starts_no_programs_of_others_is_closed_in(running):
-    """Workers run handlers, and the spawner starts workers: what they may not do, handlers might not either."""
+    """Workers run handlers, and the spawner starts workers: what they may not do, handlers might not either. (The same holds
+    for a credential process that has a plugin: tests/integration/test_credential.py.)"""
     assert status(running.pid)["Seccomp"] == "2"
     for role in ROLES + ("spawner",):
         assert status(running.child(role).pid)["Seccomp"] == ("2" if role in FILTERED else "0"), role
@@ -121,36 +122,35 @@ def test_credentials_not_separated_is_said_once(running):
     assert checked.stdout.count("credentials not separated") == 1
 
 
-def test_a_watcher_that_runs_a_program_ends_the_operator(devserver, operator, handler, shim):
-    """As code would that had been put into it: the kernel ends it, and it is told."""
+@pytest.fixture
+def tried(devserver, operator, handler, shim):
+    """tried(role, attempt): who is told to try it, when everything runs."""
     operator.environment["LD_PRELOAD"] = shim
-    operator.configure(devserver, [watch("widgets", handler)], workers=1)
-    operator.start_ready().wait_synced()
-    child = operator.child("watcher")
-    tell(child.pid, EXECUTE)
+    operator.configure(devserver, [watch("widgets", handler)], workers=1,
+                       gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
+
+    def tried(role, attempt):
+        operator.start_ready().wait_synced()
+        tell(operator.pid if role == "supervisor" else operator.child(role).pid, attempt)
+        return operator
+
+    return tried
+
+
+@pytest.mark.parametrize("attempt", [EXECUTE, FORK], ids=["execute", "fork"])
+@pytest.mark.parametrize("role", [role for role in FILTERED if role != "supervisor"])
+def test_who_runs_a_program_ends_the_operator(tried, role, attempt):
+    """As code would that had been put into it: the kernel ends it, and it is told."""
+    operator = tried(role, attempt)
     operator.wait_exit(expect=70)
     operator.assert_no_processes()
-    assert "was killed by signal SYS" in operator.logs(level="critical")[0]["message"]
+    said = operator.logs(level="critical")[0]["message"]
+    assert role in said and "was killed by signal SYS" in said
 
 
-def test_a_watcher_that_writes_elsewhere(devserver, operator, handler, shim):
-    """Refused where the kernel has Landlock; where it has not, that is said at debug level, and nothing else changes."""
-    folder, elsewhere = operator.state_directory / "store" / "widgets", operator.state_directory / "elsewhere"
-    operator.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_MAKES=f"{elsewhere}:{folder}/tried")
-    operator.configure(devserver, [watch("widgets", handler)], workers=1)
-    operator.start_ready().wait_synced()
-    tell(operator.child("watcher").pid, WRITE_ELSEWHERE)
-    wait_until((folder / "tried").exists, "the attempt")
-    assert elsewhere.exists() != has_landlock()
-    operator.stop()
-
-
-@pytest.mark.parametrize("attempt", [EXECUTE, FORK])
-def test_a_supervisor_that_runs_a_program_ends(devserver, operator, handler, shim, widgets, attempt):
-    operator.environment["LD_PRELOAD"] = shim
-    operator.configure(devserver, [watch("widgets", handler)], workers=1)
-    operator.start_ready().wait_synced()
-    tell(operator.pid, attempt)
+@pytest.mark.parametrize("attempt", [EXECUTE, FORK], ids=["execute", "fork"])
+def test_a_supervisor_that_runs_a_program_ends(tried, handler, widgets, attempt):
+    operator = tried("supervisor", attempt)
     operator.wait_exit(expect=-signal.SIGSYS)
     operator.assert_no_processes(deadline=1.5)
     operator.start_ready()
@@ -159,13 +159,31 @@ def test_a_supervisor_that_runs_a_program_ends(devserver, operator, handler, shi
     operator.stop()
 
 
-def test_a_supervisor_has_no_network(devserver, operator, handler, shim):
-    operator.environment["LD_PRELOAD"] = shim
-    operator.configure(devserver, [watch("widgets", handler)], workers=1)
-    operator.start_ready().wait_synced()
-    tell(operator.pid, CONNECT)
-    operator.wait_exit(expect=99)
+@pytest.mark.parametrize("role, code", [("supervisor", 99), ("credential", 70), ("gateway", 70)])
+def test_who_needs_no_network_has_none(tried, role, code):
+    operator = tried(role, CONNECT)
+    operator.wait_exit(expect=code)
     operator.assert_no_processes(deadline=1.5)
+    if role != "supervisor":
+        assert "exited by itself with code 99" in operator.logs(level="critical")[0]["message"], "it was refused a socket"
+
+
+@pytest.mark.parametrize("role", ["supervisor", "watcher", "credential", "gateway"])
+def test_who_writes_elsewhere(tried, operator, sandbox, role):
+    """Refused where the kernel has Landlock; where it has not, that is said at debug level, and nothing else changes."""
+    below = {"supervisor": operator.state_directory, "watcher": operator.state_directory / "store" / "widgets",
+             "gateway": operator.runtime_directory}.get(role)
+    elsewhere = sandbox.subfolder("elsewhere", operator.user, mode=0o777)
+    other = elsewhere if role in ("supervisor", "credential") else operator.state_directory
+    order = [other / "tried", *([below / "tried"] if below else []), other / "last"]
+    operator.environment["RECONCILED_DEATH_MAKES"] = ":".join(str(path) for path in order)
+    tried(role, WRITE_ELSEWHERE)
+    if below:
+        wait_until((below / "tried").exists, "the attempt")
+    if not has_landlock():
+        wait_until((other / "last").exists, "the attempt")
+    operator.stop()
+    assert (other / "tried").exists() != has_landlock()
 
 
 def test_handlers_are_free(devserver, operator, sandbox, widgets):

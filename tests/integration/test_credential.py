@@ -200,6 +200,42 @@ def test_a_plugin_dies_with_the_operator(configured, plugin):
     operator.assert_no_processes()
 
 
+def seccomp(operator):
+    with open(f"/proc/{operator.child('credential').pid}/status", encoding="utf-8") as status:
+        return next(line.split()[1] for line in status if line.startswith("Seccomp:"))
+
+
+def test_a_plugin_is_free(configured, plugin):
+    """What held for the credential process would hold for somebody else's program as well."""
+    text = plugin.command.read_text(encoding="utf-8")
+    plugin.command.write_text(text.replace("#!/bin/sh\n", f"#!/bin/sh\ngrep Seccomp: /proc/self/status >{plugin.folder}/seen\n"), encoding="utf-8")
+    plugin.prints(token="first-secret")
+    operator = configured()
+    operator.start_ready().wait_synced()
+    assert (plugin.folder / "seen").read_text(encoding="utf-8").split() == ["Seccomp:", "0"] and seccomp(operator) == "0"
+    operator.stop()
+
+
+def test_a_plugin_that_comes_later_needs_a_new_start(secured, operator, handler, plugin):
+    """Who needs no plugin has given up the right to run one. The old credential is used as long as it is good; then the
+    operator ends, to be started again."""
+    operator.configure(secured, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    assert seccomp(operator) == "2"
+    plugin.prints(token="second-secret")
+    edit_kubeconfig(operator, set_user({"exec": {"apiVersion": EXEC, "interactiveMode": "Never", "command": str(plugin.command)}}))
+    seen(secured, "one")
+    handler.wait_finished(name="one")
+    secured.set_token("second-secret")
+    secured.close_watches("cut")
+    operator.wait_exit(expect=70)
+    assert "needs the plugin" in operator.logs(level="critical")[0]["message"] and not plugin.runs()
+    operator.start_ready().wait_synced()
+    seen(secured, "two")
+    handler.wait_finished(name="two")
+    operator.stop()
+
+
 # Files
 
 def test_a_token_file_is_read_again_when_it_is_refused(secured, operator, handler, sandbox):

@@ -3,6 +3,7 @@
  * be refused. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -27,8 +28,13 @@
 #define SANITIZED 1 /* its leak check needs processes */
 #endif
 
-static const struct sandbox with_connections = {.connects = true}, without = {.connects = false},
-                            supervisor = {.connects = true, .listens = true, .local = true};
+static const struct sandbox with_connections = {.connects = true, .threads = true},
+                            without = {.connects = false},
+                            supervisor = {.connects = true,
+                                          .listens = true,
+                                          .local = true,
+                                          .threads = true,
+                                          .signals = true};
 
 /* Exit status of a process that enters the sandbox and tries; -1: it was ended for it. */
 static int try_in(const struct sandbox *sandbox, int (*attempt)(void))
@@ -107,6 +113,69 @@ static void test_local(void **state)
         assert_int_equal(try_in(&with_connections, attempt_network), 1);
 }
 
+static int attempt_signal(void)
+{
+        return kill(getppid(), 0) < 0 ? 1 : 0;
+}
+
+static int attempt_abort(void)
+{
+        signal(SIGABRT, SIG_IGN);
+        return raise(SIGABRT) != 0;
+}
+
+static int attempt_signal_by_thread(void)
+{
+        return (int)syscall(SYS_tgkill, getppid(), getppid(), 0);
+}
+
+static void test_signals(void **state)
+{
+        (void)state;
+        assert_int_equal(try_in(&with_connections, attempt_signal), -1);
+        assert_int_equal(try_in(&without, attempt_signal_by_thread), -1);
+        assert_int_equal(try_in(&without, attempt_abort), 0);
+        assert_int_equal(try_in(&supervisor, attempt_signal), 0);
+}
+
+/* ---- rights */
+
+static bool has_right(unsigned right)
+{
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {0};
+
+        return syscall(SYS_capget, &header, data) == 0 &&
+               (data[0].effective | data[0].permitted | data[0].inheritable) & (1U << right);
+}
+
+/* 0: as it must be. Reading what is others' stays: a key in somebody's folder. */
+static int attempt_rights(void)
+{
+        bool read = has_right(CAP_DAC_READ_SEARCH);
+
+        if (sandbox_give_up_rights() < 0)
+                return 1;
+        if (has_right(CAP_SYS_ADMIN) || has_right(CAP_SETUID) || has_right(CAP_KILL) ||
+            has_right(CAP_SYS_PTRACE) || has_right(CAP_NET_ADMIN))
+                return 2;
+        if (has_right(CAP_DAC_READ_SEARCH) != read)
+                return 3;
+        return geteuid() == 0 && setuid(1) == 0 ? 4 : 0;
+}
+
+static void test_rights(void **state)
+{
+        int status;
+        pid_t pid = fork();
+
+        (void)state;
+        if (pid == 0)
+                _exit(attempt_rights());
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
 static void test_programs_and_privileges(void **state)
 {
         static int (*const attempt[])(void) = {attempt_execve, attempt_setuid, attempt_unshare,
@@ -179,7 +248,7 @@ static void test_processes(void **state)
 
 /* ---- writing */
 
-static char inside[64], outside[64];
+static char inside[64], outside[64], file[80];
 
 static bool can_write(const char *folder)
 {
@@ -205,7 +274,8 @@ static bool can_change(const char *folder)
 /* 0: as it must be; 77: this kernel has no Landlock, and then nothing else has changed. */
 static int attempt_writes(void)
 {
-        int r = sandbox_write_only_below(inside);
+        const char *const path[] = {inside, "/nonexistent", file, NULL};
+        int r = sandbox_write_only(path);
 
         if (r == -EOPNOTSUPP)
                 return can_write(inside) && can_write(outside) ? 77 : 1;
@@ -215,12 +285,16 @@ static int attempt_writes(void)
                 return 3;
         if (can_write(outside) || errno != EACCES || can_change(outside))
                 return 4;
-        return open("/etc/hostname", O_RDONLY) < 0 && errno == EACCES ? 5 : 0; /* reading stays */
+        if (open(file, O_WRONLY | O_TRUNC) < 0 || unlink(file) == 0)
+                return 5;
+        if (attempt_execve() != 1 || errno != EACCES)
+                return 6;
+        return open("/etc/passwd", O_RDONLY) < 0 ? 7 : 0; /* reading stays */
 }
 
 static void test_writing(void **state)
 {
-        int status;
+        int status, fd;
         pid_t pid;
 
         (void)state;
@@ -228,10 +302,15 @@ static void test_writing(void **state)
         snprintf(outside, sizeof(outside), "/tmp/reconciled-sandbox-XXXXXX");
         assert_non_null(mkdtemp(inside));
         assert_non_null(mkdtemp(outside));
+        snprintf(file, sizeof(file), "%s/file", outside);
+        fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        close(fd);
         pid = fork();
         if (pid == 0)
                 _exit(attempt_writes());
         assert_int_equal(waitpid(pid, &status, 0), pid);
+        unlink(file);
         rmdir(inside);
         rmdir(outside);
         assert_true(WIFEXITED(status));
@@ -248,6 +327,8 @@ int main(void)
                 cmocka_unit_test(test_programs_and_privileges),
                 cmocka_unit_test(test_connections),
                 cmocka_unit_test(test_local),
+                cmocka_unit_test(test_signals),
+                cmocka_unit_test(test_rights),
 #ifndef SANITIZED
                 cmocka_unit_test(test_processes),
 #endif

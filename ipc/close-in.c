@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/close-in.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ipc/log.h"
+
+int close_in(const char *who, const char *const *path, const struct sandbox *sandbox)
+{
+        int r = sandbox_write_only(path);
+
+        if (r < 0)
+                log_debug("%s is not kept from writing elsewhere (Landlock): %s", who, strerror(-r));
+        r = sandbox_enter(sandbox);
+        if (r != -EOPNOTSUPP)
+                return r;
+        log_warning("%s goes on without its sandbox: the kernel has no system call filters (seccomp), or "
+                    "they are not allowed here",
+                    who);
+        return 0;
+}
