@@ -11,8 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/valgrind.h"
+
 #define SCRIBBLE_PAGE  4096
 #define SCRIBBLE_BYTES 64
+
+/* How many a test tries: each takes a process, and a second or more under valgrind. */
+static inline unsigned scribble_count(void)
+{
+        return under_valgrind() ? 12 : 300;
+}
 
 static inline uint64_t scribble_random(uint64_t *state)
 {

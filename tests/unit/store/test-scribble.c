@@ -12,7 +12,6 @@
 
 #define OBJECTS    250
 #define TOMBSTONES 20
-#define SCRIBBLES  300
 #define SEED       UINT64_C(0x5c121bb1e)
 
 enum verdict { INTACT, REBUILT, MISSING, WRONG, REFUSED };
@@ -98,8 +97,8 @@ static int count_dirty(const struct record_change *change, void *userdata)
 /* As the watcher begins its life. */
 static int meet_as_writer(struct fixture *fixture)
 {
+        _cleanup_(store_free_pointer) struct store *store = NULL;
         _cleanup_error_ struct error error = ERROR_NONE;
-        struct store *store = NULL;
         bool rebuilt = false;
         int dirty = 0, verdict = INTACT, r = store_writer_new(fixture->folder, &rebuilt, &store, &error);
 
@@ -118,7 +117,7 @@ static int meet_as_writer(struct fixture *fixture)
 /* As a worker, which does not look at the whole first. */
 static int meet_as_reader(struct fixture *fixture)
 {
-        struct store *store = NULL;
+        _cleanup_(store_free_pointer) struct store *store = NULL;
         int verdict = INTACT;
 
         if (store_reader_new(fixture->folder, &store) < 0)
@@ -176,6 +175,7 @@ static void is_no_belief(int verdict, bool writer, uint64_t seed)
 static void scribble(struct fixture *fixture, bool writer)
 {
         struct meeting meeting = {fixture, writer};
+        const unsigned count = scribble_count();
         struct scribble_file whole = {0};
         unsigned died = 0, found = 0, intact = 0;
         char path[128];
@@ -185,7 +185,7 @@ static void scribble(struct fixture *fixture, bool writer)
         fixture_close(fixture);
         data_path(fixture, path);
         assert_int_equal(scribble_load(path, &whole), 0);
-        for (uint64_t seed = SEED; seed < SEED + SCRIBBLES; seed++) {
+        for (uint64_t seed = SEED; seed < SEED + count; seed++) {
                 struct scribble_file damaged = scribble_copy(&whole, seed);
                 int verdict;
 
@@ -199,7 +199,7 @@ static void scribble(struct fixture *fixture, bool writer)
         }
         print_message("%s: %u times nothing was hit, %u times it was found, %u times it was died of\n",
                       writer ? "writer" : "reader", intact, found, died);
-        assert_true(found > SCRIBBLES / 4);
+        assert_true(found > count / 4);
         free(whole.bytes);
 }
 

@@ -8,8 +8,9 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <time.h>
 
-#include "base/duration.h"
+#include "tests/unit/valgrind.h"
 #include "worker/merge.h"
 
 static enum merge_effect effect_on(const char *json, const char *member, const char *patch)
@@ -79,16 +80,16 @@ static void test_effect_on_status(void **state)
 static void test_wide(void **state)
 {
         struct text text = TEXT_EMPTY;
-        uint64_t started;
+        clock_t started;
 
         (void)state;
         text_append_string(&text, "{\"a\":{");
         for (int i = 0; i < 60000; i++)
                 text_printf(&text, "%s\"k%d\":%d", i ? "," : "", i, i);
         text_append_string(&text, "}}");
-        started = clock_boottime_usec();
+        started = clock();
         assert_int_equal(effect_on(text.data, NULL, text.data), MERGE_UNSURE);
-        assert_true(clock_boottime_usec() - started < 5 * USEC_PER_SEC);
+        assert_true(clock() - started < (under_valgrind() ? 60 : 3) * CLOCKS_PER_SEC);
         text_done(&text);
 }
 
