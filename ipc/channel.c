@@ -14,6 +14,7 @@
 #include "base/syscall.h"
 
 #define PACKETS_PER_TURN  16 /* then other sources of the loop have their turn */
+#define PACKETS_AT_ONCE   16 /* in one system call */
 #define QUEUE_MAX_DEFAULT ((size_t)16 * 1024 * 1024)
 
 struct packet {
@@ -34,7 +35,7 @@ struct channel {
         size_t queued, queue_max;
         uint64_t waiting_since; /* CLOCK_MONOTONIC: since when the first of them could not be sent */
         struct text scratch;
-        bool closed, freed;
+        bool closed, freed, corked;
         unsigned quota; /* packets of one turn */
 };
 
@@ -113,25 +114,52 @@ static int watch_writable(struct channel *channel, bool enabled)
         return sd_event_source_set_io_events(channel->source, enabled ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+static void drop_first(struct channel *channel)
+{
+        struct packet *packet = channel->first;
+
+        channel->first = packet->next;
+        if (!channel->first)
+                channel->last = NULL;
+        channel->queued -= packet->size;
+        explicit_bzero(packet->data, packet->size);
+        free(packet);
+}
+
+/* How many were sent, at least one, or a negative errno. */
+static int send_some(struct channel *channel)
+{
+        struct mmsghdr message[PACKETS_AT_ONCE] = {0};
+        struct iovec bytes[PACKETS_AT_ONCE];
+        unsigned count = 0;
+
+        for (struct packet *packet = channel->first; packet && count < PACKETS_AT_ONCE;
+             packet = packet->next, count++) {
+                bytes[count] = (struct iovec){packet->data, packet->size};
+                message[count].msg_hdr = (struct msghdr){.msg_iov = &bytes[count], .msg_iovlen = 1};
+        }
+        if (count == 1) {
+                ssize_t sent = sys_send(channel->fd, channel->first->data, channel->first->size);
+
+                return sent < 0 ? (int)sent : 1;
+        }
+        return sys_send_many(channel->fd, message, count);
+}
+
 /* Sends what waits. 1: all gone, 0: the kernel's buffer is full, -ENOBUFS: the kernel has no memory for it
  * now, negative errno otherwise. */
 static int send_queued(struct channel *channel)
 {
         while (channel->first) {
-                struct packet *packet = channel->first;
-                ssize_t sent = sys_send(channel->fd, packet->data, packet->size);
+                int sent = send_some(channel);
 
                 if (sent == -EAGAIN)
                         return 0;
                 if (sent < 0)
-                        return (int)sent;
-                channel->first = packet->next;
-                if (!channel->first)
-                        channel->last = NULL;
-                channel->queued -= packet->size;
+                        return sent;
                 channel->waiting_since = monotonic_usec(channel);
-                explicit_bzero(packet->data, packet->size);
-                free(packet);
+                while (sent-- > 0)
+                        drop_first(channel);
         }
         return 1;
 }
@@ -156,7 +184,7 @@ static int enqueue(struct channel *channel, const void *bytes, size_t size)
                 channel->first = packet;
         channel->last = packet;
         channel->queued += size;
-        return watch_writable(channel, true);
+        return channel->corked ? 0 : watch_writable(channel, true);
 }
 
 int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size)
@@ -165,7 +193,7 @@ int channel_forward(struct channel *channel, enum message_type type, const void 
                 return -ENOTCONN;
         if (!message_permitted(type, channel->local, channel->remote, channel->state))
                 return -EPERM;
-        if (!channel->first) {
+        if (!channel->first && !channel->corked) {
                 ssize_t sent = sys_send(channel->fd, packet, size);
 
                 if (sent >= 0)
@@ -188,6 +216,19 @@ int channel_send(struct channel *channel, enum message_type type, const void *fi
         if (type == MESSAGE_CREDENTIAL && channel->scratch.data)
                 explicit_bzero(channel->scratch.data, channel->scratch.size);
         return r;
+}
+
+void channel_cork(struct channel *channel)
+{
+        channel->corked = true;
+}
+
+/* What cannot be sent now, for whatever reason, is tried again where the loop does it, and judged there. */
+void channel_uncork(struct channel *channel)
+{
+        channel->corked = false;
+        if (!channel->closed && channel->first && send_queued(channel) <= 0)
+                (void)watch_writable(channel, true);
 }
 
 uint64_t channel_waiting_usec(const struct channel *channel)

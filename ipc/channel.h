@@ -41,6 +41,9 @@ void channel_set_queue_max(struct channel *channel, size_t bytes); /* default 16
 int channel_send(struct channel *channel, enum message_type type, const void *fields);
 /* Sends an encoded packet as it is (forwarding); same returns. */
 int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size);
+/* What is sent in between leaves as one, at the end: the peer is woken once, and finds all of it. */
+void channel_cork(struct channel *channel);
+void channel_uncork(struct channel *channel);
 size_t channel_queued(const struct channel *channel); /* bytes waiting in user space */
 /* How long nothing of that could be sent; 0 when nothing waits. */
 uint64_t channel_waiting_usec(const struct channel *channel);

@@ -155,6 +155,7 @@
         M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
         M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                          \
         M(REPORT, report, ROLE_SUPERVISOR, ROLE_WORKER, 8192, CHILD_RUNNING)                                \
+        M(RECALL, recall, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING)                                \
         M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)               \
         /* control socket */                                                                                \
         M(QUERY, query, ROLE_CONTROL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING)                                 \
@@ -385,10 +386,10 @@
         STR(watch)                                                                                          \
         LIST(handled, handled)
 
-/* Run the watch's handler for this object. action: enum run_action; attempt counts from 1; generation: of
- * the store; for a deletion the worker reads the last known object by key and UID. last_error, first_error:
- * of the failures since the last success ("" = none). settling: what an unfinished run left, "" = nothing.
- * doubtful: the watch's trigger program is not run on it.
+/* Run the watch's handler for this object, after those that were given before. action: enum run_action;
+ * attempt counts from 1; generation: of the store; for a deletion the worker reads the last known object by
+ * key and UID. last_error, first_error: of the failures since the last success ("" = none). settling: what
+ * an unfinished run left, "" = nothing. doubtful: the watch's trigger program is not run on it.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
  * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 =
  * none.
@@ -417,6 +418,9 @@
         STR(uid)                                                                                            \
         STR(reason)                                                                                         \
         STR(note)
+
+/* What was given and has not begun is to come back (RESULT_RETURNED). */
+#define MESSAGE_recall_FIELDS(U64, BOOL, STR, BIN, LIST) STR(reason)
 
 #define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
         U64(sequence)                                                                                       \

@@ -81,13 +81,15 @@ static int blame(struct supervisor *supervisor, const struct config_watch *confi
 
 void blame_worker(struct supervisor *supervisor, const struct worker *worker, const char *cause)
 {
+        const struct queue_run *run;
         int r;
 
-        if (!worker->busy || worker->to_send)
+        if (worker->given_count == 0 || worker->given[0].to_send)
                 return;
-        r = blame(supervisor, supervisor->watch[worker->run.watch].config, &worker->run, cause);
+        run = &worker->given[0].run;
+        r = blame(supervisor, supervisor->watch[run->watch].config, run, cause);
         if (r < 0 && r != -ENOENT)
-                log_error("%s could not be blamed in the ledger: %s", worker->run.key, strerror(-r));
+                log_error("%s could not be blamed in the ledger: %s", run->key, strerror(-r));
 }
 
 /* ---- by hand */

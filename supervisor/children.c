@@ -44,12 +44,12 @@ static void child_set_state(struct child_slot *child, enum child_state state)
 
 const char *child_busy_with(const struct child_slot *child)
 {
-        const struct worker *worker;
+        const struct queue_run *run;
 
         if (child->kind != KIND_WORKER)
                 return NULL;
-        worker = &child->supervisor->worker[child->index];
-        return worker->busy ? worker->run.key : NULL;
+        run = worker_run(&child->supervisor->worker[child->index]);
+        return run ? run->key : NULL;
 }
 
 /* Of a child; those of handlers are told with their runs. */
@@ -77,12 +77,12 @@ static void describe_exit(struct supervisor *supervisor, int status, char *buffe
 static const struct watch *store_in_use(const struct child_slot *child)
 {
         const struct supervisor *supervisor = child->supervisor;
+        const struct queue_run *run;
 
         if (child->kind == KIND_WATCHER)
                 return &supervisor->watch[child->index];
-        if (child->kind == KIND_WORKER && supervisor->worker[child->index].busy)
-                return &supervisor->watch[supervisor->worker[child->index].run.watch];
-        return NULL;
+        run = child->kind == KIND_WORKER ? worker_run(&supervisor->worker[child->index]) : NULL;
+        return run ? &supervisor->watch[run->watch] : NULL;
 }
 
 /* These are the signals of one who walks through damaged pages; if the pages are to blame, the next one to
@@ -179,15 +179,16 @@ static int deliver_watcher(struct watch *watch, struct message *message)
 
 static int run_ended(struct worker *worker, const struct message_done *done)
 {
-        const char *reason = worker->run.reason;
-        unsigned watch = worker->run.watch;
-        uint64_t duration = clock_boottime_usec() - worker->started_boottime;
-        int r = outcome_done(worker, done);
+        struct supervisor *supervisor = worker->child->supervisor;
+        struct assignment given;
+        int r = assign_take(worker, done, &given);
 
-        if (done->handler_out_of_memory)
-                worker->child->supervisor->memory_kills = cgroup_memory_kills();
         if (r >= 0)
-                explain_ended(worker->child->supervisor, watch, done, reason, duration);
+                r = outcome_done(supervisor, &given, done);
+        if (done->handler_out_of_memory)
+                supervisor->memory_kills = cgroup_memory_kills();
+        if (r >= 0)
+                explain_ended(supervisor, given.run.watch, done, given.run.reason, given.took_usec);
         return r;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From "key changed" to RUN. A change is held against the ledger: what was handled is at rest, what failed
- * waits for its time, the rest is queued. RUN leaves only after the ledger knows that the object was handed
- * out, HANDLED only after it knows that the deletion is done.
+ * waits for its time, the rest is queued. RUN (assign.c) leaves only after the ledger knows that the object
+ * was handed out, HANDLED only after it knows that the deletion is done.
  */
 #include <errno.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static int push_backing_off(struct watch *watch, const struct record_change *cha
 }
 
 /* A clock that was set back makes nothing wait for longer. */
-static bool is_recent(const struct ledger_row *row)
+bool was_written_lately(const struct ledger_row *row)
 {
         uint64_t now = clock_realtime_usec();
 
@@ -83,7 +83,7 @@ static bool is_own_write(const struct record_change *change, const struct ledger
 {
         uint64_t version = resource_version_number(change->resource_version);
 
-        return row && version != 0 && version <= row->known_version && is_recent(row);
+        return row && version != 0 && version <= row->known_version && was_written_lately(row);
 }
 
 /* `onStart: all`: once a start of its watch; a relist shows the same objects again. */
@@ -152,20 +152,6 @@ static int forget(struct watch *watch, const struct record_change *change)
                 return 0;
         }
         return handled_add(watch, change->key, change->uid, change->sequence);
-}
-
-bool dispatch_is_under_way(const struct watch *watch, const char *key, const char *uid)
-{
-        const struct supervisor *supervisor = watch->child->supervisor;
-
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                const struct worker *worker = &supervisor->worker[i];
-
-                if (worker->busy && worker->run.watch == watch_number(watch) &&
-                    strcmp(worker->run.key, key) == 0 && strcmp(worker->run.uid, uid) == 0)
-                        return true;
-        }
-        return false;
 }
 
 /* Our finalizer held it, and somebody else took it away: there is nothing left that `finalize` could be run
@@ -410,102 +396,6 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
         return 0;
 }
 
-static struct worker *idle_worker(struct supervisor *supervisor)
-{
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (!supervisor->worker[i].busy && !supervisor->worker[i].stale &&
-                    supervisor->worker[i].child->state == CHILD_RUNNING)
-                        return &supervisor->worker[i];
-        return NULL;
-}
-
-static bool may_assign(struct supervisor *supervisor)
-{
-        return supervisor->phase <= PHASE_RUNNING && supervisor->credential && idle_worker(supervisor);
-}
-
-static int assign_runs(struct supervisor *supervisor)
-{
-        uint64_t now = clock_boottime_usec();
-        struct worker *worker;
-
-        if (supervisor->phase > PHASE_RUNNING || !supervisor->credential)
-                return 0;
-        worker = idle_worker(supervisor);
-        if (worker) {
-                int r = reports_send(supervisor, worker);
-
-                if (r < 0)
-                        return r;
-        }
-        while ((worker = idle_worker(supervisor)) && queue_next(supervisor->queue, now, &worker->run)) {
-                struct watch *watch = &supervisor->watch[worker->run.watch];
-                int r;
-
-                histogram_add(&watch->metrics.queue, worker->run.waited_usec);
-                worker->busy = worker->to_send = true;
-                worker->started_boottime = now;
-                r = ledger_owe(supervisor->ledger, watch->config->name, worker->run.key, worker->run.uid);
-                if (r < 0)
-                        return r;
-                worker->is_first = r > 0;
-                supervisor->commit_due = supervisor->commit_due || worker->is_first;
-        }
-        return 0;
-}
-
-static enum run_action action_of(const struct queue_run *run)
-{
-        enum change_kind kind = run->kind;
-
-        if (run->reason == release_reason || run->reason == uninstall_reason)
-                return ACTION_RELEASE;
-        return kind == CHANGE_DELETED      ? ACTION_DELETED
-               : kind == CHANGE_UNSELECTED ? ACTION_UNSELECTED
-                                           : ACTION_RECONCILE;
-}
-
-static void send_run(struct worker *worker)
-{
-        struct supervisor *supervisor = worker->child->supervisor;
-        const struct watch *watch = &supervisor->watch[worker->run.watch];
-        struct ledger_row row = {0};
-        struct message_run run = {
-                .sequence = worker->run.id,
-                .watch = watch->config->name,
-                .key = worker->run.key,
-                .uid = worker->run.uid,
-                .action = (uint64_t)action_of(&worker->run),
-                .reason = worker->run.reason,
-                .generation = watch->generation,
-                .last_error = "",
-                .first_error = "",
-                .settling = "",
-                .at_least_version = "",
-                .doubtful = doubt_is(watch, worker->run.key, worker->run.uid),
-        };
-        int r;
-
-        if (!worker->is_first &&
-            ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
-                run.attempt = row.permanent ? 0 : row.attempts; /* given up, and changed: it begins anew */
-                run.last_error = row.last_error;
-                run.first_error = row.first_error;
-                run.settling = row.settling;
-                run.known_fingerprint = row.attempts == 0 && !row.permanent ? row.fingerprint : 0;
-                run.known_related = row.related;
-                if (is_recent(&row))
-                        run.at_least_version = row.written_version;
-        }
-        run.attempt++;
-        worker->to_send = false;
-        r = channel_send(worker->child->channel, MESSAGE_RUN, &run);
-        ledger_row_done(&row);
-        if (r < 0)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, worker->child, worker->run.key,
-                                 "a run cannot be sent: %s", strerror(-r));
-}
-
 #define HANDLED_PAGE      400
 #define COMMIT_DELAY_USEC (5 * USEC_PER_MSEC)
 
@@ -561,7 +451,7 @@ static void arm_queue(struct supervisor *supervisor)
         sd_event_source **timer = &supervisor->queue_timer;
         /* What is due while nobody is free for it waits for him, not for a timer that would fire for ever.
          */
-        uint64_t due = may_assign(supervisor) ? queue_next_time(supervisor->queue) : USEC_INFINITY;
+        uint64_t due = assign_may(supervisor) ? queue_next_time(supervisor->queue) : USEC_INFINITY;
         int r = 0;
 
         if (!*timer)
@@ -580,7 +470,7 @@ static void arm_queue(struct supervisor *supervisor)
 static bool is_working(const struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (supervisor->worker[i].busy)
+                if (supervisor->worker[i].given_count > 0)
                         return true;
         return false;
 }
@@ -634,9 +524,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
                 return 0;
         }
         ledger_checkpoint_maybe(supervisor->ledger);
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (supervisor->worker[i].to_send)
-                        send_run(&supervisor->worker[i]);
+        assign_send(supervisor);
         FOREACH_WATCH(watch, supervisor) {
                 send_handled(watch);
                 give_credit(watch);

@@ -30,7 +30,8 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
         int r;
 
         /* Nothing ran. */
-        if (done->result == RESULT_BEHIND || done->result == RESULT_UNNEEDED)
+        if (done->result == RESULT_BEHIND || done->result == RESULT_UNNEEDED ||
+            done->result == RESULT_RETURNED)
                 return;
         /* Short of memory, it is merely not shown. */
         (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
@@ -158,10 +159,10 @@ static void write_worker(const struct question *question)
         const struct supervisor *supervisor = question->supervisor;
 
         for (size_t i = 0; i < supervisor->worker_count; i++) {
-                const struct worker *worker = &supervisor->worker[i];
+                const struct queue_run *run = worker_run(&supervisor->worker[i]);
 
-                if (!worker->busy || &supervisor->watch[worker->run.watch] != question->watch ||
-                    strcmp(worker->run.key, question->key) != 0)
+                if (!run || &supervisor->watch[run->watch] != question->watch ||
+                    strcmp(run->key, question->key) != 0)
                         continue;
                 text_append_string(question->json, "\"worker\":");
                 status_write_worker(supervisor, i, question->json);

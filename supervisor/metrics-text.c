@@ -146,7 +146,7 @@ static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, boo
                 const struct worker *worker = &supervisor->worker[i];
                 uint64_t age = now - worker->started_boottime;
 
-                if (!worker->busy || worker->run.watch != index)
+                if (worker->given_count == 0 || worker->given[0].run.watch != index)
                         continue;
                 result = longest ? (age > result ? age : result) : result + age;
         }
@@ -260,7 +260,7 @@ static void write_results(const struct supervisor *supervisor, struct text *text
                                     watch->config->name, known[k], result_count(&watch->metrics, known[k]));
         head(text, "reconciled_runs", COUNTER, "Runs, by how they ended.");
         FOREACH_WATCH(watch, supervisor)
-                for (int result = 0; result < RESULT_COUNT; result++)
+                for (int result = 0; result < RESULT_RETURNED; result++) /* those are no runs */
                         text_printf(text, "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64 "\n",
                                     watch->config->name, run_result_name((enum run_result)result),
                                     watch->metrics.result[result]);

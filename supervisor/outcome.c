@@ -383,6 +383,7 @@ static int apply_result(struct ending *ending)
         case RESULT_CANCELLED:
                 ending->outcome.reason = "cancelled";
                 return 0;
+        case RESULT_RETURNED:
         case RESULT_COUNT:
                 break;
         }
@@ -423,65 +424,84 @@ static int write_row(struct supervisor *supervisor, struct ending *ending)
         return ledger_put(supervisor->ledger, done->watch, &ending->row);
 }
 
-static bool answers_run(const struct worker *worker, const struct message_done *done)
+/* It has not begun, and is as it was before it was given to a worker. */
+static int returned(struct supervisor *supervisor, const struct assignment *given)
 {
-        const struct supervisor *supervisor = worker->child->supervisor;
+        const struct config_watch *config = supervisor->watch[given->run.watch].config;
+        struct ledger_row row = {0};
+        int r = 0;
 
-        return worker->busy && done->sequence == worker->run.id && done->result < RESULT_COUNT &&
-               strcmp(done->watch, supervisor->watch[worker->run.watch].config->name) == 0 &&
-               strcmp(done->key, worker->run.key) == 0 && strcmp(done->uid, worker->run.uid) == 0;
+        if (given->is_first) /* else nothing is told of its end, should it be gone before it is run */
+                r = ledger_get(supervisor->ledger, config->name, given->run.key, given->run.uid, &row);
+        if (given->is_first && r >= 0 && !row.deleting && !row.unselected)
+                r = ledger_remove(supervisor->ledger, config->name, given->run.key, given->run.uid);
+        ledger_row_done(&row);
+        if (r >= 0 || r == -ENOENT)
+                return queue_return(supervisor->queue, given->run.id, clock_boottime_usec());
+        ledger_failed(supervisor, r);
+        return 0;
 }
 
-int outcome_done(struct worker *worker, const struct message_done *done)
+/* Written down before anybody hears of it. */
+static void end_with_record(struct supervisor *supervisor, const struct ending *ending)
 {
-        struct supervisor *supervisor = worker->child->supervisor;
+        int r = ledger_commit(supervisor->ledger);
+
+        if (r < 0)
+                ledger_failed(supervisor, r);
+        end_operator(supervisor, ending->done);
+        blame_tell(ending->watch->config, &ending->row);
+}
+
+static int conclude(struct supervisor *supervisor, struct ending *ending, const struct queue_run *run)
+{
+        int r = load_row(supervisor, ending);
+
+        if (r >= 0)
+                r = apply_result(ending);
+        ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
+        if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row)
+                r = owned_keep_due(ending->watch, &ending->row);
+        if (r >= 0)
+                r = write_row(supervisor, ending);
+        if (r >= 0 && ending->kind == CHANGE_DELETED && ending->remove_row)
+                r = handled_add(ending->watch, run->key, run->uid, run->sequence);
+        return r;
+}
+
+int outcome_done(struct supervisor *supervisor, const struct assignment *given,
+                 const struct message_done *done)
+{
+        const struct queue_run *run = &given->run;
         struct ending ending = {
                 .done = done,
+                .watch = &supervisor->watch[run->watch],
+                .kind = run->kind,
+                .is_first = given->is_first,
+                .reason = run->reason,
+                .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0,
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,
                             .known_version = done->known_version},
         };
         int r;
 
-        if (!answers_run(worker, done))
-                return -EPROTO;
-        ending.watch = &supervisor->watch[worker->run.watch];
-        ending.kind = worker->run.kind;
-        ending.is_first = worker->is_first;
-        ending.reason = worker->run.reason;
-        metrics_ended(&ending.watch->metrics, done, clock_boottime_usec() - worker->started_boottime);
-        ending.was_retry =
-                strcmp(worker->run.reason, "retry") == 0 || strcmp(worker->run.reason, "throttled") == 0;
-        r = load_row(supervisor, &ending);
-        if (r >= 0)
-                r = apply_result(&ending);
-        ending.outcome.backs_off = ending.row.attempts > 0 || ending.row.permanent;
-        if (r >= 0 && !ending.outcome.backs_off && !ending.remove_row)
-                r = owned_keep_due(ending.watch, &ending.row);
-        if (r >= 0)
-                r = write_row(supervisor, &ending);
-        if (r >= 0 && ending.kind == CHANGE_DELETED && ending.remove_row)
-                r = handled_add(ending.watch, done->key, done->uid, worker->run.sequence);
+        turn_settle_soon(supervisor);
+        if (done->result == RESULT_RETURNED)
+                return returned(supervisor, given);
+        metrics_ended(&ending.watch->metrics, done, given->took_usec);
+        r = conclude(supervisor, &ending, run);
         if (r < 0 && r != -EPROTO && r != -ENOMEM) {
                 ledger_row_done(&ending.row);
                 ledger_failed(supervisor, r);
                 return 0;
         }
         if (r >= 0)
-                r = queue_done(supervisor->queue, worker->run.id, &ending.outcome, clock_boottime_usec(),
-                               NULL);
-        worker->busy = false;
-        if (r >= 0 && ending.fatal) {
-                r = ledger_commit(supervisor->ledger);
-                if (r < 0)
-                        ledger_failed(supervisor, r);
-                end_operator(supervisor, done);
-                blame_tell(ending.watch->config, &ending.row);
-                ledger_row_done(&ending.row);
-                return 0;
-        }
+                r = queue_done(supervisor->queue, run->id, &ending.outcome, clock_boottime_usec(), NULL);
+        if (r >= 0 && ending.fatal)
+                end_with_record(supervisor, &ending);
+        else
+                due_arm(supervisor);
         ledger_row_done(&ending.row);
-        due_arm(supervisor);
-        turn_settle_soon(supervisor);
         return r;
 }

@@ -77,6 +77,7 @@ int pause_watch(struct watch *watch, const char *reason, uid_t user)
                 r = remember(&pause, watch);
         if (r < 0)
                 return r;
+        assign_recall(watch->child->supervisor, "a watch is paused");
         tell_paused(watch, "");
         turn_settle_soon(watch->child->supervisor);
         return 1;

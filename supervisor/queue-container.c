@@ -99,6 +99,17 @@ void entry_list_append(struct entry_list *list, struct entry *entry)
         list->last = entry;
 }
 
+void entry_list_prepend(struct entry_list *list, struct entry *entry)
+{
+        entry->previous = NULL;
+        entry->next = list->first;
+        if (list->first)
+                list->first->previous = entry;
+        else
+                list->last = entry;
+        list->first = entry;
+}
+
 void entry_list_remove(struct entry_list *list, struct entry *entry)
 {
         if (entry->previous)

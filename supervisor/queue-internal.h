@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The containers below the queue (queue-container.c): a hash table of entries, doubly linked lists, a binary
- * heap by due time. Only queue.c and queue-container.c include this.
+ * heap by due time. Only the files of the queue include this.
  */
 #include "supervisor/queue.h"
 
@@ -68,12 +68,21 @@ struct queue {
         uint64_t last_run;
 };
 
+/* queue.c */
+bool work_is(const struct work *work, enum change_kind kind, const char *uid);
+bool work_is_of(const struct work *work, const char *uid);
+struct work *entry_head(const struct entry *entry); /* what it does next; NULL: nothing */
+/* Where the deletion of this UID stands, or the place behind the last one. */
+struct work **entry_deletion(struct entry *entry, const char *uid);
+
+/* queue-container.c */
 struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key);
 int entry_table_insert(struct queue *queue, struct entry *entry);
 void entry_table_remove(struct queue *queue,
                         struct entry *entry); /* an entry that is not in it is ignored */
 
 void entry_list_append(struct entry_list *list, struct entry *entry);
+void entry_list_prepend(struct entry_list *list, struct entry *entry);
 void entry_list_remove(struct entry_list *list, struct entry *entry);
 
 /* Room for `count` entries, so that inserting cannot fail. */

@@ -15,7 +15,7 @@
 #include "base/duration.h"
 #include "supervisor/queue-internal.h"
 
-static bool works_on(const struct work *work, enum change_kind kind, const char *uid)
+bool work_is(const struct work *work, enum change_kind kind, const char *uid)
 {
         return work && work->kind == kind && strcmp(work->uid, uid) == 0;
 }
@@ -54,7 +54,7 @@ static struct work *work_new(const struct queue_item *item)
         return work;
 }
 
-static struct work *entry_head(const struct entry *entry)
+struct work *entry_head(const struct entry *entry)
 {
         if (entry->deletion)
                 return entry->deletion;
@@ -69,12 +69,12 @@ static void drop(struct work **slot)
         *slot = NULL;
 }
 
-static bool is_of(const struct work *work, const char *uid)
+bool work_is_of(const struct work *work, const char *uid)
 {
         return work && strcmp(work->uid, uid) == 0;
 }
 
-static struct work **deletion_slot(struct entry *entry, const char *uid)
+struct work **entry_deletion(struct entry *entry, const char *uid)
 {
         struct work **slot = &entry->deletion;
 
@@ -259,14 +259,14 @@ static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
 
 static int push_deletion(struct entry *entry, const struct queue_item *item)
 {
-        struct work **slot = deletion_slot(entry, item->uid);
+        struct work **slot = entry_deletion(entry, item->uid);
 
         /* What is deleted needs no update any more; an update of another UID is of the next object. */
-        if (is_of(entry->update, item->uid))
+        if (work_is_of(entry->update, item->uid))
                 drop(&entry->update);
-        if (is_of(entry->nudge, item->uid))
+        if (work_is_of(entry->nudge, item->uid))
                 drop(&entry->nudge);
-        if (works_on(entry->current, CHANGE_DELETED, item->uid))
+        if (work_is(entry->current, CHANGE_DELETED, item->uid))
                 return 0;
         if (*slot) {
                 (*slot)->sequence = item->sequence;
@@ -299,7 +299,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
                 work_free(old);
         }
         entry->update = TAKE_PTR(work);
-        if (entry->nudge && !is_of(entry->nudge, item->uid))
+        if (entry->nudge && !work_is_of(entry->nudge, item->uid))
                 drop(&entry->nudge);
         return 0;
 }
@@ -309,9 +309,9 @@ static int push_nudge(struct entry *entry, const struct queue_item *item)
 {
         struct work *work;
 
-        if (entry->update && !is_of(entry->update, item->uid))
+        if (entry->update && !work_is_of(entry->update, item->uid))
                 return 0; /* of an object that is no more */
-        if (is_of(entry->nudge, item->uid)) {
+        if (work_is_of(entry->nudge, item->uid)) {
                 if (item->not_before < entry->nudge->not_before)
                         entry->nudge->not_before = item->not_before;
                 return 0;
@@ -502,30 +502,39 @@ static void work_return(struct entry *entry, struct work *work)
         if (work->kind == CHANGE_DELETED) {
                 work->next = entry->deletion;
                 entry->deletion = work;
-        } else if (entry->update || *deletion_slot(entry, work->uid)) {
+        } else if (entry->update || *entry_deletion(entry, work->uid)) {
                 work_free(work);
         } else {
                 entry->update = work;
         }
 }
 
+/* Out of its place, for entry_settle(). NULL: no such run is under way. */
+static struct entry *end_run(struct queue *queue, uint64_t run, struct work **ret_work)
+{
+        struct entry *entry = find_run(queue, run);
+
+        if (!entry)
+                return NULL;
+        if (queue->alone == run)
+                queue->alone = 0;
+        entry_unplace(queue, entry);
+        *ret_work = TAKE_PTR(entry->current);
+        return entry;
+}
+
 int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
                bool *ret_at_rest)
 {
-        struct entry *entry = find_run(queue, run);
         struct work *work;
+        struct entry *entry = end_run(queue, run, &work);
         bool at_rest;
 
         if (!entry)
                 return -ENOENT;
-        if (queue->alone == run)
-                queue->alone = 0;
-        entry_unplace(queue, entry);
-        work = TAKE_PTR(entry->current);
-
         if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))
                 drop(&entry->update);
-        if (outcome->backs_off && is_of(entry->nudge, work->uid))
+        if (outcome->backs_off && work_is_of(entry->nudge, work->uid))
                 drop(&entry->nudge);
         if (!outcome->handled || outcome->again) {
                 work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
@@ -545,6 +554,26 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         return 0;
 }
 
+int queue_return(struct queue *queue, uint64_t run, uint64_t now)
+{
+        struct work *work;
+        struct entry *entry = end_run(queue, run, &work);
+        uint64_t ready_since;
+
+        if (!entry)
+                return -ENOENT;
+        ready_since = entry->ready_since;
+        if (entry->update)
+                entry->update->urgent = entry->update->urgent || work->urgent;
+        work_return(entry, work);
+        if (entry_settle(queue, entry, now) || entry->place != PLACE_READY)
+                return 0;
+        entry->ready_since = ready_since;
+        entry_list_remove(&queue->watch[entry->watch].ready[entry->line], entry);
+        entry_list_prepend(&queue->watch[entry->watch].ready[entry->line], entry);
+        return 0;
+}
+
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid)
 {
         struct entry *entry = entry_table_find(queue, watch, key);
@@ -552,11 +581,11 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
 
         if (!entry)
                 return;
-        if (works_on(entry->update, CHANGE_UPDATED, uid))
+        if (work_is(entry->update, CHANGE_UPDATED, uid))
                 drop(&entry->update);
-        if (is_of(entry->nudge, uid))
+        if (work_is_of(entry->nudge, uid))
                 drop(&entry->nudge);
-        slot = deletion_slot(entry, uid);
+        slot = entry_deletion(entry, uid);
         work = *slot;
         if (work) {
                 *slot = work->next;
@@ -601,81 +630,4 @@ int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
         }
         queue->watch[watch] = (struct queue_watch){.concurrency = concurrency};
         return 0;
-}
-
-/* ---- questions */
-
-static enum queue_state state_of(const struct entry *entry)
-{
-        switch (entry->place) {
-        case PLACE_READY:
-                return QUEUE_QUEUED;
-        case PLACE_SUSPECT:
-                return QUEUE_SUSPECT;
-        case PLACE_RUNNING:
-                return entry_head(entry) ? QUEUE_RUNNING_DIRTY : QUEUE_RUNNING;
-        case PLACE_DELAYED:
-                return QUEUE_DELAYED;
-        case PLACE_NONE:
-                break;
-        }
-        return QUEUE_AT_REST;
-}
-
-struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key)
-{
-        const struct entry *entry = entry_table_find(queue, watch, key);
-        const struct work *work = entry ? (entry->current ? entry->current : entry_head(entry)) : NULL;
-
-        if (!work)
-                return (struct queue_view){.state = QUEUE_AT_REST};
-        return (struct queue_view){
-                .state = state_of(entry),
-                .uid = work->uid,
-                .reason = work->reason,
-                .since = entry->ready_since,
-                .due = entry->due,
-        };
-}
-
-bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
-               enum change_kind kind)
-{
-        struct entry *entry = entry_table_find(queue, watch, key);
-
-        if (!entry || kind != CHANGE_DELETED)
-                return entry != NULL;
-        return works_on(entry->current, CHANGE_DELETED, uid) || *deletion_slot(entry, uid);
-}
-
-bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
-{
-        struct entry *entry = entry_table_find(queue, watch, key);
-
-        return entry && is_of(entry->nudge, uid);
-}
-
-uint64_t queue_next_time(const struct queue *queue)
-{
-        const struct entry *entry = queue->alone == 0 ? entry_heap_first(&queue->heap) : NULL;
-
-        return entry ? entry->due : USEC_INFINITY;
-}
-
-struct queue_counts queue_count(const struct queue *queue, unsigned watch)
-{
-        return queue->watch[watch].counts;
-}
-
-struct queue_counts queue_count_all(const struct queue *queue)
-{
-        struct queue_counts sum = {0};
-
-        for (size_t i = 0; i < queue->watch_count; i++) {
-                sum.queued += queue->watch[i].counts.queued;
-                sum.running += queue->watch[i].counts.running;
-                sum.delayed += queue->watch[i].counts.delayed;
-                sum.settling += queue->watch[i].counts.settling;
-        }
-        return sum;
 }

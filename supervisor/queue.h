@@ -110,6 +110,8 @@ struct queue_outcome {
  * once. */
 int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
                bool *ret_at_rest);
+/* A run that was never begun: its work is the first of its line again. -ENOENT as above. */
+int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
 

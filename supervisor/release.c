@@ -100,6 +100,7 @@ int uninstall(struct supervisor *supervisor, uid_t uid)
 
         /* From now on nothing else runs: it would bring the finalizers back. */
         supervisor->uninstalling = true;
+        assign_recall(supervisor, "the operator is uninstalled");
         log_write(
                 LOG_WARNING, MESSAGE_ID_UNINSTALLING, NULL,
                 "operator %s is uninstalled (user %u): its finalizers are taken off everything, and nothing "

@@ -58,7 +58,8 @@ static void watch_leave(struct watch *watch, uint64_t grace_usec)
 static void watch_keep(struct watch *watch, const struct config_watch *config)
 {
         watch->config = config;
-        queue_set_concurrency(watch->child->supervisor->queue, watch_number(watch), config->concurrency);
+        queue_set_concurrency(watch->child->supervisor->queue, watch_number(watch),
+                              watch_limit(watch->child->supervisor, config));
         limits_judge(watch);
 }
 
@@ -129,6 +130,7 @@ static void take_over(struct supervisor *supervisor, struct config *config, cons
         }
         for (size_t i = 0; i < supervisor->worker_count; i++)
                 supervisor->worker[i].stale = true;
+        assign_recall(supervisor, "the configuration is a new one");
         supervisor->changing = supervisor->owes_ready = true;
 }
 
@@ -176,12 +178,14 @@ static void child_end(struct child_slot *child)
 /* Also of its owner: its run shows them to the handler. */
 static bool has_run(const struct watch *watch, const struct worker *worker)
 {
-        const struct watch *other = &watch->child->supervisor->watch[worker->run.watch];
+        for (size_t i = 0; i < worker->given_count; i++) {
+                const struct watch *other = &watch->child->supervisor->watch[worker->given[i].run.watch];
 
-        if (!worker->busy)
-                return false;
-        return other == watch || (other->leaving && watch->config->owner &&
-                                  strcmp(watch->config->owner, other->config->name) == 0);
+                if (other == watch || (other->leaving && watch->config->owner &&
+                                       strcmp(watch->config->owner, other->config->name) == 0))
+                        return true;
+        }
+        return false;
 }
 
 static bool has_runs(const struct watch *watch)
@@ -194,6 +198,19 @@ static bool has_runs(const struct watch *watch)
         return false;
 }
 
+/* What it has not begun yet it has given back. */
+static void cancel_run(const struct watch *watch, const struct worker *worker)
+{
+        const struct queue_run *run = worker_run(worker);
+
+        if (!run || worker->given[0].to_send || run->watch != watch_number(watch))
+                return;
+        log_warning("a run of %s has not ended within stop.grace although watch %s leaves; it is ended",
+                    run->key, watch->config->name);
+        (void)channel_send(worker->child->channel, MESSAGE_CANCEL,
+                           &(struct message_cancel){.sequence = run->id, .reason = "its watch leaves"});
+}
+
 static void cancel_runs(struct watch *watch)
 {
         const struct supervisor *supervisor = watch->child->supervisor;
@@ -201,18 +218,8 @@ static void cancel_runs(struct watch *watch)
         if (watch->cancelled || clock_monotonic_usec() < watch->leave_by)
                 return;
         watch->cancelled = true;
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                const struct worker *worker = &supervisor->worker[i];
-
-                if (!worker->busy || worker->to_send || worker->run.watch != watch_number(watch))
-                        continue;
-                log_warning("a run of %s has not ended within stop.grace although watch %s leaves; it is "
-                            "ended",
-                            worker->run.key, watch->config->name);
-                (void)channel_send(
-                        worker->child->channel, MESSAGE_CANCEL,
-                        &(struct message_cancel){.sequence = worker->run.id, .reason = "its watch leaves"});
-        }
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                cancel_run(watch, &supervisor->worker[i]);
 }
 
 static int begin_watch(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret)
@@ -304,7 +311,7 @@ static void renew_workers(struct supervisor *supervisor)
                 struct worker *worker = &supervisor->worker[i];
                 int r = 0;
 
-                if (worker->stale && !worker->busy && worker->child->state == CHILD_RUNNING)
+                if (worker->stale && worker->given_count == 0 && worker->child->state == CHILD_RUNNING)
                         child_end(worker->child);
                 if (worker->child->state == CHILD_GONE)
                         r = child_start(worker->child);

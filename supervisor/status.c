@@ -83,14 +83,15 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
 void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json)
 {
         const struct worker *worker = &supervisor->worker[index];
+        const struct queue_run *run = worker_run(worker);
 
         text_append_string(json, "{");
         json_number(json, "index", index);
         json_number(json, "pid", (uint64_t)worker->child->pid);
-        json_string(json, "state", worker->busy ? "running" : "idle");
-        if (worker->busy) {
-                json_string(json, "watch", supervisor->watch[worker->run.watch].config->name);
-                json_string(json, "key", worker->run.key);
+        json_string(json, "state", run ? "running" : "idle");
+        if (run) {
+                json_string(json, "watch", supervisor->watch[run->watch].config->name);
+                json_string(json, "key", run->key);
                 json_number(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
         }
         json_close(json, "},");

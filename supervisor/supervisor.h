@@ -73,6 +73,8 @@ struct watch {
         uint64_t successes, failures_total;
         char limits_weakened[320]; /* of its handler, and how they hold; "" when as they are meant */
         struct watch_metrics metrics;
+        uint64_t pace_usec; /* what its runs take, by the last ones */
+        bool pace_known;
         bool retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
@@ -80,12 +82,23 @@ struct watch {
         size_t doubt_count; /* objects that its watcher has died over */
 };
 
+/* A run that a worker was given. */
+struct assignment {
+        struct queue_run run;   /* its strings belong to the queue's entry until queue_done() */
+        bool to_send, is_first; /* is_first: of its object, as far as the ledger knows */
+        uint64_t expected_usec, took_usec;
+};
+
+#define RUNS_AT_ONCE 16
+
 struct worker {
         struct child_slot *child;
-        bool busy, to_send, is_first; /* is_first: of its object, as far as the ledger knows */
         bool stale; /* it was told an older configuration: another one takes its place after its run */
-        struct queue_run run; /* its strings belong to the queue's entry until queue_done() */
-        uint64_t started_boottime;
+        bool filling;
+        struct assignment given[RUNS_AT_ONCE]; /* the first is what it is at, the others have not begun */
+        size_t given_count;
+        uint64_t expected_usec;    /* of all of them */
+        uint64_t started_boottime; /* of the first */
 };
 
 #define SETTLE_PRIORITY 10 /* of the loop: after all messages that are there */
@@ -174,6 +187,9 @@ size_t watches_in_force(const struct supervisor *supervisor);
 int watches_new(struct supervisor *supervisor);
 /* A free place, for what will be the watch of this configuration. -ENOSPC: there is none. */
 int watch_take(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret);
+/* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
+ * under way anyway. */
+unsigned watch_limit(const struct supervisor *supervisor, const struct config_watch *config);
 int watch_release(struct watch *watch); /* its watcher is gone and nothing of it runs; -EBUSY */
 void watch_empty(struct watch *watch);
 
@@ -225,8 +241,20 @@ void feed_refresh(struct supervisor *supervisor, const struct message_refresh *r
 /* row: what the ledger knows of it, or NULL; reason: static. */
 int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                   const struct ledger_row *row, const char *reason, uint64_t delay_usec);
+/* Our own write to it was a moment ago. A clock that was set back makes nothing wait for longer. */
+bool was_written_lately(const struct ledger_row *row);
+
+/* assign.c */
+const struct queue_run *worker_run(const struct worker *worker); /* what it is busy with; NULL: nothing */
 bool dispatch_is_under_way(const struct watch *watch, const char *key,
-                           const char *uid); /* a worker has it */
+                           const char *uid);          /* a worker has it */
+bool assign_may(const struct supervisor *supervisor); /* somebody is free for what is due */
+int assign_runs(struct supervisor *supervisor);
+void assign_send(struct supervisor *supervisor); /* once the ledger knows of them */
+/* What a worker answers is taken from it. -EPROTO: it was not given that, or does not do it yet. */
+int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret);
+/* What workers have not begun is to come back. */
+void assign_recall(struct supervisor *supervisor, const char *reason);
 /* dispatch-owned.c */
 extern const char child_reason[];
 int dispatch_owned(struct watch *watch, const struct record_change *change);
@@ -249,7 +277,8 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
 void ledger_failed(struct supervisor *supervisor, int status);
 
 /* outcome.c */
-int outcome_done(struct worker *worker, const struct message_done *done);
+int outcome_done(struct supervisor *supervisor, const struct assignment *given,
+                 const struct message_done *done);
 uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
 /* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))

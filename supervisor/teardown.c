@@ -86,14 +86,14 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
 /* The watch that the child is of, or whose object it was busy with. */
 static const char *watch_name(const struct supervisor *supervisor, const struct child_slot *child)
 {
-        const struct worker *worker;
+        const struct queue_run *run;
 
         if (child && child->kind == KIND_WATCHER)
                 return supervisor->watch[child->index].config->name;
         if (!child || child->kind != KIND_WORKER)
                 return NULL;
-        worker = &supervisor->worker[child->index];
-        return worker->busy ? supervisor->watch[worker->run.watch].config->name : NULL;
+        run = worker_run(&supervisor->worker[child->index]);
+        return run ? supervisor->watch[run->watch].config->name : NULL;
 }
 
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,

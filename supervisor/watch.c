@@ -72,6 +72,11 @@ static int find_place(struct supervisor *supervisor, struct watch **ret)
         return 0;
 }
 
+unsigned watch_limit(const struct supervisor *supervisor, const struct config_watch *config)
+{
+        return config->concurrency < supervisor->config->workers ? config->concurrency : 0;
+}
+
 int watch_take(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret)
 {
         struct watch *watch;
@@ -82,7 +87,8 @@ int watch_take(struct supervisor *supervisor, const struct config_watch *config,
                 return r;
         if (asprintf(&folder, "%s/store/%s", supervisor->options->state_directory, config->name) < 0)
                 return -ENOMEM;
-        r = queue_clear(supervisor->queue, (unsigned)(watch - supervisor->watch), config->concurrency);
+        r = queue_clear(supervisor->queue, (unsigned)(watch - supervisor->watch),
+                        watch_limit(supervisor, config));
         if (r < 0) {
                 free(folder);
                 return r;

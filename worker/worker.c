@@ -110,7 +110,9 @@ static int on_message(struct child *child, struct message **message)
                 kube_client_throttle(worker->client, (*message)->throttle.until_boottime);
                 return 0;
         case MESSAGE_RUN:
-                return run_start(worker, message);
+                return waiting_take(worker, message);
+        case MESSAGE_RECALL:
+                return waiting_return(worker);
         case MESSAGE_REPORT:
                 return recorder_report(worker->recorder, &(*message)->report);
         case MESSAGE_CANCEL:
@@ -140,6 +142,11 @@ void worker_part_ended(struct worker *worker)
 
 void worker_run_ended(struct worker *worker)
 {
+        int r = waiting_next(worker);
+
+        if (r < 0)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                            "the next run cannot be begun: %s", strerror(-r));
         if (worker->stopping)
                 stop_coprocesses(worker, COPROCESS_GRACE_USEC);
         worker_part_ended(worker);
@@ -179,6 +186,7 @@ static void on_stop(struct child *child, uint64_t grace_usec)
         struct worker *worker = child->userdata;
 
         worker->stopping = true;
+        (void)waiting_return(worker); /* where nobody listens any more, nobody is to hear of them */
         limit_events(worker, grace_usec);
         if (!worker->run)
                 worker_run_ended(worker);
@@ -215,6 +223,7 @@ const struct child_operations worker_operations = {
 
 void worker_done(struct worker *worker)
 {
+        waiting_done(worker);
         run_free(worker->run);
         recorder_free(worker->recorder);
         for (size_t i = 0; i < worker->watch_count; i++) {

@@ -3,7 +3,8 @@
 /*
  * The worker: takes a key, reads the newest object from the store, runs the handler, carries its answer out
  * on the API server, says DONE. One run at a time; nothing blocks the loop, so heartbeats go on while a
- * handler runs.
+ * handler runs. What it is given meanwhile waits here for a moment, and goes back if it would wait for
+ * longer.
  */
 #include "ipc/child.h"
 #include "jq/program.h"
@@ -12,6 +13,8 @@
 #include "store/scan.h"
 #include "store/store.h"
 #include "worker/answer.h"
+
+#define WAITING_MAX 64 /* a supervisor gives fewer at once */
 
 struct run;
 struct coprocess;
@@ -39,7 +42,10 @@ struct worker {
         struct kube_client *client;
         struct worker_watch *watch;
         size_t watch_count;
-        struct run *run; /* NULL: idle */
+        struct run *run;                      /* NULL: idle */
+        struct message *waiting[WAITING_MAX]; /* RUNs that have not begun, in their order */
+        size_t waiting_count;
+        sd_event_source *next_source, *patience_timer;
         uint64_t refresh_serial;
         uint64_t runs;
         struct recorder *recorder; /* of Events */
@@ -55,6 +61,14 @@ struct worker_watch *worker_watch_find(struct worker *worker, const char *name);
 void worker_run_ended(
         struct worker *worker); /* run.c: the run is freed; ends the process when it was told to stop */
 void worker_part_ended(struct worker *worker); /* one of those that a stop waits for */
+
+/* waiting.c */
+/* Begins it, or keeps it for when those before it have ended. */
+int waiting_take(struct worker *worker, struct message **message);
+int waiting_next(struct worker *worker); /* a run has ended */
+/* All that have not begun go back. */
+int waiting_return(struct worker *worker);
+void waiting_done(struct worker *worker);
 
 /* run.c */
 int run_start(struct worker *worker, struct message **message);

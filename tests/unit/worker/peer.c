@@ -169,6 +169,9 @@ static int on_message(struct channel *channel, struct message **message, void *u
                 peer->throttles++;
                 break;
         case MESSAGE_DONE:
+                if (peer->ended_count < ELEMENTS(peer->ended))
+                        peer->ended[peer->ended_count++] = (struct ending){
+                                (*message)->done.sequence, (enum run_result)(*message)->done.result};
                 message_free(peer->done);
                 peer->done = TAKE_PTR(*message);
                 break;
@@ -279,7 +282,7 @@ void peer_put(struct peer *peer, const char *uid, const char *version, const cha
 void peer_send_run(struct peer *peer, enum run_action action, const char *uid)
 {
         struct message_run run = {
-                .sequence = 42,
+                .sequence = peer->sequence,
                 .watch = "widgets",
                 .key = "default/a",
                 .uid = uid,
@@ -304,7 +307,7 @@ const struct message_done *peer_wait_done(struct peer *peer)
                 fail_msg("the worker is gone");
                 return NULL; /* the analyzer does not know that fail_msg() ends the test */
         }
-        assert_int_equal(peer->done->done.sequence, 42);
+        assert_int_equal(peer->done->done.sequence, peer->sequence);
         assert_string_equal(peer->done->done.key, "default/a");
         return &peer->done->done;
 }
@@ -333,6 +336,7 @@ int peer_setup(void **state)
 
         assert_non_null(peer);
         peer->script = "exit 0";
+        peer->sequence = 42;
         peer->timeout_usec = 20 * USEC_PER_SEC;
         peer->grace_usec = 5 * USEC_PER_SEC;
         strncpy(peer->folder, "/tmp/reconciled-test-worker-XXXXXX", sizeof(peer->folder) - 1);

@@ -19,7 +19,13 @@ struct peer {
         uint64_t timeout_usec, grace_usec;
         bool ready, lost;
         unsigned heartbeats, refreshes, throttles;
-        struct message *done;  /* the last DONE */
+        struct message *done; /* the last DONE */
+        struct ending {
+                uint64_t sequence;
+                enum run_result result;
+        } ended[8]; /* all of them */
+        unsigned ended_count;
+        uint64_t sequence;     /* of the RUNs that are sent */
         struct message *fatal; /* FATAL */
         /* How the API server answers. */
         const char *patch_status[4]; /* of the PATCH requests in turn; NULL: 200 OK */

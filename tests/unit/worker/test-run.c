@@ -226,6 +226,85 @@ static void test_cancel(void **state)
         assert_int_equal(peer_wait_done(peer)->result, RESULT_STALE);
 }
 
+/* ---- more than one */
+
+static void send_runs(struct peer *peer, unsigned count)
+{
+        for (unsigned i = 0; i < count; i++) {
+                peer->sequence = 42 + i;
+                peer_send_run(peer, ACTION_RECONCILE, "u1");
+        }
+}
+
+static void wait_endings(struct peer *peer, unsigned count)
+{
+        uint64_t deadline = 0;
+
+        while (peer->ended_count < count)
+                peer_turn(peer, &deadline);
+}
+
+static void assert_ended(const struct peer *peer, unsigned index, uint64_t sequence, enum run_result result)
+{
+        assert_int_equal(peer->ended[index].sequence, sequence);
+        assert_int_equal(peer->ended[index].result, result);
+}
+
+static void test_behind_a_long_run_they_go_back(void **state)
+{
+        struct peer *peer = started(state, "echo running >&2; sleep 60 & wait");
+        struct message_cancel cancel = {.sequence = 42, .reason = ""};
+
+        send_runs(peer, 3);
+        wait_endings(peer, 2);
+        assert_ended(peer, 0, 44, RESULT_RETURNED);
+        assert_ended(peer, 1, 43, RESULT_RETURNED);
+        assert_int_equal(channel_send(peer->channel, MESSAGE_RECALL, &(struct message_recall){0}), 0);
+        peer_wait_log(peer, "running");
+        assert_int_equal(channel_send(peer->channel, MESSAGE_CANCEL, &cancel), 0);
+        wait_endings(peer, 3);
+        assert_ended(peer, 2, 42, RESULT_CANCELLED);
+        peer->sequence = 43;
+        peer_send_run(peer, ACTION_RECONCILE, "u2"); /* and it goes on */
+        assert_int_equal(peer_wait_done(peer)->result, RESULT_STALE);
+}
+
+/* On a machine that is slow some may go back; those that are done are done in their order, each once. */
+static void test_short_runs_are_done_in_their_order(void **state)
+{
+        struct peer *peer = started(state, "echo >>$folder/done");
+        _cleanup_free_ char *text = NULL;
+        uint64_t last = 0;
+        size_t count = 0;
+
+        send_runs(peer, 5);
+        wait_endings(peer, 5);
+        for (unsigned i = 0; i < 5; i++) {
+                if (peer->ended[i].result == RESULT_RETURNED)
+                        continue;
+                assert_int_equal(peer->ended[i].result, RESULT_SUCCESS);
+                assert_true(peer->ended[i].sequence > last);
+                last = peer->ended[i].sequence;
+                count++;
+        }
+        text = peer_file(peer, "done");
+        assert_int_equal(text ? strlen(text) : 0, count);
+        assert_true(count > 0);
+}
+
+static void test_a_stop_begins_nothing(void **state)
+{
+        struct peer *peer = started(state, "echo running >&2; sleep 0.3");
+        struct message_stop stop = {.grace_usec = 20 * USEC_PER_SEC};
+
+        send_runs(peer, 2);
+        assert_int_equal(channel_send(peer->channel, MESSAGE_STOP, &stop), 0);
+        channel_set_state(peer->channel, CHILD_STOPPING);
+        wait_endings(peer, 2);
+        assert_ended(peer, 0, 43, RESULT_RETURNED);
+        assert_ended(peer, 1, 42, RESULT_SUCCESS);
+}
+
 static void test_stop_lets_finish(void **state)
 {
         struct peer *peer = started(state, "echo running >&2; sleep 0.3");
@@ -471,6 +550,9 @@ int main(int argc, char **argv)
                 TEST(test_ends),
                 TEST(test_timeout_with_heartbeats),
                 TEST(test_cancel),
+                TEST(test_behind_a_long_run_they_go_back),
+                TEST(test_short_runs_are_done_in_their_order),
+                TEST(test_a_stop_begins_nothing),
                 TEST(test_stop_lets_finish),
                 TEST(test_orphan_while_cancelling),
                 TEST(test_status),

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which worker gets which run. A worker does one run at a time, in the order in which it was given them.
+ * Where runs are short, it is given some at once, so that it finds the next one without waiting for us, and
+ * we are woken for many ends instead of each. What it was given counts as running: nobody else gets the key.
+ * What must never happen: a run that waits for long behind another one while somebody else could do it. So
+ * they are few, expected to be over soon by what the last runs of their watches took, and should one take
+ * longer all the same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of
+ * their line.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "supervisor/supervisor.h"
+
+#define AHEAD_USEC USEC_PER_MSEC /* of work that a worker may have before it */
+
+const struct queue_run *worker_run(const struct worker *worker)
+{
+        return worker->given_count > 0 ? &worker->given[0].run : NULL;
+}
+
+/* ---- what a worker has */
+
+static bool is_available(const struct worker *worker)
+{
+        return !worker->stale && worker->child->state == CHILD_RUNNING;
+}
+
+static bool has_room(const struct worker *worker)
+{
+        return worker->given_count == 0 ||
+               (worker->given_count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC);
+}
+
+/* Many at once, and then none for a while: what is given in one turn is committed to the ledger as one. */
+static bool runs_low(const struct worker *worker)
+{
+        return worker->given_count <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
+}
+
+static bool may_have_more(const struct worker *worker)
+{
+        return is_available(worker) && (worker->given_count == 0 || runs_low(worker));
+}
+
+/* Of a watch that nothing is known of yet: as much as is given at once. */
+static uint64_t expected_usec(const struct watch *watch)
+{
+        return watch->pace_known ? watch->pace_usec : AHEAD_USEC;
+}
+
+/* What the worker says: until we hear of it others may have had the processor. */
+static void note_pace(struct watch *watch, uint64_t took_usec)
+{
+        watch->pace_usec = watch->pace_known ? (3 * watch->pace_usec + took_usec) / 4 : took_usec;
+        watch->pace_known = true;
+}
+
+static void drop(struct worker *worker, size_t index)
+{
+        worker->expected_usec -= worker->given[index].expected_usec;
+        worker->given_count--;
+        memmove(&worker->given[index], &worker->given[index + 1],
+                (worker->given_count - index) * sizeof(worker->given[0]));
+}
+
+int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret)
+{
+        const struct supervisor *supervisor = worker->child->supervisor;
+        uint64_t now = clock_boottime_usec();
+        const struct queue_run *run;
+        size_t index = 0;
+
+        while (index < worker->given_count && worker->given[index].run.id != done->sequence)
+                index++;
+        if (index == worker->given_count || worker->given[index].to_send || done->result >= RESULT_COUNT ||
+            (index > 0 && done->result != RESULT_RETURNED))
+                return -EPROTO;
+        run = &worker->given[index].run;
+        if (strcmp(done->watch, supervisor->watch[run->watch].config->name) != 0 ||
+            strcmp(done->key, run->key) != 0 || strcmp(done->uid, run->uid) != 0)
+                return -EPROTO;
+        *ret = worker->given[index];
+        ret->took_usec = now - worker->started_boottime;
+        if (done->result != RESULT_RETURNED)
+                note_pace(&supervisor->watch[run->watch],
+                          done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
+        drop(worker, index);
+        if (index == 0)
+                worker->started_boottime = now;
+        return 0;
+}
+
+bool dispatch_is_under_way(const struct watch *watch, const char *key, const char *uid)
+{
+        const struct supervisor *supervisor = watch->child->supervisor;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+
+                for (size_t j = 0; j < worker->given_count; j++) {
+                        const struct queue_run *run = &worker->given[j].run;
+
+                        if (run->watch == watch_number(watch) && strcmp(run->key, key) == 0 &&
+                            strcmp(run->uid, uid) == 0)
+                                return true;
+                }
+        }
+        return false;
+}
+
+void assign_recall(struct supervisor *supervisor, const char *reason)
+{
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+
+                if (worker->given_count > 1 && worker->child->state == CHILD_RUNNING)
+                        (void)channel_send(worker->child->channel, MESSAGE_RECALL,
+                                           &(struct message_recall){.reason = reason});
+        }
+}
+
+/* ---- giving */
+
+static bool may_run(const struct supervisor *supervisor)
+{
+        return supervisor->phase <= PHASE_RUNNING && supervisor->credential;
+}
+
+bool assign_may(const struct supervisor *supervisor)
+{
+        if (!may_run(supervisor))
+                return false;
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                if (may_have_more(&supervisor->worker[i]))
+                        return true;
+        return false;
+}
+
+/* The one that has least to do, of those that are being given something in this turn. */
+static struct worker *next_worker(struct supervisor *supervisor)
+{
+        struct worker *found = NULL;
+
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                struct worker *worker = &supervisor->worker[i];
+
+                if (worker->filling && has_room(worker) &&
+                    (!found || worker->given_count < found->given_count))
+                        found = worker;
+        }
+        return found;
+}
+
+static int give(struct worker *worker, const struct queue_run *run, uint64_t now)
+{
+        struct supervisor *supervisor = worker->child->supervisor;
+        struct watch *watch = &supervisor->watch[run->watch];
+        struct assignment *given = &worker->given[worker->given_count++];
+        int r;
+
+        *given = (struct assignment){.run = *run, .to_send = true, .expected_usec = expected_usec(watch)};
+        if (worker->given_count == 1)
+                worker->started_boottime = now;
+        worker->expected_usec += given->expected_usec;
+        histogram_add(&watch->metrics.queue, run->waited_usec);
+        r = ledger_owe(supervisor->ledger, watch->config->name, run->key, run->uid);
+        given->is_first = r > 0;
+        supervisor->commit_due = supervisor->commit_due || given->is_first;
+        return r < 0 ? r : 0;
+}
+
+int assign_runs(struct supervisor *supervisor)
+{
+        uint64_t now = clock_boottime_usec();
+        struct worker *worker;
+        struct queue_run run;
+        int r = 0;
+
+        if (!may_run(supervisor))
+                return 0;
+        for (size_t i = 0; i < supervisor->worker_count; i++)
+                supervisor->worker[i].filling = may_have_more(&supervisor->worker[i]);
+        worker = next_worker(supervisor);
+        if (worker)
+                r = reports_send(supervisor, worker);
+        while (r >= 0 && (worker = next_worker(supervisor)) && queue_next(supervisor->queue, now, &run))
+                r = give(worker, &run, now);
+        return r;
+}
+
+/* ---- sending */
+
+static enum run_action action_of(const struct queue_run *run)
+{
+        enum change_kind kind = run->kind;
+
+        if (run->reason == release_reason || run->reason == uninstall_reason)
+                return ACTION_RELEASE;
+        return kind == CHANGE_DELETED      ? ACTION_DELETED
+               : kind == CHANGE_UNSELECTED ? ACTION_UNSELECTED
+                                           : ACTION_RECONCILE;
+}
+
+static void send_run(struct worker *worker, struct assignment *given)
+{
+        struct supervisor *supervisor = worker->child->supervisor;
+        const struct watch *watch = &supervisor->watch[given->run.watch];
+        struct ledger_row row = {0};
+        struct message_run run = {
+                .sequence = given->run.id,
+                .watch = watch->config->name,
+                .key = given->run.key,
+                .uid = given->run.uid,
+                .action = (uint64_t)action_of(&given->run),
+                .reason = given->run.reason,
+                .generation = watch->generation,
+                .doubtful = doubt_is(watch, given->run.key, given->run.uid),
+        };
+        int r;
+
+        if (!given->is_first &&
+            ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
+                run.attempt = row.permanent ? 0 : row.attempts; /* given up, and changed: it begins anew */
+                run.last_error = row.last_error;
+                run.first_error = row.first_error;
+                run.settling = row.settling;
+                run.known_fingerprint = row.attempts == 0 && !row.permanent ? row.fingerprint : 0;
+                run.known_related = row.related;
+                if (was_written_lately(&row))
+                        run.at_least_version = row.written_version;
+        }
+        run.attempt++;
+        given->to_send = false;
+        r = channel_send(worker->child->channel, MESSAGE_RUN, &run);
+        ledger_row_done(&row);
+        if (r < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, worker->child, given->run.key,
+                                 "a run cannot be sent: %s", strerror(-r));
+}
+
+void assign_send(struct supervisor *supervisor)
+{
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                struct worker *worker = &supervisor->worker[i];
+
+                if (!worker->filling)
+                        continue;
+                channel_cork(worker->child->channel);
+                for (size_t j = 0; j < worker->given_count; j++)
+                        if (worker->given[j].to_send)
+                                send_run(worker, &worker->given[j]);
+                channel_uncork(worker->child->channel);
+                worker->filling = false;
+        }
+}

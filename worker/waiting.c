@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs that were given to this worker and have not begun. They are begun in their order, each when the one
+ * before it has ended. Should that one take long, they go back, for others to do: nothing of them has
+ * happened, and no row, no count, no handler has noticed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "worker/worker.h"
+
+#define PATIENCE_USEC (10 * USEC_PER_MSEC) /* of one run that others wait for */
+
+static int give_back(struct worker *worker, const struct message_run *order)
+{
+        struct message_done done = {
+                .sequence = order->sequence,
+                .action = order->action,
+                .watch = order->watch,
+                .key = order->key,
+                .uid = order->uid,
+                .result = RESULT_RETURNED,
+        };
+
+        return child_send(worker->child, MESSAGE_DONE, &done);
+}
+
+/* The last one first: each becomes the first of its line. */
+int waiting_return(struct worker *worker)
+{
+        int r = 0;
+
+        while (worker->waiting_count > 0) {
+                struct message *message = worker->waiting[--worker->waiting_count];
+
+                if (r >= 0)
+                        r = give_back(worker, &message->run);
+                message_free(message);
+        }
+        return r;
+}
+
+static int on_patience_over(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct worker *worker = userdata;
+        uint64_t lasted;
+        int r = 0;
+
+        if (worker->waiting_count == 0)
+                return 0;
+        lasted = worker->run ? clock_boottime_usec() - worker->run->started : 0;
+        if (lasted >= PATIENCE_USEC) {
+                r = waiting_return(worker);
+        } else {
+                r = sd_event_source_set_time_relative(source, PATIENCE_USEC - lasted);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        if (r < 0 && !worker->stopping)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "runs cannot be given back: %s",
+                            strerror(-r));
+        return 0;
+}
+
+/* It goes on beside many short runs, and looks at what there is when it is over: a timer for each of them
+ * would cost as much as they do. */
+static int be_patient(struct worker *worker)
+{
+        int enabled = SD_EVENT_OFF, r;
+
+        if (!worker->patience_timer)
+                return sd_event_add_time_relative(worker->child->event, &worker->patience_timer,
+                                                  CLOCK_MONOTONIC, PATIENCE_USEC, USEC_PER_MSEC,
+                                                  on_patience_over, worker);
+        r = sd_event_source_get_enabled(worker->patience_timer, &enabled);
+        if (r < 0 || enabled != SD_EVENT_OFF)
+                return r;
+        r = sd_event_source_set_time_relative(worker->patience_timer, PATIENCE_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(worker->patience_timer, SD_EVENT_ONESHOT);
+}
+
+int waiting_take(struct worker *worker, struct message **message)
+{
+        if (worker->stopping)
+                return give_back(worker, &(*message)->run);
+        if (!worker->run && worker->waiting_count == 0)
+                return run_start(worker, message);
+        if (worker->waiting_count == WAITING_MAX)
+                return -EPROTO;
+        worker->waiting[worker->waiting_count++] = TAKE_PTR(*message);
+        return be_patient(worker);
+}
+
+static int on_next(sd_event_source *source _unused_, void *userdata)
+{
+        struct worker *worker = userdata;
+        _cleanup_message_ struct message *message = NULL;
+        int r;
+
+        if (worker->run || worker->waiting_count == 0)
+                return 0;
+        message = worker->waiting[0];
+        worker->waiting_count--;
+        memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(struct message *));
+        r = run_start(worker, &message);
+        if (r < 0)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be begun: %s",
+                            strerror(-r));
+        return 0;
+}
+
+/* Not at once: whoever has ended the run is still in the middle of it. */
+int waiting_next(struct worker *worker)
+{
+        int r = 0;
+
+        if (worker->waiting_count == 0)
+                return 0;
+        if (!worker->next_source)
+                r = sd_event_add_defer(worker->child->event, &worker->next_source, on_next, worker);
+        return r < 0 ? r : sd_event_source_set_enabled(worker->next_source, SD_EVENT_ONESHOT);
+}
+
+void waiting_done(struct worker *worker)
+{
+        while (worker->waiting_count > 0)
+                message_free(worker->waiting[--worker->waiting_count]);
+        sd_event_source_disable_unref(worker->next_source);
+        sd_event_source_disable_unref(worker->patience_timer);
+}
