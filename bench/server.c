@@ -2,8 +2,8 @@
 /*
  * An API server that has its answers ready: so that a benchmark measures who asks, not who answers. It
  * serves one resource (example.com/v1 widgets) with N objects of a given size, in pages made before the
- * first request, and a watch whose events are made when they are asked for. It remembers nothing that is
- * written.
+ * first request, and a watch whose events are made when they are asked for. Of what is written it remembers
+ * what bench/written.h says; the pages stay as they were made.
  *
  *     bench-server --objects N --size BYTES --kubeconfig FILE [--sent FILE]
  *
@@ -30,8 +30,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/written.h"
+
 #define PAGE_LIMIT_DEFAULT 500
 #define EVENT_MARGIN       1024
+#define FRAME_SIZE         290 /* of an object without its padding, which is the same in all its versions */
 #define WIDGETS            "/apis/example.com/v1/widgets"
 
 static struct {
@@ -42,7 +45,8 @@ static struct {
         pthread_cond_t changed;
         struct event *event; /* asked for so far: each watch follows on its own */
         uint64_t event_count, event_room, gone, next_object;
-        uint32_t *round; /* of each object */
+        uint32_t *round;         /* of each object */
+        struct written *written; /* likewise */
         atomic_ulong requests, lists, watches, writes;
         struct page *page; /* by number, for the limit below */
         size_t page_count, page_limit;
@@ -60,8 +64,13 @@ struct page {
 struct stream {
         uint64_t event, gone; /* how far it has got */
         char *line;
-        size_t size, position;
+        size_t room, size, position;
         bool over, silent; /* silent: of a kind of which nothing ever changes */
+};
+
+struct request {
+        char *body;
+        size_t size;
 };
 
 static _Noreturn void die(const char *what)
@@ -79,20 +88,35 @@ static void *must(void *pointer)
 
 /* ---- objects */
 
+static const char *or_nothing(const char *text)
+{
+        return text ? text : "";
+}
+
+/* Bytes that the object needs, and something around it; under the lock, as the next one. */
+static size_t object_room(size_t number)
+{
+        return bench.size + EVENT_MARGIN + written_size(&bench.written[number]);
+}
+
 /* round 0: as listed; later ones differ in spec, so that each is a reason to run. */
 static size_t write_object(char *out, size_t number, uint64_t version, uint64_t round)
 {
-        int head = snprintf(out, EVENT_MARGIN,
-                            "{\"apiVersion\":\"example.com/"
-                            "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"widget-%07zu\","
-                            "\"namespace\":\"default\",\"uid\":\"00000000-0000-4000-8000-%012zu\","
-                            "\"resourceVersion\":\"%llu\","
-                            "\"generation\":%llu,\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{"
-                            "\"round\":%llu,"
-                            "\"padding\":\"",
-                            number, number, (unsigned long long)version, (unsigned long long)round + 1,
-                            (unsigned long long)round);
-        size_t used = (size_t)head, padding = bench.size > used + 4 ? bench.size - used - 4 : 0;
+        const struct written *written = &bench.written[number];
+        size_t room = object_room(number);
+        int head =
+                snprintf(out, room,
+                         "{\"apiVersion\":\"example.com/"
+                         "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"widget-%07zu\","
+                         "\"namespace\":\"default\",\"uid\":\"00000000-0000-4000-8000-%012zu\","
+                         "\"resourceVersion\":\"%llu\","
+                         "\"generation\":%llu,\"creationTimestamp\":\"2026-01-01T00:00:00Z\"%s%s},"
+                         "%s%s%s\"spec\":{\"round\":%llu,\"padding\":\"",
+                         number, number, (unsigned long long)version, (unsigned long long)round + 1,
+                         written->annotations ? ",\"annotations\":" : "", or_nothing(written->annotations),
+                         written->status ? "\"status\":" : "", or_nothing(written->status),
+                         written->status ? "," : "", (unsigned long long)round);
+        size_t used = (size_t)head, padding = bench.size > FRAME_SIZE ? bench.size - FRAME_SIZE : 0;
 
         memcpy(out + used, bench.padding, padding);
         memcpy(out + used + padding, "\"}}", 3);
@@ -108,8 +132,12 @@ static void make_page(size_t number)
 {
         size_t first = number * bench.page_limit,
                last = first + bench.page_limit < bench.objects ? first + bench.page_limit : bench.objects;
-        char *body = must(malloc((last - first) * (bench.size + EVENT_MARGIN) + EVENT_MARGIN)), *out = body;
+        size_t room = EVENT_MARGIN;
+        char *body, *out;
 
+        for (size_t i = first; i < last; i++)
+                room += object_room(i);
+        out = body = must(malloc(room));
         out += snprintf(out, EVENT_MARGIN,
                         "{\"kind\":\"WidgetList\",\"apiVersion\":\"example.com/v1\",\"metadata\":"
                         "{\"resourceVersion\":\"%llu\"",
@@ -182,7 +210,7 @@ static enum MHD_Result list(struct MHD_Connection *connection)
         const struct page *page;
 
         bench.lists++;
-        if (limit == 1) { /* what is the newest version? */
+        if (strcmp(argument(connection, "limit"), "1") == 0) { /* what is the newest version? */
                 char body[256];
 
                 snprintf(body, sizeof(body),
@@ -220,17 +248,21 @@ static void note_sent(void)
 
 static void next_event(struct stream *stream)
 {
-        struct event event;
-        char *out = stream->line;
         uint64_t number = stream->event++;
+        struct event event;
+        char *out;
 
         pthread_mutex_lock(&bench.lock);
         event = bench.event[number];
-        pthread_mutex_unlock(&bench.lock);
-
-        out += snprintf(out, EVENT_MARGIN, "{\"type\":\"MODIFIED\",\"object\":");
+        if (stream->room < object_room(event.object)) {
+                stream->room = object_room(event.object);
+                stream->line = must(realloc(stream->line, stream->room));
+        }
+        out = stream->line;
+        out += snprintf(out, stream->room, "{\"type\":\"MODIFIED\",\"object\":");
         out += write_object(out, event.object, first_version() + number + 1, event.round);
-        out += snprintf(out, EVENT_MARGIN, "}\n");
+        out += snprintf(out, 3, "}\n");
+        pthread_mutex_unlock(&bench.lock);
         stream->size = (size_t)(out - stream->line);
         stream->position = 0;
         note_sent();
@@ -300,7 +332,8 @@ static enum MHD_Result watch(struct MHD_Connection *connection, bool silent)
         struct MHD_Response *response;
         enum MHD_Result r;
 
-        stream->line = must(malloc(bench.size + EVENT_MARGIN));
+        stream->room = bench.size + EVENT_MARGIN;
+        stream->line = must(malloc(stream->room));
         pthread_mutex_lock(&bench.lock);
         stream->event = version > first_version() ? version - first_version() : 0;
         if (stream->event > bench.event_count)
@@ -349,7 +382,8 @@ static void add_changes(size_t count)
 }
 
 /* The object as it is now; a write is an event of its own. */
-static enum MHD_Result one_object(struct MHD_Connection *connection, const char *url, bool written)
+static enum MHD_Result one_object(struct MHD_Connection *connection, const char *url,
+                                  const struct request *patch)
 {
         const char *name = strstr(url, "/widgets/widget-");
         size_t number = name ? strtoul(name + strlen("/widgets/widget-"), NULL, 10) : SIZE_MAX, size;
@@ -359,12 +393,13 @@ static enum MHD_Result one_object(struct MHD_Connection *connection, const char 
                 return answer_text(connection, 404,
                                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","
                                    "\"reason\":\"NotFound\",\"code\":404}");
-        body = must(malloc(bench.size + EVENT_MARGIN));
         pthread_mutex_lock(&bench.lock);
-        if (written) {
+        if (patch) {
+                written_merge(&bench.written[number], patch->body, patch->size);
                 add_event((uint32_t)number);
                 pthread_cond_broadcast(&bench.changed);
         }
+        body = must(malloc(object_room(number)));
         size = write_object(body, number, first_version() + bench.event_count, bench.round[number]);
         pthread_mutex_unlock(&bench.lock);
         return answer(connection, 200, body, size, MHD_RESPMEM_MUST_FREE);
@@ -436,14 +471,15 @@ static enum MHD_Result watch_widgets(struct MHD_Connection *connection)
         return watch(connection, false);
 }
 
-static enum MHD_Result handle(struct MHD_Connection *connection, const char *method, const char *url)
+static enum MHD_Result handle(struct MHD_Connection *connection, const char *method, const char *url,
+                              const struct request *request)
 {
         bench.requests++;
         if (strncmp(url, "/bench/", 7) == 0)
                 return control(connection, url);
         if (strcmp(method, "GET") != 0) {
                 bench.writes++;
-                return one_object(connection, url, true);
+                return one_object(connection, url, request);
         }
         if (strcmp(url, WIDGETS) == 0)
                 return is_watch(connection) ? watch_widgets(connection) : list(connection);
@@ -453,25 +489,39 @@ static enum MHD_Result handle(struct MHD_Connection *connection, const char *met
         for (size_t i = 0; i < sizeof(document) / sizeof(document[0]); i++)
                 if (strcmp(url, document[i].url) == 0)
                         return answer_text(connection, 200, document[i].body);
-        return one_object(connection, url, false);
+        return one_object(connection, url, NULL);
 }
 
 static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connection, const char *url,
                                  const char *method, const char *version, const char *data, size_t *size,
                                  void **state)
 {
-        static char seen;
+        struct request *request = *state;
 
-        (void)userdata, (void)version, (void)data;
-        if (!*state) {
-                *state = &seen;
+        (void)userdata, (void)version;
+        if (!request) {
+                *state = must(calloc(1, sizeof(*request)));
                 return MHD_YES;
         }
         if (*size > 0) {
+                request->body = must(realloc(request->body, request->size + *size));
+                memcpy(request->body + request->size, data, *size);
+                request->size += *size;
                 *size = 0;
                 return MHD_YES;
         }
-        return handle(connection, method, url);
+        return handle(connection, method, url, request);
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode code)
+{
+        struct request *request = *state;
+
+        (void)userdata, (void)connection, (void)code;
+        if (request)
+                free(request->body);
+        free(request);
 }
 
 /* ---- start */
@@ -501,7 +551,7 @@ static void serve(const char *kubeconfig)
         struct MHD_Daemon *daemon = MHD_start_daemon(
                 MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
                 NULL, on_access, NULL, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                (size_t)1024 * 1024, MHD_OPTION_END);
+                (size_t)1024 * 1024, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
         const union MHD_DaemonInfo *info;
         sigset_t signals;
         int received;
@@ -556,6 +606,7 @@ int main(int argc, char **argv)
         bench.padding = must(malloc(bench.size + 1));
         memset(bench.padding, 'x', bench.size);
         bench.round = must(calloc(bench.objects + 1, sizeof(*bench.round)));
+        bench.written = must(calloc(bench.objects + 1, sizeof(*bench.written)));
         make_pages(PAGE_LIMIT_DEFAULT);
         serve(kubeconfig);
 }

@@ -13,12 +13,16 @@ BENCHMARKS = {
     "warm-restart": start.warm_restart,
     "death": death.death,
     "relist": death.relist,
-    "growth": growth.growth,
+    "growth-objects": growth.objects,
+    "growth-workers": growth.workers,
+    "growth-watches": growth.watches,
 }
 
 PEERS = {
-    "peer-sync": peers.first_sync,
+    "peer-sync": peers.sync,
+    "peer-sync-100k": peers.sync_large,
     "peer-events": peers.events,
     "peer-latency": peers.latency,
+    "peer-start": peers.start,
     "peer-idle": peers.idle,
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import time
 
-from . import parts
+from . import measure, parts
 
 WATCHES = 10
 
@@ -19,15 +19,15 @@ def idle(report):
         operator = parts.operator(box, server, watches=watches(box), noop_worker=False, workers=4)
         operator.start_ready().wait_synced(600)
         parts.wait_succeeded(operator, 100_000, 1200)
-        family = parts.tree(operator.pid)
-        before = [(parts.processor_seconds(each.pid), parts.wakeups(each.pid)) for each in family]
+        family = measure.tree(operator.pid)
+        before = [(measure.processor_seconds(each.pid), measure.wakeups(each.pid)) for each in family]
         begin = time.monotonic()
         # The one thing here that is measured by letting time pass: an idle system.
         time.sleep(seconds)
         taken = time.monotonic() - begin
-        after = [(parts.processor_seconds(each.pid), parts.wakeups(each.pid)) for each in family]
+        after = [(measure.processor_seconds(each.pid), measure.wakeups(each.pid)) for each in family]
         report.row("processor time", "%", 100 * sum(b[0] - a[0] for a, b in zip(before, after)) / taken)
-        report.row("wakeups of all processes", "1/s", sum(b[1] - a[1] for a, b in zip(before, after)) / taken)
+        report.row("wakeups of all processes", "per s", sum(b[1] - a[1] for a, b in zip(before, after)) / taken)
         _memory(report, family)
         operator.stop()
 
@@ -35,7 +35,7 @@ def idle(report):
 def _memory(report, family):
     total, by_program = 0, {}
     for each in family:
-        value = parts.anonymous(each.pid)
+        value = measure.anonymous(each.pid)
         total += value
         by_program.setdefault(each.program, []).append(value)
     report.row("anonymous memory of the tree", "MiB", total / 2**20)

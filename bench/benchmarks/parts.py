@@ -11,10 +11,12 @@ import urllib.request
 import yaml
 
 from harness import WIDGET_CRD, Devserver, Operator, Sandbox, wait_until
-from harness.process import Process, Root, clean_environment, descendants, start
+from harness.process import Root, clean_environment, start
 from harness.sandbox import stage_programs
 from harness.operator import MESSAGE_ID
 from harness.setup import BUILD
+
+from . import measure
 
 PROGRAM = BUILD / "bench"
 SYNCED = MESSAGE_ID["WATCH_SYNCED"]
@@ -75,12 +77,14 @@ def devserver(box, arguments=()):
 
 
 def operator(box, server, watches=None, handler=None, noop_worker=False, **more):
-    """An Operator, configured for `server` and not started: one watch of widgets unless `watches` says otherwise."""
+    """An Operator, configured for `server` and not started: one watch of widgets unless `watches` says otherwise. With
+    noop_worker, .runs counts what its workers did."""
     found = Operator(box)
     command = handler or [str(box.program("bench-noop"))]
     found.configure(server, watches if watches is not None else [watch("widgets", command)], **{"workers": 4, **more})
     if noop_worker:
-        found.replace_child("worker", f"#!/bin/sh\nexec {box.program('bench-worker')} \"$@\"\n")
+        found.runs = measure.Counter(box.subfolder("runs") / "runs")
+        found.replace_child("worker", f"#!/bin/sh\nRECONCILED_BENCH_RUNS={found.runs.path} exec {box.program('bench-worker')} \"$@\"\n")
     return found
 
 
@@ -88,8 +92,6 @@ def watch(name, command=None, serve=None, **more):
     handler = {"serve": serve} if serve else {"exec": command}
     return {"name": name, "apiVersion": "example.com/v1", "kind": "Widget", "handler": handler, **more}
 
-
-# Waiting without disturbing: reconciledctl costs milliseconds.
 
 def succeeded(found):
     return sum(entry["succeeded"] for entry in found.ctl.status()["watches"])
@@ -99,42 +101,6 @@ def wait_succeeded(found, count, deadline=600):
     """Waits until so many runs have succeeded since the start; returns the moment it was seen."""
     wait_until(lambda: succeeded(found) >= count, lambda: f"{count} runs, {succeeded(found)} so far", deadline, 0.02)
     return time.monotonic()
-
-
-def queued(found):
-    """Keys that are known to the queue, running or announced and at rest."""
-    return sum(entry["queued"] + entry["running"] + entry["waiting"] + entry["succeeded"]
-               for entry in found.ctl.status()["watches"])
-
-
-# Memory and time, from /proc.
-
-def anonymous(pid):
-    """Anonymous memory of a process in bytes: page cache (LMDB's file) is not in it."""
-    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
-        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
-
-
-def processor_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        field = file.read().rsplit(")", 1)[1].split()
-    return (int(field[11]) + int(field[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def wakeups(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return sum(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
-
-
-def tree(pid):
-    """The process and all below it."""
-    return [Process(pid)] + descendants(pid)
-
-
-def peak(pid):
-    """The most anonymous and file memory a process ever had resident, in bytes."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
 
 
 def root():

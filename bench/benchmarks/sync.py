@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import time
 
-from . import parts
+from . import measure, parts
 
 SIZE = 3000
 
@@ -21,7 +21,7 @@ def _ours(box, server, objects):
     record = operator.wait_for_log(role="supervisor", message_id=parts.SYNCED, deadline=600)
     first = next((entry["_received"] for entry in operator.logs(role="supervisor")), begin)
     watcher = operator.child("watcher").pid
-    memory = parts.anonymous(watcher)
+    memory = measure.anonymous(watcher)
     parts.wait_succeeded(operator, objects)
     taken = record["_received"] - min(first, begin)
     operator.stop()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peers' operators and ours, with one face: prepare(name, box, server, status) gives something with start(), pid(),
+handled() (so many, in the file `count`) and stop()."""
+import os
+import pathlib
+import shutil
+import signal
+
+from harness.process import start
+
+from . import measure, parts
+
+CACHE = pathlib.Path(os.environ.get("RECONCILED_CACHE", pathlib.Path.home() / ".cache" / "reconciled")) / "peers"
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "peers"
+
+# Beside each, ours with a handler of the same kind: what is compared is the runtime, not C and Python.
+PEERS = {
+    "kopf": "reconciled, Python",
+    "controller-runtime": "reconciled, C",
+    "kube-rs": "reconciled, C",
+    "shell-operator": "reconciled, shell",
+}
+
+
+def in_turn():
+    """All of them, ours before the peers that it stands beside."""
+    found = []
+    for ours in dict.fromkeys(PEERS.values()):
+        found += [ours] + [peer for peer, beside in PEERS.items() if beside == ours]
+    return found
+
+
+def unavailable():
+    """{peer: why it is not there}"""
+    found = {peer: f"bench/peers/build {peer} could not get it" for peer in PEERS if not (CACHE / peer / "done").exists()}
+    if not shutil.which("jq"):
+        found["shell-operator"] = "its hook needs the program jq, which is not installed"
+    return found
+
+
+class _Contestant:
+    def __init__(self, box, name):
+        self.folder = box.subfolder(name.replace(", ", "-"))
+        self.folder.chmod(0o777)
+        self.count = self.folder / "count"
+
+    def handled(self):
+        return self.count.stat().st_size if self.count.exists() else 0
+
+    def script(self, *path):
+        """A copy that every user can run."""
+        target = self.folder / path[-1]
+        shutil.copy(SOURCE.joinpath(*path), target)
+        target.chmod(0o755)
+        return target
+
+
+class Peer(_Contestant):
+    def __init__(self, name, box, server, status):
+        super().__init__(box, name)
+        self.environment = {"KUBECONFIG": server.kubeconfig, "BENCH_COUNT": self.count, "BENCH_STATUS": int(status),
+                            "HOME": self.folder, "PATH": os.environ["PATH"]}
+        self.command = [CACHE / name / "operator"]
+        if name == "kopf":
+            self.command = [CACHE / "kopf" / "bin" / "kopf", "run", "-A", "--standalone", "--quiet", SOURCE / "kopf" / "operator.py"]
+        elif name == "shell-operator":
+            self.command += ["start"]
+            self.environment.update(self._shell_environment(server))
+
+    def _shell_environment(self, server):
+        hooks = self.folder / "hooks"
+        hooks.mkdir()
+        shutil.move(self.script("shell-operator", "hook.sh"), hooks)
+        return {"SHELL_OPERATOR_HOOKS_DIR": hooks, "KUBE_CONFIG": server.kubeconfig, "LOG_LEVEL": "error",
+                "SHELL_OPERATOR_LISTEN_ADDRESS": "127.0.0.1", "SHELL_OPERATOR_LISTEN_PORT": "0",
+                "SHELL_OPERATOR_TMP_DIR": self.folder}
+
+    def start(self):
+        with open(self.folder / "log", "wb") as log:
+            self.popen = start(parts.root(), self.command, self.environment, cwd=self.folder, stdout=log, stderr=log)
+
+    def pid(self):
+        return self.popen.pid
+
+    def stop(self):
+        for found in reversed(measure.tree(self.popen.pid)):
+            try:
+                found.kill(signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.popen.wait()
+
+
+class Ours(_Contestant):
+    def __init__(self, name, box, server, status):
+        super().__init__(box, name)
+        argument = [str(self.count)] + (["status"] if status else [])
+        handler = {
+            "reconciled, C": lambda: {"serve": [str(box.program("bench-serve")), *argument]},
+            "reconciled, Python": lambda: {"serve": [str(self.script("kopf", "handler.py")), *argument]},
+            "reconciled, shell": lambda: {"exec": [str(self.script("shell-operator", "handler.sh")), *argument]},
+        }[name]()
+        watch = parts.watch("widgets")
+        watch["handler"] = handler
+        self.operator = parts.operator(box, server, watches=[watch], workers=4)
+
+    def start(self):
+        self.operator.start()
+
+    def pid(self):
+        return self.operator.pid
+
+    def stop(self):
+        self.operator.stop()
+
+
+def prepare(name, box, server, status):
+    return (Peer if name in PEERS else Ours)(name, box, server, status)
