@@ -49,6 +49,7 @@ class Chaos:
         self._stopping = self._killed = False
         self._pause = threading.Event()
         self._commands = handlers.write(folder, self.notes.path)
+        self._retiring = set()  # pids of workers that a reload replaces, each after its run
         self._changed = collections.Counter()  # reloads, by what they have changed
         self._prepare()
         self._configure()
@@ -308,7 +309,8 @@ class Chaos:
     def _kill(self, step):
         if not self._up():
             return False
-        found = self.operator.children(step.values["role"])
+        # Whose death ends nothing, because it was told to end, is no victim.
+        found = [child for child in self.operator.children(step.values["role"]) if child.pid not in self._retiring]
         if not found:
             return False
         number = getattr(signal, f"SIG{step.values['signal']}")
@@ -358,13 +360,15 @@ class Chaos:
         return True
 
     def _reload(self, step):
-        """Three of four are taken without a restart. What ends in order meanwhile is no good victim of the next step."""
+        """Three of four are taken without a restart. What ends in order meanwhile is no good victim of the next step: of
+        watchers that is over when it is ready, workers end later, each after its run."""
         def over():
             return self.operator.popen.poll() is not None or self._readies() > before
 
         before = self._readies()
         if not self._up() or before == 0:
             return False
+        self._retiring |= {child.pid for child in self.operator.children("worker")}
         self._changed[(step.kind, "whole", step.kind, "handler")[self.count["reload"] % 4]] += 1
         self._configure()
         self.operator.send_signal(signal.SIGHUP)
@@ -391,6 +395,7 @@ class Chaos:
         if self.operator.popen is None:
             if now >= self._restart:
                 self.operator.start()
+                self._retiring.clear()
                 self.count["start"] += 1
         elif self.operator.popen.poll() is not None:
             self._has_ended()
