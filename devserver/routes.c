@@ -103,6 +103,36 @@ static const char *verb_of(const struct request *request, bool is_resource)
         return "";
 }
 
+static bool is_own_group(const struct request *request)
+{
+        const struct resource *resource = request->server->storage.resource;
+
+        for (; resource && request->group && request->version; resource = resource->next)
+                if (resource->builtin && strcmp(resource->group, request->group) == 0 &&
+                    strcmp(resource->version, request->version) == 0)
+                        return true;
+        return false;
+}
+
+/* As kube-apiserver does: no Status, or in a group of its own one that names nothing, by which a client can
+ * tell it from an object that is not there. */
+static void answer_not_served(struct request *request)
+{
+        static const char message[] = "the server could not find the requested resource";
+        cJSON *status;
+
+        if (is_own_group(request)) {
+                status = status_object(404, "NotFound", message);
+                cJSON_AddObjectToObject(status, "details");
+                answer_json(request, 404, status);
+                return;
+        }
+        request->status = 404;
+        request->content_type = "text/plain; charset=utf-8";
+        text_clear(&request->answer);
+        text_append_string(&request->answer, "404 page not found\n");
+}
+
 static void route(struct request *request, bool is_resource)
 {
         if (strcmp(request->method, "GET") == 0 && discovery_handle(request))
@@ -111,7 +141,7 @@ static void route(struct request *request, bool is_resource)
                 request->resource = resource_find(&request->server->storage, request->group,
                                                   request->version, request->plural);
         if (!request->resource || !subresource_is_served(request))
-                answer_status(request, 404, "NotFound", "the server could not find the requested resource");
+                answer_not_served(request);
         else if (request->name)
                 object_handle(request);
         else

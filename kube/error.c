@@ -69,6 +69,7 @@ static int take_status(struct kube_error *error, const cJSON *status)
         if (cJSON_IsNumber(retry) && retry->valueint > 0)
                 error->retry_after_sec =
                         retry->valueint < KUBE_RETRY_AFTER_MAX ? retry->valueint : KUBE_RETRY_AFTER_MAX;
+        error->names_object = string_of(details, "name") != NULL && string_of(details, "name")[0];
         error->resource_version_too_large = is_too_large(error->http_status, details, message);
         if (reason && reason[0] && !(error->reason = copy_capped(reason, strlen(reason))))
                 return -ENOMEM;
@@ -143,6 +144,12 @@ int kube_error_set(struct kube_error *error, enum kube_failure failure, const ch
 bool kube_error_is_gone(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_HTTP && error->http_status == 410;
+}
+
+bool kube_error_is_not_found(const struct kube_error *error)
+{
+        return error->failure == KUBE_FAILURE_HTTP && error->http_status == 404 && error->names_object &&
+               error->reason && strcmp(error->reason, "NotFound") == 0;
 }
 
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret)

@@ -26,6 +26,7 @@ enum kube_failure {
 struct kube_error {
         enum kube_failure failure;
         int http_status;                 /* 0 when no answer came; for an in-stream ERROR its code */
+        bool names_object;               /* details.name is there: it is about that object */
         char *reason;                    /* "NotFound", "Expired" ...; NULL when unknown; owned */
         char *message;                   /* for people; never NULL when failure != NONE; owned */
         bool resource_version_too_large; /* 504 with that cause, or with only that message */
@@ -44,6 +45,9 @@ int kube_error_from_status(struct kube_error *error, int http_status, const char
 int kube_error_set(struct kube_error *error, enum kube_failure failure, const char *format, ...)
         _printf_(3, 4);
 bool kube_error_is_gone(const struct kube_error *error); /* 410, whatever its reason */
+/* The object is not there. A server that does not serve its kind (any more, or yet), and a proxy in front of
+ * one, answer 404 as well, but without a Status, or with one that names no object: then nothing is known. */
+bool kube_error_is_not_found(const struct kube_error *error);
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret);
 void kube_error_done(struct kube_error *error);
 const char *kube_failure_name(enum kube_failure failure);

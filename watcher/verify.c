@@ -96,17 +96,12 @@ static void unlink_asked(struct verification *verification, struct question *que
 
 /* ---- answers */
 
-/* A 404 counts only when the server means the object: one that does not serve the resource (any more, or
- * yet) answers 404 as well, without this reason. */
 static enum verdict verdict_of(const struct question *question, const struct kube_response *response)
 {
         struct scan_object object;
 
         if (response->error.failure == KUBE_FAILURE_HTTP)
-                return response->http_status == 404 && response->error.reason &&
-                                       strcmp(response->error.reason, "NotFound") == 0
-                               ? VERDICT_GONE
-                               : VERDICT_UNKNOWN;
+                return kube_error_is_not_found(&response->error) ? VERDICT_GONE : VERDICT_UNKNOWN;
         if (response->error.failure != KUBE_FAILURE_NONE ||
             scan_object(response->body, response->body_size, &object) < 0 || !object.uid.start)
                 return VERDICT_UNKNOWN;

@@ -107,13 +107,13 @@ static void on_still_there(struct kube_transfer *transfer _unused_, const struct
         struct scan_object object = {0};
 
         children->run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
                 if (children_take_failure(children, "cannot be looked at", response))
                         children_advance(children);
                 return;
         }
         child->looked = true;
-        if (response->error.http_status == 404 ||
+        if (response->error.failure != KUBE_FAILURE_NONE ||
             scan_object(response->body, response->body_size, &object) < 0 ||
             object.deletion_timestamp.start ||
             (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))) {
@@ -215,7 +215,7 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         struct child_object *child = children_current_child(children);
 
         run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
                 if (children_take_failure(children, "cannot be looked at", response))
                         children_advance(children);
                 return;

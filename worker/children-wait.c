@@ -107,7 +107,7 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         children->run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 readiness = readiness_of(response->body, why, sizeof(why));
-        } else if (response->error.http_status != 404) {
+        } else if (!kube_error_is_not_found(&response->error)) {
                 write_note_failure(children->run, response);
                 snprintf(why, sizeof(why), "%.200s", response->error.message);
         }

@@ -16,6 +16,7 @@
 #define LOOK_AGAIN_USEC USEC_PER_SEC /* whether what is being deleted has gone */
 #define TROUBLE_MAX     1500         /* bytes of failures told */
 #define LOOKUPS_MAX     2            /* of a child's kind, in one run */
+#define UNSERVED_MAX    3            /* attempts, until a kind that is not served counts as gone */
 
 /* ---- failures */
 
@@ -71,11 +72,20 @@ static bool is_about_server(const struct kube_error *error)
                error->http_status >= 500;
 }
 
-/* Counts the failure of the child; false: the run was ended. */
+/* Counts the failure of the child, unless it is to be tried again; false: the run was ended. */
 bool children_take_failure(struct children *children, const char *what, const struct kube_response *response)
 {
+        struct child_object *child = children_current_child(children);
+
+        /* Its kind may have moved, or gone, since it was looked up. */
+        if (child && response->error.http_status == 404 && child->lookups < LOOKUPS_MAX) {
+                kind_forget(children->run->worker, child->api_version, child->kind);
+                kube_resource_done(&child->resource);
+                child->lookups = LOOKUPS_MAX - 1;
+                return true;
+        }
         write_note_failure(children->run, response);
-        fail(children, children_current_child(children), what, response->error.message);
+        fail(children, child, what, response->error.message);
         if (is_about_server(&response->error)) {
                 finish_failed(children);
                 return false;
@@ -110,6 +120,13 @@ static int settle_namespace(struct children *children, struct child_object *chil
         return child->namespace_name ? 0 : -ENOMEM;
 }
 
+/* A server that has just started, or is another one for a moment, does not serve what was there and will be.
+ */
+static bool is_believed(const struct children *children)
+{
+        return children->undo || children->run->order->attempt >= UNSERVED_MAX;
+}
+
 /* In the first phase: another child may bring it. */
 static void note_no_kind(struct children *children, struct child_object *child, const char *why)
 {
@@ -119,8 +136,10 @@ static void note_no_kind(struct children *children, struct child_object *child, 
                 fail(children, child, "cannot be restored", why);
         else if (children->phase == PHASE_LOOK)
                 children_note_unready(children, child, why);
-        else if (children->phase == PHASE_PRUNE)
+        else if (children->phase == PHASE_PRUNE && is_believed(children))
                 child->settled = true; /* its objects are gone with it */
+        else if (children->phase == PHASE_PRUNE)
+                fail(children, child, "cannot be deleted yet", why);
 }
 
 static void on_kind(struct kube_resource *resource, const struct kube_error *error,
@@ -261,11 +280,6 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 children_note_touched(child, response);
                 children_judge(children, child, response);
                 children->position++;
-        } else if (response->error.http_status == 404 && child->lookups < LOOKUPS_MAX) {
-                /* Its kind may have moved since it was looked up. */
-                kind_forget(run->worker, child->api_version, child->kind);
-                kube_resource_done(&child->resource);
-                child->lookups = LOOKUPS_MAX - 1;
         } else {
                 child->touched = child->looked && (response->error.http_status == 0 ||
                                                    response->error.http_status >= 500); /* who knows */
@@ -324,7 +338,7 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
         bool going;
 
         children->run->transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE || response->error.http_status == 404) {
+        if (response->error.failure == KUBE_FAILURE_NONE || kube_error_is_not_found(&response->error)) {
                 /* A Status means that it is gone, the object that it is going. */
                 going = response->error.failure == KUBE_FAILURE_NONE &&
                         (scan_object(response->body, response->body_size, &object) < 0 ||
@@ -387,12 +401,12 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
         int r;
 
         run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && response->error.http_status != 404) {
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
                 if (children_take_failure(children, "cannot be looked at", response))
                         children_advance(children);
                 return;
         }
-        r = response->error.http_status == 404 ? 0 : judge_found(children, child, response);
+        r = response->error.failure != KUBE_FAILURE_NONE ? 0 : judge_found(children, child, response);
         if (r < 0) {
                 run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
         } else if (r == 0) {

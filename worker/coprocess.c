@@ -21,6 +21,7 @@ struct coprocess {
         struct process *process; /* NULL: not running */
         struct run *run;         /* under way; NULL: idle */
         bool ending;             /* was told to end: another one is started when it is gone */
+        char failure[160];       /* why the run fails when the process is gone; "": it does not */
         uint64_t last_id, runs;  /* runs of this process */
         uint64_t cpu_told;       /* of what it has used, what was told with runs */
         uint64_t looked_at;      /* CLOCK_BOOTTIME: when it was last looked at that */
@@ -99,6 +100,14 @@ static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
         process_end(coprocess->process, grace_usec);
 }
 
+/* The run is over when its process is: until then nobody else may work on the object. */
+static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
+{
+        snprintf(coprocess->failure, sizeof(coprocess->failure), "%s", why);
+        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        end_process(coprocess, grace_usec);
+}
+
 static void on_output(const char *line, size_t size, void *userdata)
 {
         struct coprocess *coprocess = userdata;
@@ -155,7 +164,7 @@ static void on_done(const struct process_result *result, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct process *process = TAKE_PTR(coprocess->process);
-        bool expected = coprocess->ending;
+        bool expected = coprocess->ending, failing = coprocess->failure[0] != '\0';
         char why[640], end[128];
 
         if (coprocess->run) {
@@ -165,6 +174,9 @@ static void on_done(const struct process_result *result, void *userdata)
         describe_end(coprocess->watch->config, result, end, sizeof(end));
         snprintf(why, sizeof(why), "the handler's process %s before it had answered%s%.400s", end,
                  result->last_line[0] ? ": " : "", result->last_line);
+        if (failing)
+                snprintf(why, sizeof(why), "%s", coprocess->failure);
+        coprocess->failure[0] = '\0';
         coprocess->ending = false;
         if (!expected)
                 note_death(coprocess);
@@ -172,7 +184,7 @@ static void on_done(const struct process_result *result, void *userdata)
         if (coprocess->worker->stopping) {
                 fail_run(coprocess, why);
                 worker_part_ended(coprocess->worker);
-        } else if (expected && coprocess->run) {
+        } else if (expected && !failing && coprocess->run) {
                 (void)start_or_wait(coprocess); /* a run has waited for the old one to go */
         } else {
                 if (!coprocess->run && !expected)
@@ -192,8 +204,7 @@ static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, 
         snprintf(why, sizeof(why),
                  "the handler did not answer within its timeout of %s, and its process was ended",
                  duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
-        end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        fail_run(coprocess, why);
+        end_with_run(coprocess, coprocess->watch->config->handler_grace_usec, why);
         return 0;
 }
 
@@ -317,13 +328,15 @@ int coprocess_run(struct run *run)
 
 void coprocess_cancel(struct run *run, uint64_t grace_usec)
 {
+        static const char why[] = "the run was cut off because the operator stops";
         struct coprocess *coprocess = run->watch->coprocess;
 
         if (!coprocess || coprocess->run != run)
                 return;
         if (coprocess->process)
-                end_process(coprocess, grace_usec);
-        fail_run(coprocess, "the run was cut off because the operator stops");
+                end_with_run(coprocess, grace_usec, why);
+        else
+                fail_run(coprocess, why);
 }
 
 bool coprocess_is_running(const struct coprocess *coprocess)

@@ -36,7 +36,7 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
         run->fetching = false;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 r = take_object(run, response);
-        } else if (response->error.http_status != 404) {
+        } else if (!kube_error_is_not_found(&response->error)) {
                 write_note_failure(run, response);
                 run_finish(run, RESULT_RETRY, "the object cannot be looked at: %s", response->error.message);
                 return;

@@ -54,6 +54,8 @@ static const char *advice(int http_status)
         case 403:
                 return "; give the operator's user the right to patch it (RBAC), or its webhook is in the "
                        "way";
+        case 404:
+                return "; it does not serve this kind, or not yet";
         case 400:
         case 413:
         case 415:
@@ -80,7 +82,7 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
 {
         if (error->http_status == 409)
                 run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
-        else if (error->http_status == 404)
+        else if (kube_error_is_not_found(error))
                 run_finish(run, RESULT_STALE, "the object is gone");
         else if (error->http_status > 0)
                 run_finish(run, is_unrecoverable(error->http_status) ? RESULT_UNRECOVERABLE : RESULT_RETRY,
@@ -345,7 +347,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
         struct run *run = userdata;
 
         run->transfer = NULL;
-        if (response->error.http_status == 404 && run->carrying_out)
+        if (kube_error_is_not_found(&response->error) && run->carrying_out)
                 write_done(run); /* it has gone: that is what was wanted */
         else if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "finalizer", response);

@@ -411,6 +411,8 @@ class Chaos:
         code = operator.wait_exit()
         self.codes[code] += 1
         wanted = {-signal.SIGKILL} if self._killed else {0} | RESTARTED if self._stopping else RESTARTED
+        if self._stopping and not output.text():
+            wanted |= {-signal.SIGTERM}  # it had only just been started
         if code not in wanted:
             raise Broken(f"exit code {code}, not one of {sorted(wanted)}:\n{output.text()[-20000:]}")
         causes = [record for record in output.records() if record.get("message_id") == MESSAGE_ID["CHILD_FATAL"]]

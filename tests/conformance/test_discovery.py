@@ -169,3 +169,17 @@ def test_health(api, path):
 def test_version(api):
     found = api.request("GET", "/version")
     assert found["major"] and found["minor"] and found["gitVersion"].startswith("v")
+
+
+@pytest.mark.parametrize("path, says", [
+    ("/apis/nowhere.example.com/v1", "404 page not found"),
+    ("/apis/nowhere.example.com/v1/namespaces/default/things/a", "404 page not found"),
+    ("/apis/example.com/v1/namespaces/default/things/a", "404 page not found"),
+    ("/api/v1/namespaces/default/things/a", "could not find the requested resource")])
+def test_what_is_not_served_names_no_object(api, path, says):
+    """By this a client can tell it from an object that is not there."""
+    answer = api.raw("GET", path)
+    assert answer.code == 404 and says in answer.text
+    assert not ((answer.body or {}).get("details") or {}).get("name")
+    missing = api.raw("GET", "/api/v1/namespaces/default/configmaps/nowhere")
+    assert missing.code == 404 and missing.body["reason"] == "NotFound" and missing.body["details"]["name"] == "nowhere"

@@ -4,6 +4,7 @@
 import pytest
 
 from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
 
 RECORD = "widgets.example.com/children"
 PART_OF = "applyset.k8s.io/part-of"
@@ -257,3 +258,56 @@ def test_all_errors_of_a_cleanup_are_told(start, operator, handler, widgets, con
         devserver.clear_faults(fault)
     wait_until(lambda: not widgets.exists("w"), "the end of the object")
     assert not config_maps.names()
+
+
+# An answer 404 without a Status: the server does not serve the kind, or not yet, or it is a proxy's. Nothing is known then.
+
+@pytest.fixture
+def elsewhere(api):
+    """Where no reference may be, and nobody but us deletes."""
+    api.resource("v1", "namespaces").create("other")
+    return api.resource("v1", "configmaps", "other")
+
+
+@pytest.mark.parametrize("match", [{"verb": "delete", "resource": "configmaps"}, {"verb": "get", "resource": "configmaps"},
+                                   {"verb": "patch", "resource": "widgets"}])
+def test_not_served_is_not_gone(start, handler, widgets, elsewhere, devserver, match):
+    handler.answer({"children": [config_map("a", namespace="other")]})
+    operator = start(finalizer=True)
+    widgets.create("w")
+    wait_until(lambda: elsewhere.exists("a"), "the child")
+    at_rest(operator)
+    handler.answer({})
+    devserver.fault(match=match, status=404, body="404 page not found\n", times=3)
+    widgets.delete("w")
+    operator.wait_for_log("404 page not found", key="default/w")
+    wait_until(lambda: not widgets.exists("w"), "its release")
+    assert not elsewhere.exists("a")
+    operator.stop()
+
+
+def test_a_kind_that_is_not_served_for_a_while_has_not_gone(start, handler, widgets, elsewhere, devserver):
+    handler.answer({"children": [config_map("a", namespace="other")]})
+    operator = start(finalizer=True)
+    widgets.create("w")
+    wait_until(lambda: elsewhere.exists("a"), "the child")
+    at_rest(operator)
+    operator.stop()
+    handler.answer({})
+    operator.start_ready().wait_synced()  # it knows no kinds yet
+    devserver.fault(match={"verb": "discovery", "path": "/api/v1"}, status=404, body="404 page not found\n", times=2)
+    widgets.delete("w")
+    operator.wait_for_log("cannot be deleted yet", key="default/w")
+    wait_until(lambda: not widgets.exists("w"), "its release")
+    assert not elsewhere.exists("a")
+    operator.stop()
+
+
+def test_a_status_that_is_not_served_for_a_moment_is_written_later(start, operator, handler, widgets, devserver):
+    handler.answer({"status": {"ok": True}})
+    start()
+    devserver.fault(match={"verb": "patch", "resource": "widgets/status"}, status=404, body="404 page not found\n", times=3)
+    widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status") == {"ok": True}, "the status")
+    assert "does not serve this kind" in operator.logs(key="default/w", message_id=MESSAGE_ID["RUN_FAILED"])[0]["message"]
+    operator.stop()

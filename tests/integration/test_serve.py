@@ -15,7 +15,12 @@ import json, os, signal, subprocess, sys
 print("started", file=sys.stderr)
 for line in sys.stdin:
     request = json.loads(line)
-    with open({folder!r} + "/requests", "a") as file:
+    with open({folder!r} + "/requests", "a+") as file:
+        file.seek(0)
+        earlier = [json.loads(line) for line in file]
+        if any(os.path.exists("/proc/%d" % other["pid"]) for other in earlier if other["pid"] != os.getpid()
+               and other["object"]["metadata"]["uid"] == request["object"]["metadata"]["uid"]):
+            open({folder!r} + "/meeting", "w").close()
         file.write(json.dumps({{**request, "pid": os.getpid()}}) + "\\n")
     answer = {{"id": request["id"]}}
     do = request["object"].get("spec", {{}}).get("do")
@@ -23,6 +28,10 @@ for line in sys.stdin:
         sys.exit(3)
     if do == "hang":
         signal.pause()
+    if do == "stay":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            signal.pause()
     if do == "fork":
         subprocess.Popen(["setsid", "sleep", "1000"])
     if do == "fail":
@@ -145,10 +154,23 @@ def test_a_run_over_its_timeout_costs_the_process_its_life(start, served, widget
     start(timeout="300ms", grace="100ms")
     widgets.create("slow", spec={"do": "hang"})
     operator.wait_for_log("did not answer within its timeout", key="default/slow")
+    served.wait("slow")
     widgets.merge_patch("slow", {"spec": {"do": None}})
     wait_until(lambda: served.requests("slow")[-1]["object"]["spec"] == {}, "the run of the change")
     operator.stop()
     assert len(set(served.pids())) >= 2
+
+
+def test_two_runs_of_one_object_never_meet(start, served, widgets, operator):
+    """A process that takes its time to end still works on the object: nobody else begins with it until it is gone."""
+    start(workers=2, timeout="1s", grace="4s")
+    widgets.create("slow", spec={"do": "stay"})
+    served.wait("slow")
+    for name in ("next", "last"):  # one keeps the other worker busy, one is what the first worker takes next
+        widgets.create(name, spec={"do": "hang"})
+    served.wait("slow", 2)
+    operator.stop()
+    assert not (served.folder / "meeting").exists()
 
 
 def test_one_that_does_not_listen_any_more_is_replaced(start, served, widgets, operator):

@@ -171,6 +171,28 @@ static void test_copy_and_own_message(void **state)
         kube_error_done(&copy);
 }
 
+static bool says_not_found(int http_status, const char *body)
+{
+        struct kube_error error = parse(http_status, body);
+        bool says = kube_error_is_not_found(&error);
+
+        kube_error_done(&error);
+        return says;
+}
+
+/* Finalizers go and deletions are told by it: what is not about an object is no answer. */
+static void test_not_found(void **state)
+{
+        (void)state;
+        assert_true(says_not_found(404, "{\"reason\":\"NotFound\",\"details\":{\"name\":\"a\"}}"));
+        assert_false(says_not_found(404, "{\"reason\":\"NotFound\",\"details\":{}}"));
+        assert_false(says_not_found(404, "{\"reason\":\"NotFound\",\"details\":{\"name\":\"\"}}"));
+        assert_false(says_not_found(404, "{\"reason\":\"NotFound\"}"));
+        assert_false(says_not_found(404, "{\"details\":{\"name\":\"a\"}}"));
+        assert_false(says_not_found(404, "404 page not found"));
+        assert_false(says_not_found(403, "{\"reason\":\"NotFound\",\"details\":{\"name\":\"a\"}}"));
+}
+
 static void test_names(void **state)
 {
         (void)state;
@@ -187,6 +209,7 @@ int main(void)
                 cmocka_unit_test(test_huge),
                 cmocka_unit_test(test_header_stays_unless_the_body_knows_better),
                 cmocka_unit_test(test_copy_and_own_message),
+                cmocka_unit_test(test_not_found),
                 cmocka_unit_test(test_names),
         };
 

@@ -472,6 +472,8 @@ static void test_retry_after(void **state)
         assert_int_equal(peer->throttles, 1);
 }
 
+#define NOT_FOUND "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"details\":{\"name\":\"a\"},\"code\":404}"
+
 static void test_gone(void **state)
 {
         struct peer *peer = started(state, "echo '{\"status\":{\"phase\":\"Ready\"}}'");
@@ -479,9 +481,19 @@ static void test_gone(void **state)
         peer->patch_body[0] = AFTER_STATUS;
         assert_int_equal(peer_run(peer)->result, RESULT_SUCCESS);
         peer->patch_status[1] = peer->patch_status[2] = "404 Not Found";
+        peer->patch_body[1] = peer->patch_body[2] = NOT_FOUND;
         assert_int_equal(peer_run(peer)->result, RESULT_STALE);
         assert_int_equal(peer->discoveries, 2); /* it might have been the kind that moved */
         assert_int_equal(peer->patches, 3);
+}
+
+static void test_not_served(void **state)
+{
+        struct peer *peer = started(state, "echo '{\"status\":{\"phase\":\"Ready\"}}'");
+
+        peer->patch_status[0] = peer->patch_status[1] = "404 Not Found";
+        peer->patch_body[0] = peer->patch_body[1] = "404 page not found\n";
+        assert_int_equal(peer_run(peer)->result, RESULT_RETRY);
 }
 
 static const char without_status[] =
@@ -563,6 +575,7 @@ int main(int argc, char **argv)
                 TEST(test_unauthorized),
                 TEST(test_retry_after),
                 TEST(test_gone),
+                TEST(test_not_served),
                 TEST(test_status_subresource_went),
                 TEST(test_status_subresource_came),
                 TEST(test_status_pruned),
