@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/landlock.h>
+#include <linux/seccomp.h>
 #include <sched.h>
-#include <seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,127 +28,197 @@
 #endif
 #endif
 
-static const int deadly[] = {
-        SCMP_SYS(execve),
-        SCMP_SYS(execveat),
-        SCMP_SYS(process_vm_readv),
-        SCMP_SYS(process_vm_writev),
-        SCMP_SYS(pidfd_getfd),
-        SCMP_SYS(process_madvise),
-        SCMP_SYS(kcmp),
-        SCMP_SYS(kexec_load),
-        SCMP_SYS(kexec_file_load),
-        SCMP_SYS(reboot),
-        SCMP_SYS(swapon),
-        SCMP_SYS(swapoff),
-        SCMP_SYS(acct),
-        SCMP_SYS(iopl),
-        SCMP_SYS(ioperm),
-        SCMP_SYS(init_module),
-        SCMP_SYS(finit_module),
-        SCMP_SYS(delete_module),
-        SCMP_SYS(mount),
-        SCMP_SYS(umount2),
-        SCMP_SYS(move_mount),
-        SCMP_SYS(open_tree),
-        SCMP_SYS(fsopen),
-        SCMP_SYS(fsmount),
-        SCMP_SYS(mount_setattr),
-        SCMP_SYS(open_by_handle_at),
-        SCMP_SYS(pivot_root),
-        SCMP_SYS(chroot),
-        SCMP_SYS(unshare),
-        SCMP_SYS(setns),
-        SCMP_SYS(setuid),
-        SCMP_SYS(setgid),
-        SCMP_SYS(setreuid),
-        SCMP_SYS(setregid),
-        SCMP_SYS(setresuid),
-        SCMP_SYS(setresgid),
-        SCMP_SYS(setgroups),
-        SCMP_SYS(setfsuid),
-        SCMP_SYS(setfsgid),
-        SCMP_SYS(mknod),
-        SCMP_SYS(mknodat),
-        SCMP_SYS(add_key),
-        SCMP_SYS(request_key),
-        SCMP_SYS(keyctl),
-        SCMP_SYS(clock_settime),
-        SCMP_SYS(settimeofday),
-        SCMP_SYS(bpf),
-        SCMP_SYS(perf_event_open),
-        SCMP_SYS(userfaultfd),
-        SCMP_SYS(io_uring_setup),
-        SCMP_SYS(io_uring_enter),
-        SCMP_SYS(io_uring_register),
+static const unsigned deadly[] = {
+        SYS_execve,
+        SYS_execveat,
+        SYS_process_vm_readv,
+        SYS_process_vm_writev,
+        SYS_pidfd_getfd,
+        SYS_process_madvise,
+        SYS_kcmp,
+        SYS_kexec_load,
+        SYS_kexec_file_load,
+        SYS_reboot,
+        SYS_swapon,
+        SYS_swapoff,
+        SYS_acct,
+        SYS_init_module,
+        SYS_finit_module,
+        SYS_delete_module,
+        SYS_mount,
+        SYS_umount2,
+        SYS_move_mount,
+        SYS_open_tree,
+        SYS_fsopen,
+        SYS_fsmount,
+        SYS_mount_setattr,
+        SYS_open_by_handle_at,
+        SYS_pivot_root,
+        SYS_chroot,
+        SYS_unshare,
+        SYS_setns,
+        SYS_setuid,
+        SYS_setgid,
+        SYS_setreuid,
+        SYS_setregid,
+        SYS_setresuid,
+        SYS_setresgid,
+        SYS_setgroups,
+        SYS_setfsuid,
+        SYS_setfsgid,
+        SYS_mknodat,
+        SYS_add_key,
+        SYS_request_key,
+        SYS_keyctl,
+        SYS_clock_settime,
+        SYS_settimeofday,
+        SYS_bpf,
+        SYS_perf_event_open,
+        SYS_userfaultfd,
+        SYS_io_uring_setup,
+        SYS_io_uring_enter,
+        SYS_io_uring_register,
+#ifdef SYS_mknod /* calls of before, which younger machines do not have */
+        SYS_mknod,
+#endif
+#ifdef SYS_iopl
+        SYS_iopl,
+        SYS_ioperm,
+#endif
 #ifndef SANITIZED
-        SCMP_SYS(fork),
-        SCMP_SYS(vfork),
-        SCMP_SYS(ptrace),
+#ifdef SYS_fork
+        SYS_fork,
+        SYS_vfork,
+#endif
+        SYS_ptrace,
 #endif
 };
 
-static const int deadly_without_connections[] = {
-        SCMP_SYS(connect),
-        SCMP_SYS(bind),
+static const unsigned deadly_without_connections[] = {
+        SYS_connect,
+        SYS_bind,
 };
 
-static int forbid(scmp_filter_ctx filter, const int *call, size_t count)
-{
-        int r = 0;
+/* ---- the filter: a program that the kernel runs for each system call. Made here, and without allocating:
+ * what libseccomp 2.5 loads when an allocation fails in it has gaps, and it says that all is well. */
 
-        for (size_t i = 0; i < count && r >= 0; i++)
-                r = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, call[i], 0);
-        return r;
+#if defined(__x86_64__) && !defined(__ILP32__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#elif defined(__powerpc64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ARCHITECTURE AUDIT_ARCH_PPC64LE
+#elif defined(__riscv) && __riscv_xlen == 64
+#define ARCHITECTURE AUDIT_ARCH_RISCV64
+#elif defined(__s390x__)
+#define ARCHITECTURE AUDIT_ARCH_S390X
+#else
+#error "which AUDIT_ARCH_ is this machine's?"
+#endif
+
+#define X32_CALLS 0x40000000U /* numbers from here on are another set of calls, on x86-64 only */
+#define LINES_MAX 256
+
+/* An int in a register of 64 bits. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define FIRST_ARGUMENT offsetof(struct seccomp_data, args[0])
+#else
+#define FIRST_ARGUMENT (offsetof(struct seccomp_data, args[0]) + 4)
+#endif
+
+struct filter {
+        struct sock_filter line[LINES_MAX];
+        unsigned short count; /* LINES_MAX: it was too small */
+};
+
+static void add(struct filter *filter, unsigned code, uint32_t value, uint8_t skip_if, uint8_t skip_if_not)
+{
+        if (filter->count < LINES_MAX)
+                filter->line[filter->count++] =
+                        (struct sock_filter){(uint16_t)code, skip_if, skip_if_not, value};
 }
 
-/* Said not to exist here, not deadly: the C library's look-up of a name may try it. */
-static int only_local_sockets(scmp_filter_ctx filter)
+static void load(struct filter *filter, size_t offset)
 {
-        return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-                                SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+        add(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static int forbid_sockets(scmp_filter_ctx filter, const struct sandbox *sandbox)
+static void end_with(struct filter *filter, uint32_t action)
 {
-        int r = 0;
+        add(filter, BPF_RET | BPF_K, action, 0, 0);
+}
 
+static void begin(struct filter *filter)
+{
+        load(filter, offsetof(struct seccomp_data, arch));
+        add(filter, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+        end_with(filter, SECCOMP_RET_KILL_PROCESS);
+        load(filter, offsetof(struct seccomp_data, nr));
+#ifdef __x86_64__
+        add(filter, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
+        end_with(filter, SECCOMP_RET_KILL_PROCESS);
+#endif
+}
+
+static void answer(struct filter *filter, unsigned call, uint32_t action)
+{
+        add(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+        end_with(filter, action);
+}
+
+/* Where the first argument compares so with `value` the call is allowed, else it ends with `action`. */
+static void answer_unless(struct filter *filter, unsigned call, unsigned compare, uint32_t value,
+                          uint32_t action)
+{
+        add(filter, BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4);
+        load(filter, FIRST_ARGUMENT);
+        add(filter, BPF_JMP | compare | BPF_K, value, 1, 0);
+        end_with(filter, action);
+        end_with(filter, SECCOMP_RET_ALLOW);
+}
+
+static void forbid(struct filter *filter, const unsigned *call, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                answer(filter, call[i], SECCOMP_RET_KILL_PROCESS);
+}
+
+static void forbid_sockets(struct filter *filter, const struct sandbox *sandbox)
+{
         if (!sandbox->listens)
-                r = forbid(filter, (const int[]){SCMP_SYS(listen)}, 1);
-        if (r >= 0 && !sandbox->connects)
-                r = forbid(filter, deadly_without_connections, ELEMENTS(deadly_without_connections));
-        return r >= 0 && sandbox->local ? only_local_sockets(filter) : r;
+                forbid(filter, (const unsigned[]){SYS_listen}, 1);
+        if (!sandbox->connects)
+                forbid(filter, deadly_without_connections, ELEMENTS(deadly_without_connections));
+        /* Said not to exist here, not deadly: the C library's look-up of a name may try it. */
+        if (sandbox->local)
+                answer_unless(filter, SYS_socket, BPF_JEQ, AF_UNIX, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 }
 
 /* A thread is a clone as well. What clone3 is asked for stands in memory, where no filter can look: it is
  * said not to exist, and the C library then takes clone. */
-static int forbid_processes(scmp_filter_ctx filter, bool threads)
+static void forbid_processes(struct filter *filter, bool threads)
 {
 #ifdef SANITIZED
         (void)filter;
         (void)threads;
-        return 0;
 #else
-        int r;
-
-        if (!threads)
-                return forbid(filter, (const int[]){SCMP_SYS(clone), SCMP_SYS(clone3)}, 2);
-        r = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(clone), 1,
-                             SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
-        return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+        if (threads) {
+                answer_unless(filter, SYS_clone, BPF_JSET, CLONE_THREAD, SECCOMP_RET_KILL_PROCESS);
+                answer(filter, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
+        } else {
+                forbid(filter, (const unsigned[]){SYS_clone, SYS_clone3}, 2);
+        }
 #endif
 }
 
 /* But to oneself, which is how abort() ends a process. */
-static int forbid_signals(scmp_filter_ctx filter)
+static void forbid_signals(struct filter *filter)
 {
-        static const int call[] = {SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(rt_sigqueueinfo),
-                                   SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal)};
-        int r = forbid(filter, call, ELEMENTS(call));
+        static const unsigned call[] = {SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
+                                        SYS_pidfd_send_signal};
 
-        return r < 0 ? r
-                     : seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, SCMP_SYS(tgkill), 1,
-                                        SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid()));
+        forbid(filter, call, ELEMENTS(call));
+        answer_unless(filter, SYS_tgkill, BPF_JEQ, (uint32_t)getpid(), SECCOMP_RET_KILL_PROCESS);
 }
 
 /* The kernel has no such thing, it is turned off, or a container does not let us. */
@@ -154,31 +228,30 @@ static int not_there(int status)
                                                                                                : status;
 }
 
+static int enter(struct filter *filter)
+{
+        const struct sock_fprog program = {.len = filter->count, .filter = filter->line};
+        long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+
+        if (r > 0) /* a thread that has filters of its own */
+                return -EBUSY;
+        return r < 0 ? not_there(-errno) : 0;
+}
+
 int sandbox_enter(const struct sandbox *sandbox)
 {
-        scmp_filter_ctx filter;
-        int r;
+        struct filter filter = {0};
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
-        filter = seccomp_init(SCMP_ACT_ALLOW);
-        if (!filter)
-                return -ENOMEM;
-        r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-        if (r >= 0)
-                r = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
-        if (r >= 0)
-                r = forbid(filter, deadly, ELEMENTS(deadly));
-        if (r >= 0)
-                r = forbid_sockets(filter, sandbox);
-        if (r >= 0)
-                r = forbid_processes(filter, sandbox->threads);
-        if (r >= 0 && !sandbox->signals)
-                r = forbid_signals(filter);
-        if (r >= 0)
-                r = seccomp_load(filter);
-        seccomp_release(filter);
-        return not_there(r);
+        begin(&filter);
+        forbid(&filter, deadly, ELEMENTS(deadly));
+        forbid_sockets(&filter, sandbox);
+        forbid_processes(&filter, sandbox->threads);
+        if (!sandbox->signals)
+                forbid_signals(&filter);
+        end_with(&filter, SECCOMP_RET_ALLOW);
+        return filter.count < LINES_MAX ? enter(&filter) : -E2BIG;
 }
 
 /* ---- Landlock: no library has it in Debian 12, and it is three system calls */

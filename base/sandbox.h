@@ -3,8 +3,7 @@
 /*
  * What a process gives up for good, once it is set up: a process that reads what strangers write runs no
  * program, starts no process and looks into none. Doing so all the same is proof that it is not ours any
- * more, and ends it (SIGSYS), and with it the operator. A library of its own: only who uses it links
- * libseccomp.
+ * more, and ends it (SIGSYS), and with it the operator.
  */
 #include <stdbool.h>
 

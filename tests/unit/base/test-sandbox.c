@@ -188,6 +188,83 @@ static void test_programs_and_privileges(void **state)
         }
 }
 
+static long number;
+
+static int attempt_number(void)
+{
+        return (int)syscall(number, -1, -1, -1, -1, -1, -1);
+}
+
+static void test_each(void **state)
+{
+        static const long call[] = {
+                SYS_execve,
+                SYS_keyctl,
+                SYS_umount2,
+                SYS_mknodat,
+                SYS_io_uring_enter,
+                SYS_kcmp,
+                SYS_setfsuid,
+                SYS_open_tree,
+                SYS_execveat,
+                SYS_process_vm_readv,
+                SYS_pidfd_getfd,
+                SYS_kexec_load,
+                SYS_process_vm_writev,
+                SYS_init_module,
+                SYS_finit_module,
+                SYS_mount,
+                SYS_pivot_root,
+                SYS_chroot,
+                SYS_unshare,
+                SYS_setns,
+                SYS_setuid,
+                SYS_setgid,
+                SYS_setreuid,
+                SYS_setregid,
+                SYS_setresuid,
+                SYS_setresgid,
+                SYS_setgroups,
+                SYS_bpf,
+                SYS_userfaultfd,
+                SYS_io_uring_setup,
+                SYS_perf_event_open,
+#ifndef SANITIZED
+                SYS_ptrace,
+#ifdef SYS_fork
+                SYS_fork,
+                SYS_vfork,
+#endif
+#endif
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(call) / sizeof(*call); i++) {
+                number = call[i];
+                assert_int_equal(try_in(&with_connections, attempt_number), -1);
+                assert_int_equal(try_in(&supervisor, attempt_number), -1);
+        }
+}
+
+#ifdef __x86_64__
+/* What is forbidden by one name is not to be had by another: x32's numbers, and those of 32 bits. */
+static int attempt_old_execve(void)
+{
+        int r;
+
+        __asm__ volatile("int $0x80" : "=a"(r) : "a"(11), "b"(0), "c"(0), "d"(0) : "memory");
+        return r == 0;
+}
+
+static void test_other_numbers(void **state)
+{
+        (void)state;
+        number = 0x40000000 | SYS_getpid;
+        assert_int_equal(try_in(&with_connections, attempt_number), -1);
+        assert_int_equal(try_in(&with_connections, attempt_old_execve), -1);
+}
+#endif
+
 static void test_connections(void **state)
 {
         (void)state;
@@ -325,6 +402,10 @@ int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_programs_and_privileges),
+                cmocka_unit_test(test_each),
+#ifdef __x86_64__
+                cmocka_unit_test(test_other_numbers),
+#endif
                 cmocka_unit_test(test_connections),
                 cmocka_unit_test(test_local),
                 cmocka_unit_test(test_signals),
