@@ -28,7 +28,9 @@ int credential_read_file(const char *path, char **ret, struct error *error)
 
         if (fd < 0)
                 return error_set(error, -errno, "%s: cannot be read: %s", path, strerror(errno));
-        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        if (fstat(fd, &st) < 0)
+                return error_set(error, -errno, "%s: cannot be read: %s", path, strerror(errno));
+        if (!S_ISREG(st.st_mode))
                 return error_set(error, -EINVAL, "%s: is not a regular file", path);
         if ((size_t)st.st_size > FILE_MAX)
                 return error_set(error, -EFBIG, "%s: is larger than 1 MiB", path);

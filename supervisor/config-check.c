@@ -285,13 +285,29 @@ static void choose_handler(struct reader *reader, struct config_handler *handler
         }
 }
 
+/* NULL, or why it cannot be a handler. */
+static const char *program_problem(struct reader *reader, const char *program, enum handler_kind kind)
+{
+        struct stat st;
+
+        if (stat(program, &st) < 0) {
+                note_system_error(reader, -errno);
+                return strerror(errno);
+        }
+        if (S_ISREG(st.st_mode)) {
+                if (access(program, kind == HANDLER_PLUGIN ? R_OK : X_OK) == 0)
+                        return NULL;
+                note_system_error(reader, -errno);
+        }
+        return kind == HANDLER_PLUGIN ? "no readable file" : "no executable file";
+}
+
 static void check_handler(struct reader *reader, yaml_node_t *node, const char *path,
                           const struct config_watch *watch)
 {
         enum handler_kind kind = watch->handler.kind;
         yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), handler_key[kind]);
-        const char *program = watch->handler.exec_count > 0 ? watch->handler.exec[0] : NULL;
-        struct stat st;
+        const char *program = watch->handler.exec_count > 0 ? watch->handler.exec[0] : NULL, *problem;
         char key[256];
 
         snprintf(key, sizeof(key), "%.200s.handler.%s", path, handler_key[kind]);
@@ -299,11 +315,8 @@ static void check_handler(struct reader *reader, yaml_node_t *node, const char *
                 return;
         if (program[0] != '/')
                 problem_add(reader, place, false, key, "\"%s\" is no absolute path", program);
-        else if (stat(program, &st) < 0)
-                problem_add(reader, place, false, key, "%s: %s", program, strerror(errno));
-        else if (!S_ISREG(st.st_mode) || access(program, kind == HANDLER_PLUGIN ? R_OK : X_OK) < 0)
-                problem_add(reader, place, false, key, "%s is no %s file", program,
-                            kind == HANDLER_PLUGIN ? "readable" : "executable");
+        else if ((problem = program_problem(reader, program, kind)))
+                problem_add(reader, place, false, key, "%s: %s", program, problem);
 }
 
 static void check_order(struct reader *reader, yaml_node_t *node, const char *path, const char *name,

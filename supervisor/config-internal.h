@@ -62,6 +62,10 @@ extern const struct key_table config_table, watch_table, owned_table;
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
                  const char *format, ...) _printf_(5, 6);
 
+/* What was to be checked could not be: where the reason is not the configuration, the next start may find
+ * that it is right. */
+void note_system_error(struct reader *reader, int error);
+
 /* Reads a mapping into `target`; path is the key of the mapping ("" = the document). */
 void read_mapping(struct reader *reader, yaml_node_t *node, const char *path, const struct key_table *table,
                   void *target);

@@ -97,6 +97,7 @@ void check_program(struct reader *reader, yaml_node_t *node, const char *key, co
         if (!program || !program[0])
                 return;
         r = ask(SPAWNER_JQ, argument, complaint, sizeof(complaint));
+        note_system_error(reader, r);
         if (r < 0)
                 problem_add(reader, node, false, key, "cannot be checked: %s: %s",
                             spawner_program(SPAWNER_JQ)->binary, strerror(-r));
@@ -110,6 +111,7 @@ void check_certificate(struct reader *reader, const char *certificate_file, cons
         char complaint[1024] = "";
         int r = ask(SPAWNER_GATEWAY, argument, complaint, sizeof(complaint));
 
+        note_system_error(reader, r);
         if (r < 0)
                 problem_add(reader, NULL, false, "gateway.tls", "cannot be checked: %s: %s",
                             spawner_program(SPAWNER_GATEWAY)->binary, strerror(-r));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/exit-code.h"
 #include "supervisor/config-internal.h"
 
 #define PATH_MAX_LENGTH     256
@@ -39,6 +40,14 @@ void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, c
         va_end(arguments);
         if (!problem->file || !problem->key || !problem->text)
                 reader->out_of_memory = true;
+}
+
+void note_system_error(struct reader *reader, int error)
+{
+        if (error == -ETIMEDOUT || error == -ECONNRESET) /* of a process that was asked */
+                error = -EAGAIN;
+        if (exit_code_for(error, EXIT_CODE_CONFIGURATION) != EXIT_CODE_CONFIGURATION)
+                reader->system_error = error;
 }
 
 /* ---- nearest key: Levenshtein, small words */
@@ -97,12 +106,14 @@ static const char *scalar_text(const yaml_node_t *node)
         return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
-static void set_string(struct reader *reader, char **place, const char *text)
+static int set_string(struct reader *reader, char **place, const char *text)
 {
         free(*place);
         *place = strdup(text);
-        if (!*place)
-                reader->out_of_memory = true;
+        if (*place)
+                return 0;
+        reader->out_of_memory = true;
+        return -ENOMEM;
 }
 
 static void read_text(struct reader *reader, const yaml_node_t *node, const char *path, char **place)
@@ -112,7 +123,7 @@ static void read_text(struct reader *reader, const yaml_node_t *node, const char
         if (!text || !text[0])
                 problem_add(reader, node, false, path, "a text is expected");
         else
-                set_string(reader, place, text);
+                (void)set_string(reader, place, text);
 }
 
 static void read_duration(struct reader *reader, const yaml_node_t *node, const char *path,
@@ -221,10 +232,10 @@ static void read_texts(struct reader *reader, const yaml_node_t *node, const cha
                         yaml_document_get_node(reader->document, node->data.sequence.items.start[i]);
                 const char *text = scalar_text(item);
 
-                if (text)
-                        set_string(reader, &(*place)[(*count)++], text);
-                else
+                if (!text)
                         problem_add(reader, item, false, path, "element %zu is no text", i);
+                else if (set_string(reader, &(*place)[*count], text) >= 0)
+                        ++*count;
         }
 }
 
@@ -323,7 +334,7 @@ static void read_watches(struct reader *reader, yaml_node_t *node, const char *p
                 watch = &grown[config->watch_count++];
                 watch_defaults(watch);
                 watch->line = (unsigned)entry->start_mark.line + 1;
-                set_string(reader, &watch->file, reader->file);
+                (void)set_string(reader, &watch->file, reader->file);
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
                 read_mapping(reader, entry, inner, &watch_table, watch);
                 check_watch(reader, entry, inner, watch);

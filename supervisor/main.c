@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled: parse, init, loop. Signals are blocked before anything else: as PID 1 none may be lost. */
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/exit-code.h"
 #include "base/syscall.h"
@@ -51,7 +53,9 @@ static int live(struct options *options)
 
         do {
                 r = log_init(options->log_target, "supervisor");
-                if (r >= 0)
+                if (r < 0)
+                        fprintf(stderr, "reconciled: cannot log: %s\n", strerror(-r));
+                else
                         r = load_config(options, &config);
                 if (r < 0)
                         return (int)exit_code_for(r, EXIT_CODE_CONFIGURATION);
@@ -74,7 +78,7 @@ int main(int argc, char **argv)
         sys_set_no_new_privileges(); /* what a handler or a plugin runs gets no more rights than we have */
         r = options_parse(argc, argv, &options);
         if (r != 0)
-                return r > 0 ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+                return r > 0 ? EXIT_CODE_OK : (int)exit_code_for(r, EXIT_CODE_USAGE);
         r = live(&options);
         spawner_stop();
         options_done(&options);

@@ -54,16 +54,22 @@ static int usage(const char *text, const char *argument)
         return -EINVAL;
 }
 
+static int no_memory(void)
+{
+        fputs("reconciled: no memory\n", stderr);
+        return -ENOMEM;
+}
+
 static int finish(struct options *options, const char *state, const char *runtime, const char *record)
 {
         if (record && record[0] != '/')
                 return usage("--record must be absolute", record);
         if (record && !(options->record = strdup(record)))
-                return usage("no memory", NULL);
+                return no_memory();
         options->state_directory = folder_from(state, "STATE_DIRECTORY", RECONCILED_STATEDIR);
         options->runtime_directory = folder_from(runtime, "RUNTIME_DIRECTORY", RECONCILED_RUNDIR);
         if (!options->state_directory || !options->runtime_directory)
-                return usage("no memory", NULL);
+                return no_memory();
         if (options->state_directory[0] != '/')
                 return usage("--state-directory must be absolute", options->state_directory);
         if (options->runtime_directory[0] != '/')

@@ -13,6 +13,6 @@ struct options {
         bool check;   /* judge the configuration and end */
 };
 
-/* 0: go on; 1: --help or --version was answered; -EINVAL: usage, said on stderr. */
+/* 0: go on; 1: --help or --version was answered; -EINVAL: usage, or -ENOMEM, said on stderr. */
 int options_parse(int argc, char **argv, struct options *ret);
 void options_done(struct options *options);

@@ -85,11 +85,12 @@ class Process:
         return f"{self.pid} {' '.join(self.command) or self.name} (state {self.state}, parent {self.ppid}, user {self.uid})"
 
 
-def find_processes(accept=lambda process: True):
-    """All processes for which accept(process) is true, zombies included."""
+def find_processes(accept=lambda process: True, since=0):
+    """All processes for which accept(process) is true, zombies included; since: only those with this number or a higher
+    one."""
     found = []
     for name in os.listdir("/proc"):
-        if not name.isdigit():
+        if not name.isdigit() or int(name) < since:
             continue
         try:
             process = Process(int(name))

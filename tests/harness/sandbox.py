@@ -51,6 +51,10 @@ class Sandbox:
         self._part.append(part)
         return part
 
+    def forget(self, part):
+        """It is closed, and was one of very many."""
+        self._part.remove(part)
+
     def program(self, name):
         if name not in self.programs:
             raise AssertionError(f"the program {name} is not built; run meson compile, or ./check")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of an operator in which one call fails (fault-switch.c), and what must be true of it."""
 import collections
-import concurrent.futures
 import contextlib
 import os
 import re
@@ -11,22 +10,28 @@ import threading
 from dataclasses import dataclass
 
 from harness import ApiError, Devserver, Operator, WIDGET_CRD, wait_until, watch
+from harness.process import find_processes
 from harness.setup import BUILD
 from harness.wait import Timeout
 
-PROGRAMS = ("reconciled", "reconciled-credential", "reconciled-watcher", "reconciled-worker", "reconciled-gateway")
+PROGRAMS = ("reconciled", "reconciled-spawner", "reconciled-credential", "reconciled-watcher", "reconciled-worker",
+            "reconciled-gateway")
 # In the order of enum call in fault-switch.c.
 CALLS = ("memory", "open", "read", "write", "sync", "space", "map", "receive", "send", "socket", "connect", "pipe", "fork",
-         "exec", "event", "name")
+         "exec", "event", "name", "status", "thread")
+# What follows them in struct counts.
+ENDS = ("hits", "ends", "leaked", "unknown", "descriptors")
 MODES = ("once", "always")
+NOT_MET = "not met"
 
 # Ends in order when asked to, or with one of these and a cause (base/exit-code.h). Not 64 and 78: systemd would not
 # start it again, although the next time may be better.
+_PLACES_MAX = 1 << 16
 NAMED = {69, 70, 74, 77}
 CRASH = re.compile(r"was killed by signal (SEGV|BUS|ABRT|FPE|ILL|SYS|TRAP)")
-# These die of a failed allocation by themselves (the first frame that is not libc's is theirs); the operator ends with 70
+# This one dies of a failed allocation by itself (the first frame that is not libc's is its own); the operator ends with 70
 # all the same.
-LIBRARY = re.compile(r"libfault-switch\.so\([^\n]*\n(?:[^\n]*/libc\.so[^\n]*\n)+[^\n]*/lib(seccomp|curl)\.so")
+LIBRARY = re.compile(r"libfault-switch\.so\([^\n]*\n(?:[^\n]*/libc\.so[^\n]*\n)+[^\n]*/libcurl[^/]*\.so")
 _HANDLER = """#!/bin/sh
 case $RECONCILED_ACTION in reconcile) printf '{"status":{"seen":true}}' ;; esac
 """
@@ -43,6 +48,14 @@ class Fault:
         return f"{self.program} {self.call} {self.nth} {self.mode}"
 
 
+def read_counts(file):
+    return dict(zip(CALLS + ENDS, struct.unpack(f"{len(CALLS) + len(ENDS)}Q", file.read_bytes())))
+
+
+class Leak(AssertionError):
+    """It did what it must, but left something behind."""
+
+
 class Torture:
     """A devserver, and runs beside each other, each in a namespace of its own."""
 
@@ -51,7 +64,8 @@ class Torture:
         self.library = next(iter(sandbox.programs.values())).parents[1] / "libfault-switch.so"
         shutil.copy(BUILD / "tests" / "torture" / self.library.name, self.library)
         self.library.chmod(0o755)
-        self.devserver = Devserver(sandbox, load=[WIDGET_CRD]).start()
+        # Tens of thousands of runs would make a very long log.
+        self.devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--request-log", "/dev/null"]).start()
         folder = sandbox.subfolder("torture", mode=0o755)
         self.handler = folder / "handler"
         self.handler.write_text(_HANDLER, encoding="utf-8")
@@ -59,84 +73,141 @@ class Torture:
         self.results = collections.Counter()  # (program, how it ended): runs
         self._lock = threading.Lock()
         self._number = 0
+        self._free = []  # namespaces in which nothing is left
+        self._descriptors = {}  # program: how many are open at the end of a life without a fault
 
     def count(self, program):
         """{call: how often a run without a fault makes it}"""
-        return dict(zip(CALLS, self.run(Fault(program, CALLS[0], 0, "once"))[1]))
+        how, counts = self._run_one(Fault(program, CALLS[0], 0, "once"))
+        assert how == "clean", f"{program} without a fault: {how}, {counts}"
+        # The supervisor kills its spawner, which holds nothing.
+        assert counts["ends"] or program == "reconciled-spawner", f"{program} has not come to its end: {counts}"
+        self._descriptors[program] = counts["descriptors"]
+        return {call: counts[call] for call in CALLS}
+
+    def places(self, program, call):
+        """The number of the first call from each place, a place being a stack of functions, in a run without a fault."""
+        file = self.sandbox.folder / f"places-{program}-{call}"
+        file.write_bytes(bytes(8 * _PLACES_MAX))
+        file.chmod(0o666)
+        counts = self._run_one(Fault(program, call, 0, "once"), RECONCILED_FAULT_PLACES=file)[1]
+        first = {}
+        for number, (place,) in enumerate(struct.iter_unpack("Q", file.read_bytes()[:8 * counts[call]]), 1):
+            first.setdefault(place, number)
+        return sorted(first.values())
 
     def run(self, fault):
         """(how it ended, what was counted); AssertionError: not as it must."""
-        with self._lock:
-            self._number += 1
-            run = Run(self, fault, f"t{self._number}")
+        if fault.program not in self._descriptors:
+            self.count(fault.program)
         try:
-            how = run.run()
-            counts = run.counts()
-            if fault.nth > 0 and counts[-1] == 0:
-                how = "not met"
-        finally:
-            run.close()
+            how, counts = self._run_one(fault)
+        except Leak as leak:
+            # Where it came from: asked for only now, because that takes long.
+            try:
+                self._run_one(fault, RECONCILED_FAULT_TRACE="1")
+            except AssertionError as traced:
+                raise traced from None
+            raise leak
         with self._lock:
             self.results[fault.program, how] += 1
         return how, counts
 
-    def run_all(self, faults, jobs=3, say=lambda text: None):
-        """The faults that were not survived: {fault: why}."""
+    def _namespace(self):
+        if self._free:
+            return self._free.pop()
+        self._number += 1
+        self.devserver.api.resource("v1", "namespaces").create(f"t{self._number}")
+        return f"t{self._number}"
+
+    def _run_one(self, fault, **environment):
+        with self._lock:
+            run = Run(self, fault, self._namespace(), environment)
+        try:
+            how = run.run()
+            counts = run.counts()
+            run.assert_nothing_is_left(counts, self._descriptors.get(fault.program, 1024))
+        finally:
+            run.close()
+        with self._lock:
+            self._free.append(run.namespace)
+        return NOT_MET if fault.nth > 0 and counts["hits"] == 0 else how, counts
+
+    def run_all(self, faults, jobs=3, say=lambda fault, how: None):
+        """The faults that were not survived: {fault: why}. Each fault is asked for when its turn has come."""
         broken = {}
+        faults, turn, enough = iter(faults), threading.Lock(), threading.Event()
 
-        def one(fault):
-            try:
-                say(f"{fault}: {self.run(fault)[0]}")
-            except Exception as error:  # each must get its turn
-                broken[fault] = f"{type(error).__name__}: {error}"
-                say(f"{fault}: BROKEN: {broken[fault]}")
+        def work():
+            while True:
+                with turn:
+                    fault = next(faults, None)
+                if fault is None or enough.is_set():
+                    return
+                try:
+                    how = self.run(fault)[0]
+                except Exception as error:  # each must get its turn
+                    broken[fault] = f"{type(error).__name__}: {error}"
+                    how = f"BROKEN: {broken[fault]}"
+                say(fault, how)
 
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(one, faults))
+        workers = [threading.Thread(target=work) for _ in range(jobs)]
+        for worker in workers:
+            worker.start()
+        try:
+            for worker in workers:
+                worker.join()
+        except BaseException:  # an interrupt: those under way end first
+            enough.set()
+            for worker in workers:
+                worker.join()
+            raise
         return broken
-
-    def figures(self):
-        lines = []
-        for program in PROGRAMS:
-            ends = {how: number for (name, how), number in sorted(self.results.items()) if name == program}
-            lines.append(f"{program}: {sum(ends.values())} runs, " + ", ".join(f"{how}: {n}" for how, n in ends.items()))
-        return "\n".join(lines)
 
 
 class Run:
-    def __init__(self, torture, fault, namespace):
+    def __init__(self, torture, fault, namespace, environment):
         self.fault = fault
-        self.api = torture.devserver.api
-        self.api.resource("v1", "namespaces").create(namespace)
-        self.widgets = self.api.resource("example.com/v1", "widgets", namespace)
+        self.namespace = namespace
+        self.widgets = torture.devserver.api.resource("example.com/v1", "widgets", namespace)
         self.operator = Operator(torture.sandbox)
         self.operator.configure(torture.devserver, [
             watch("widgets", [str(torture.handler)], namespaces=[namespace], finalizer=True,
                   quarantine={"after": 1000}, retry={"first": "20ms", "max": "200ms"},
                   reconnect={"first": "20ms", "max": "200ms"})],
-            workers=1, heartbeat={"interval": "100ms", "deadline": "2s"}, stop={"grace": "2s"},
+            workers=1, heartbeat={"interval": "100ms", "deadline": "4s"}, stop={"grace": "2s"},
             gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
         self.file = self.operator.folder / "counts"
-        self.file.write_bytes(bytes(8 * (len(CALLS) + 1)))
+        self.file.write_bytes(bytes(8 * (len(CALLS) + len(ENDS))))
         self.operator.user.give(self.file, 0o600)
+        self._since = 0
         self._environment = {"LD_PRELOAD": torture.library, "RECONCILED_FAULT": str(fault),
                              "RECONCILED_FAULT_COUNTS": self.file,
-                             "RECONCILED_FAULT_TRACE": os.environ.get("RECONCILED_FAULT_TRACE")}
+                             "RECONCILED_FAULT_TRACE": os.environ.get("RECONCILED_FAULT_TRACE"), **environment}
 
     def counts(self):
-        """How often each call was made; last: how often one failed."""
-        return struct.unpack(f"{len(CALLS) + 1}Q", self.file.read_bytes())
+        """How often each call was made, and what is known about the program's processes that came to their end."""
+        return read_counts(self.file)
+
+    def assert_nothing_is_left(self, counts, descriptors):
+        """By processes that came to their end; a process that was killed says nothing."""
+        assert counts["unknown"] == 0, "what it left behind could not be found out"
+        if counts["leaked"]:
+            raise Leak(f"{counts['leaked']} blocks of memory leaked:\n{self.first_output}")
+        if counts["descriptors"] > descriptors:
+            raise Leak(f"{counts['descriptors']} of its descriptors were open at the end, without a fault {descriptors}:\n"
+                       f"{self.first_output}")
 
     def run(self):
         self.widgets.create("a", spec={})
         self.operator.environment.update(self._environment)
-        self.operator.start()
+        self._since = self.operator.start().pid
         how = self._live()
         code = self._end()
-        output = self.operator.output.text()
+        output = self.first_output = self.operator.output.text()
         crash = CRASH.search(output)
         assert not crash or LIBRARY.search(output), f"{crash.group()}:\n{output}"
-        self.operator.assert_no_processes(deadline=1.5)
+        wait_until(lambda: not self._processes(), lambda: f"the end of {self._processes()!r}", deadline=1.5)
         if code != 0 or how != "clean":
             how = f"{how}, " if how != "clean" else ""
             how = f"exit {code}" if code else f"{how}in order"
@@ -157,6 +228,11 @@ class Run:
                     if record.get("level") in ("warning", "error", "critical") and "not separated" not in record["message"]]
             assert said, f"it lives, does nothing, and does not say so:\n{self.operator.output.text()}"
             return False
+
+    def _processes(self):
+        """What it has started, and still runs. Looks only at what is younger than the operator, as a full search costs
+        more than its whole life; the sandbox makes one at the end."""
+        return [found for found in find_processes(self.operator.user.owns, since=self._since) if not found.zombie]
 
     def _live(self):
         """A life: what is there, what comes, what goes."""
@@ -203,8 +279,14 @@ class Run:
             self.operator.close()
         except AssertionError:
             pass
-        for process in self.operator.processes():
+        self.operator.sandbox.forget(self.operator)
+        for process in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        wait_until(lambda: not self.operator.processes(), "the end of what was left")
+        wait_until(lambda: not self._processes(), "the end of what was left")
         self.operator.sandbox.give_back(self.operator.user)
+        shutil.rmtree(self.operator.folder, ignore_errors=True)
+        for name in ("a", "b"):
+            with contextlib.suppress(ApiError):
+                self.widgets.merge_patch(name, {"metadata": {"finalizers": None}})
+                self.widgets.delete(name)

@@ -6,7 +6,11 @@
  * RECONCILED_FAULT="PROGRAM CALL N once|always": which; N 0 fails nothing, and only counts. CALL is a name
  * of the table below. RECONCILED_FAULT_COUNTS=FILE: struct counts, for the test to read; it outlives every
  * death.
- * RECONCILED_FAULT_TRACE: the first call that fails says where it comes from.
+ * RECONCILED_FAULT_PLACES=FILE: for each call of the kind, a number that is the same for the same place.
+ * RECONCILED_FAULT_TRACE: the first call that fails, and what leaks, says where it comes from.
+ *
+ * A process of that program that ends in order is asked what it leaves behind: memory that nothing points
+ * to, descriptors.
  *
  * Nothing here allocates, locks or calls what is defined here: it runs between fork and exec as well.
  */
@@ -16,6 +20,9 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -30,10 +37,17 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "tests/torture/leaks.h"
+
+#define DESCRIPTORS  1024 /* that are looked at */
+#define PLACE_FRAMES 16
+#define PLACES_MAX   ((uint64_t)1 << 16)
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -54,6 +68,8 @@ enum call {
         CALL_EXEC,
         CALL_EVENT,
         CALL_NAME,
+        CALL_STATUS,
+        CALL_THREAD,
         CALL_COUNT,
 };
 
@@ -77,11 +93,14 @@ static const struct {
         [CALL_EXEC] = {"exec", EACCES},
         [CALL_EVENT] = {"event", ENOMEM},
         [CALL_NAME] = {"name", EIO},
+        [CALL_STATUS] = {"status", EIO},
+        [CALL_THREAD] = {"thread", EAGAIN},
 };
 
 /* As tests/torture/driver.py reads it. */
 struct counts {
         _Atomic uint64_t seen[CALL_COUNT], hits;
+        _Atomic uint64_t ends, leaked, unknown, descriptors; /* of processes that came to their end */
 };
 
 static struct {
@@ -89,6 +108,9 @@ static struct {
         enum call call;
         uint64_t nth;
         bool always, traced;
+        pid_t pid; /* whose end counts: not one between fork and exec */
+        bool inherited[DESCRIPTORS];
+        uint64_t *places; /* of each call of this kind, where asked for */
 } plan;
 
 static void say_where(void)
@@ -98,6 +120,18 @@ static void say_where(void)
         backtrace_symbols_fd(frame, backtrace(frame, 32), STDERR_FILENO);
 }
 
+/* The same for calls from the same place: the same functions have called each other. */
+static uint64_t place(void)
+{
+        uint64_t hash = 0;
+        void *frame[PLACE_FRAMES];
+        int count = backtrace(frame, PLACE_FRAMES);
+
+        for (int i = 0; i < count; i++)
+                hash = (hash ^ (uint64_t)(uintptr_t)frame[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        return hash;
+}
+
 static bool fails(enum call call)
 {
         uint64_t number;
@@ -105,6 +139,8 @@ static bool fails(enum call call)
         if (!plan.counts)
                 return false;
         number = atomic_fetch_add(&plan.counts->seen[call], 1) + 1;
+        if (plan.places && call == plan.call && number <= PLACES_MAX)
+                plan.places[number - 1] = place();
         if (call != plan.call || plan.nth == 0 || (plan.always ? number < plan.nth : number != plan.nth))
                 return false;
         if (atomic_fetch_add(&plan.counts->hits, 1) == 0 && plan.traced)
@@ -126,21 +162,46 @@ static bool fails(enum call call)
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+void __libc_free(void *old);
+
+static void *noted(void *new, size_t size)
+{
+        leaks_note(new, size, plan.counts ? atomic_load(&plan.counts->seen[CALL_MEMORY]) : 0);
+        return new;
+}
 
 EXPORTED void *malloc(size_t size)
 {
-        return fails(CALL_MEMORY) ? NULL : __libc_malloc(size);
+        return fails(CALL_MEMORY) ? NULL : noted(__libc_malloc(size), size);
 }
 
 EXPORTED void *calloc(size_t count, size_t size)
 {
-        return fails(CALL_MEMORY) ? NULL : __libc_calloc(count, size);
+        return fails(CALL_MEMORY) ? NULL : noted(__libc_calloc(count, size), count * size);
 }
 
+EXPORTED void free(void *old)
+{
+        leaks_forget(old);
+        __libc_free(old);
+}
+
+/* Another thread may get the old place before this one has said that it is free: so it is forgotten first.
+ */
 EXPORTED void *realloc(void *old, size_t size)
 {
+        size_t before = old ? malloc_usable_size(old) : 0;
+        void *new;
+
         /* To make a piece smaller, or to give it back, does not fail. */
-        return size > 0 && fails(CALL_MEMORY) ? NULL : __libc_realloc(old, size);
+        if (size > 0 && fails(CALL_MEMORY))
+                return NULL;
+        leaks_forget(old);
+        new = __libc_realloc(old, size);
+        if (!new &&size > 0)
+                return noted(old, before), NULL;
+        return noted(new, size);
 }
 
 EXPORTED void *reallocarray(void *old, size_t count, size_t size)
@@ -152,6 +213,26 @@ EXPORTED void *reallocarray(void *old, size_t count, size_t size)
                 return NULL;
         }
         return realloc(old, bytes);
+}
+
+EXPORTED void *memalign(size_t alignment, size_t size)
+{
+        return fails(CALL_MEMORY) ? NULL : noted(__libc_memalign(alignment, size), size);
+}
+
+EXPORTED void *aligned_alloc(size_t alignment, size_t size)
+{
+        return memalign(alignment, size);
+}
+
+EXPORTED int posix_memalign(void **ret, size_t alignment, size_t size)
+{
+        void *new = memalign(alignment, size);
+
+        if (!new)
+                return ENOMEM;
+        *ret = new;
+        return 0;
 }
 
 /* ---- all others */
@@ -244,7 +325,47 @@ WRAP(CALL_PIPE, int, pipe2, (int pair[2], int flags), (pair, flags), -1)
 WRAP(CALL_PIPE, int, dup2, (int from, int to), (from, to), -1)
 WRAP(CALL_PIPE, int, eventfd, (unsigned value, int flags), (value, flags), -1)
 
-WRAP(CALL_FORK, pid_t, fork, (void), (), -1)
+EXPORTED pid_t fork(void)
+{
+        pid_t pid = fails(CALL_FORK) ? -1 : REAL(fork)();
+
+        if (pid == 0)
+                leaks_stop();
+        return pid;
+}
+
+EXPORTED int clone(int (*run)(void *), void *stack, int flags, void *argument, ...)
+{
+        /* What may follow is for threads. */
+        return fails(CALL_FORK) ? -1 : REAL(clone)(run, stack, flags, argument);
+}
+
+/* It comes back twice, on one stack: so nothing of a caller may lie on it, and it is jumped to. */
+#ifdef __x86_64__
+EXPORTED pid_t vfork(void);
+pid_t (*torture_real_vfork)(void);
+int torture_vfork_fails(void);
+
+int torture_vfork_fails(void)
+{
+        return fails(CALL_FORK);
+}
+
+__asm__(".text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        "vfork:\n"
+        "       subq $8, %rsp\n"
+        "       call torture_vfork_fails\n"
+        "       addq $8, %rsp\n"
+        "       testl %eax, %eax\n"
+        "       jne 1f\n"
+        "       jmp *torture_real_vfork(%rip)\n"
+        "1:     movl $-1, %eax\n"
+        "       ret\n"
+        ".size vfork, . - vfork\n");
+#endif
+
 WRAP(CALL_EXEC, int, execv, (const char *path, char *const argument[]), (path, argument), -1)
 WRAP(CALL_EXEC, int, execve, (const char *path, char *const argument[], char *const environment[]),
      (path, argument, environment), -1)
@@ -268,6 +389,47 @@ WRAP(CALL_NAME, int, unlink, (const char *path), (path), -1)
 WRAP(CALL_NAME, int, rmdir, (const char *path), (path), -1)
 WRAP(CALL_NAME, int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
 
+WRAP(CALL_NAME, int, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), -1)
+WRAP(CALL_NAME, int, renameat, (int from_folder, const char *from, int to_folder, const char *to),
+     (from_folder, from, to_folder, to), -1)
+WRAP(CALL_NAME, int, link, (const char *from, const char *to), (from, to), -1)
+
+WRAP(CALL_STATUS, int, stat, (const char *path, struct stat *ret), (path, ret), -1)
+WRAP(CALL_STATUS, int, stat64, (const char *path, struct stat64 *ret), (path, ret), -1)
+WRAP(CALL_STATUS, int, lstat, (const char *path, struct stat *ret), (path, ret), -1)
+WRAP(CALL_STATUS, int, lstat64, (const char *path, struct stat64 *ret), (path, ret), -1)
+WRAP(CALL_STATUS, int, fstat, (int fd, struct stat *ret), (fd, ret), -1)
+WRAP(CALL_STATUS, int, fstat64, (int fd, struct stat64 *ret), (fd, ret), -1)
+WRAP(CALL_STATUS, int, statfs, (const char *path, struct statfs *ret), (path, ret), -1)
+WRAP(CALL_STATUS, int, statfs64, (const char *path, struct statfs64 *ret), (path, ret), -1)
+WRAP(CALL_STATUS, int, access, (const char *path, int mode), (path, mode), -1)
+WRAP(CALL_STATUS, DIR *, fdopendir, (int fd), (fd), NULL)
+WRAP(CALL_STATUS, FILE *, fdopen, (int fd, const char *mode), (fd, mode), NULL)
+WRAP(CALL_STATUS, int, getsockopt, (int fd, int level, int name, void *ret, socklen_t *size),
+     (fd, level, name, ret, size), -1)
+WRAP(CALL_STATUS, int, setsockopt, (int fd, int level, int name, const void *value, socklen_t size),
+     (fd, level, name, value, size), -1)
+
+WRAP(CALL_THREAD, int, pthread_create,
+     (pthread_t * ret, const pthread_attr_t *attribute, void *(*run)(void *), void *argument),
+     (ret, attribute, run, argument), EAGAIN)
+
+/* Of those without a function of their own: who comes back without a descriptor. */
+EXPORTED long syscall(long number, ...)
+{
+        va_list arguments;
+        long argument[6];
+
+        va_start(arguments, number);
+        for (int i = 0; i < 6; i++)
+                argument[i] = va_arg(arguments, long);
+        va_end(arguments);
+        if (number == SYS_pidfd_open && fails(CALL_PIPE))
+                return -1;
+        return REAL(syscall)(number, argument[0], argument[1], argument[2], argument[3], argument[4],
+                             argument[5]);
+}
+
 /* ---- a crash says where */
 
 static void on_crash(int number)
@@ -289,14 +451,31 @@ static void trace_crashes(void)
 
 /* ---- the plan */
 
-static struct counts *map_counts(const char *path)
+static void note_inherited(void)
+{
+        for (int fd = 0; fd < DESCRIPTORS; fd++)
+                plan.inherited[fd] = fcntl(fd, F_GETFD) >= 0;
+}
+
+static void say_descriptor(int fd)
+{
+        char link[64], text[256], target[128] = "";
+
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        (void)!readlink(link, target, sizeof(target) - 1);
+        (void)!REAL(write)(
+                STDERR_FILENO, text,
+                (size_t)snprintf(text, sizeof(text), "left open: descriptor %d, %s\n", fd, target));
+}
+
+static void *map_file(const char *path, size_t size)
 {
         int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
         void *map;
 
         if (fd < 0)
                 return NULL;
-        map = REAL(mmap)(NULL, sizeof(struct counts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        map = REAL(mmap)(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         return map == MAP_FAILED ? NULL : map;
 }
@@ -307,15 +486,60 @@ __attribute__((constructor)) static void read_plan(void)
         char program[64], call[16], mode[16];
         unsigned long long nth;
 
+#ifdef __x86_64__
+        torture_real_vfork = (pid_t(*)(void))(uintptr_t)dlsym(RTLD_NEXT, "vfork");
+#endif
         if (!text || !path || sscanf(text, "%63s %15s %llu %15s", program, call, &nth, mode) != 4 ||
-            strcmp(program, program_invocation_short_name) != 0)
+            strcmp(program, program_invocation_short_name) != 0) {
+                leaks_stop();
                 return;
+        }
         for (int i = 0; i < CALL_COUNT; i++)
                 if (strcmp(call, table[i].name) == 0)
                         plan.call = (enum call)i;
         plan.nth = nth;
         plan.always = strcmp(mode, "always") == 0;
         plan.traced = getenv("RECONCILED_FAULT_TRACE") != NULL;
+        plan.pid = getpid();
+        note_inherited();
         trace_crashes();
-        plan.counts = map_counts(path);
+        if (plan.traced)
+                leaks_trace();
+        if (getenv("RECONCILED_FAULT_PLACES"))
+                plan.places = map_file(getenv("RECONCILED_FAULT_PLACES"), PLACES_MAX * sizeof(*plan.places));
+        plan.counts = map_file(path, sizeof(*plan.counts));
+}
+
+/* ---- the end */
+
+static uint64_t new_descriptors(void)
+{
+        uint64_t count = 0;
+
+        for (int fd = 0; fd < DESCRIPTORS; fd++) {
+                bool is_new = !plan.inherited[fd] && fcntl(fd, F_GETFD) >= 0;
+
+                count += is_new;
+                if (is_new && plan.traced)
+                        say_descriptor(fd);
+        }
+        return count;
+}
+
+__attribute__((destructor)) static void look_back(void)
+{
+        struct counts *counts = plan.counts;
+        struct leaks leaks;
+        uint64_t descriptors;
+
+        if (!counts || getpid() != plan.pid)
+                return;
+        plan.counts = NULL; /* nothing fails any more */
+        leaks = leaks_find();
+        atomic_fetch_add(&counts->ends, 1);
+        atomic_fetch_add(&counts->leaked, leaks.blocks);
+        atomic_fetch_add(&counts->unknown, !leaks.known);
+        descriptors = new_descriptors();
+        if (atomic_load(&counts->descriptors) < descriptors)
+                atomic_store(&counts->descriptors, descriptors);
 }

@@ -2,12 +2,28 @@
 """A sample of the faults: one N of each call of each program, once and from then on; all of them: tests/torture/run."""
 import os
 import random
+import subprocess
 
 import pytest
 
-from .driver import MODES, PROGRAMS, Fault, Torture
+from harness.setup import BUILD
+
+from .driver import CALLS, ENDS, MODES, PROGRAMS, Fault, Torture, read_counts
 
 SEED = int(os.environ.get("RECONCILED_TORTURE_SEED", "1"))
+
+
+@pytest.mark.plain_only("the library that counts must come before the sanitizer")
+def test_what_is_left_behind_is_found(tmp_path):
+    file = tmp_path / "counts"
+    file.write_bytes(bytes(8 * (len(CALLS) + len(ENDS))))
+    folder = BUILD / "tests" / "torture"
+    result = subprocess.run([folder / "leaky"], stderr=subprocess.PIPE, text=True, check=True,
+                            env={"LD_PRELOAD": folder / "libfault-switch.so", "RECONCILED_FAULT": "leaky memory 0 once",
+                                 "RECONCILED_FAULT_COUNTS": file, "RECONCILED_FAULT_TRACE": "1"})
+    counts = read_counts(file)
+    assert [counts[name] for name in ("ends", "leaked", "unknown", "descriptors")] == [1, 2, 0, 1], result.stderr
+    assert "8 bytes" in result.stderr and "200 bytes" in result.stderr and "100 bytes" not in result.stderr, result.stderr
 
 
 @pytest.mark.plain_only("the library that makes calls fail must come before the sanitizer")
