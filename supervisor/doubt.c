@@ -150,9 +150,11 @@ bool doubt_is(const struct watch *watch, const char *key, const char *uid)
 
 int doubt_release(struct watch *watch, const char *key)
 {
-        int r = ledger_doubt_remove(watch->child->supervisor->ledger, watch->config->name, key);
+        struct ledger *ledger = watch->child->supervisor->ledger;
+        int removed = ledger_doubt_remove(ledger, watch->config->name, key),
+            r = removed < 0 ? removed : ledger_commit(ledger);
 
-        if (r <= 0)
+        if (r < 0 || removed == 0)
                 return r < 0 ? r : -ENOENT;
         log_write(LOG_NOTICE, MESSAGE_ID_RELEASED,
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key}),

@@ -4,7 +4,7 @@
  * byte that changed inside a row is data to it, and could turn an object into one that was deleted, or name
  * one that never was. So each row carries a sum over its columns, computed and compared by a function of
  * ours within the statements themselves. And a page may come to stand in the place of another: each commit
- * carries number and sum of all rows.
+ * carries number and sum of all rows, table by table.
  */
 #include <errno.h>
 #include <string.h>
@@ -92,29 +92,58 @@ static int sum_table(sqlite3 *database, const char *sql, struct table_sum *ret)
         return r;
 }
 
+static const char *const entries[SUM_TABLES] = {
+        [SUM_ROWS] = "SELECT " ROW_INTACT ", checksum FROM ledger",
+        [SUM_SCOPES] = "SELECT " SCOPE_INTACT ", checksum FROM scope",
+        [SUM_PAUSES] = "SELECT " PAUSE_INTACT ", checksum FROM paused",
+        [SUM_DOUBTS] = "SELECT " DOUBT_INTACT ", checksum FROM doubtful",
+};
+
+static int sum_tables(sqlite3 *database, enum summed_table first, struct ledger_sums *sums)
+{
+        int r = 0;
+
+        for (enum summed_table table = first; table < SUM_TABLES && r >= 0; table++)
+                r = sum_table(database, entries[table], &sums->table[table]);
+        return r;
+}
+
 int ledger_sums_compute(sqlite3 *database, struct ledger_sums *ret)
 {
         struct ledger_sums sums;
-        int r = sum_table(database, "SELECT " ROW_INTACT ", checksum FROM ledger", &sums.rows);
+        int r = sum_tables(database, SUM_ROWS, &sums);
 
-        if (r >= 0)
-                r = sum_table(database, "SELECT " SCOPE_INTACT ", checksum FROM scope", &sums.scopes);
         if (r >= 0)
                 *ret = sums;
         return r;
 }
 
-void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums)
+int ledger_sums_compute_small(sqlite3 *database, struct ledger_sums *sums)
 {
-        sqlite3_bind_int64(statement, 1, (sqlite3_int64)sums->rows.count);
-        sqlite3_bind_int64(statement, 2, (sqlite3_int64)sums->rows.total);
-        sqlite3_bind_int64(statement, 3, (sqlite3_int64)sums->scopes.count);
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)sums->scopes.total);
+        return sum_tables(database, SUM_PAUSES, sums);
 }
 
-void ledger_sums_note(struct ledger *ledger, struct table_sum *sum, const uint64_t *before,
+int ledger_sums_check_small(sqlite3 *database, const struct ledger_sums *sums)
+{
+        struct ledger_sums found = *sums;
+        int r = sum_tables(database, SUM_PAUSES, &found);
+
+        return r < 0 ? r : memcmp(&found, sums, sizeof(found)) == 0 ? 0 : -EBADMSG;
+}
+
+void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums)
+{
+        for (int i = 0; i < SUM_TABLES; i++) {
+                sqlite3_bind_int64(statement, 2 * i + 1, (sqlite3_int64)sums->table[i].count);
+                sqlite3_bind_int64(statement, 2 * i + 2, (sqlite3_int64)sums->table[i].total);
+        }
+}
+
+void ledger_sums_note(struct ledger *ledger, enum summed_table table, const uint64_t *before,
                       const uint64_t *after)
 {
+        struct table_sum *sum = &ledger->sums.table[table];
+
         if (before) {
                 sum->count--;
                 sum->total -= *before;
@@ -129,11 +158,10 @@ void ledger_sums_note(struct ledger *ledger, struct table_sum *sum, const uint64
 static int compare_sums(sqlite3 *database, const struct ledger_sums *sums)
 {
         sqlite3_stmt *statement;
-        int code, r = ledger_errno(database,
-                                   sqlite3_prepare_v2(database,
-                                                      "SELECT row_count IS ?1 AND row_total IS ?2 AND"
-                                                      " scope_count IS ?3 AND scope_total IS ?4 FROM sums",
-                                                      -1, &statement, NULL));
+        int code, r = ledger_errno(database, sqlite3_prepare_v2(database,
+                                                                "SELECT (" SUMS_COLUMNS ") IS (" SUMS_VALUES
+                                                                ") FROM sums",
+                                                                -1, &statement, NULL));
 
         if (r < 0)
                 return r;

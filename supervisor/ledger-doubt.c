@@ -11,25 +11,28 @@ int64_t ledger_doubt_crashes(struct ledger *ledger, const char *watch, const cha
 {
         sqlite3_stmt *statement;
         int64_t crashes = 0;
-        int code, r = ledger_prepare(
-                          ledger, "SELECT crashes FROM doubtful WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-                          watch, key, uid, &statement);
+        int code, r = ledger_prepare(ledger,
+                                     "SELECT crashes, " DOUBT_INTACT
+                                     " FROM doubtful WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+                                     watch, key, uid, &statement);
 
         if (r < 0)
                 return r;
         code = sqlite3_step(statement);
+        r = ledger_errno(ledger->database, code);
         if (code == SQLITE_ROW)
                 crashes = sqlite3_column_int64(statement, 0);
+        if (code == SQLITE_ROW && sqlite3_column_int(statement, 1) != 1)
+                r = -EBADMSG;
         sqlite3_finalize(statement);
-        r = ledger_errno(ledger->database, code);
         return r < 0 ? r : crashes;
 }
 
 static int forget_old(struct ledger *ledger, uint64_t now)
 {
         sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger, "DELETE FROM doubtful WHERE until_realtime < ?4", NULL, NULL, NULL,
-                               &statement);
+        int r = ledger_prepare_change(ledger, "DELETE FROM doubtful WHERE until_realtime < ?4", NULL, NULL,
+                                      NULL, &statement);
 
         if (r < 0)
                 return r;
@@ -43,10 +46,10 @@ int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt)
         int r = forget_old(ledger, doubt->crashed_realtime);
 
         if (r >= 0)
-                r = ledger_prepare(
+                r = ledger_prepare_change(
                         ledger,
-                        "INSERT OR REPLACE INTO doubtful (watch, key, uid, unread, crashes,"
-                        " crashed_realtime, until_realtime, error) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                        "INSERT OR REPLACE INTO doubtful (" DOUBT_COLUMNS ", checksum)"
+                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, row_sum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8))",
                         doubt->watch, doubt->key, doubt->uid, &statement);
         if (r < 0)
                 return r;
@@ -61,8 +64,8 @@ int ledger_doubt_put(struct ledger *ledger, const struct ledger_doubt *doubt)
 int ledger_doubt_remove(struct ledger *ledger, const char *watch, const char *key)
 {
         sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger, "DELETE FROM doubtful WHERE watch = ?1 AND key = ?2", watch, key,
-                               NULL, &statement);
+        int r = ledger_prepare_change(ledger, "DELETE FROM doubtful WHERE watch = ?1 AND key = ?2", watch,
+                                      key, NULL, &statement);
 
         if (r >= 0)
                 r = ledger_finish(ledger, statement);
@@ -81,12 +84,11 @@ int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, 
 {
         sqlite3_stmt *statement;
         int code = SQLITE_DONE, count = 0,
-            r = ledger_prepare(
-                    ledger,
-                    "SELECT watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
-                    " FROM doubtful WHERE (?1 IS NULL OR watch = ?1) AND until_realtime > ?2"
-                    " ORDER BY watch, key, uid LIMIT ?3",
-                    watch, NULL, NULL, &statement);
+            r = ledger_prepare(ledger,
+                               "SELECT " DOUBT_COLUMNS ", " DOUBT_INTACT
+                               " FROM doubtful WHERE (?1 IS NULL OR watch = ?1) AND until_realtime > ?2"
+                               " ORDER BY watch, key, uid LIMIT ?3",
+                               watch, NULL, NULL, &statement);
 
         if (r < 0)
                 return r;
@@ -104,7 +106,7 @@ int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, 
                         .error = text(statement, 7),
                 };
 
-                r = visit(&doubt, userdata);
+                r = sqlite3_column_int(statement, 8) == 1 ? visit(&doubt, userdata) : -EBADMSG;
                 count++;
         }
         sqlite3_finalize(statement);

@@ -11,10 +11,23 @@
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
         "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
         "unselected, related"
-#define ROW_COLUMNS  "watch, key, uid, " ROW_STATE
-/* What is selected of it: behind it whether the row is what was written (ledger-check.c), and its sum. */
-#define ROW_INTACT   "checksum IS row_sum(" ROW_COLUMNS ")"
-#define SCOPE_INTACT "checksum IS row_sum(watch, scope, cluster)"
+#define ROW_COLUMNS   "watch, key, uid, " ROW_STATE
+/* How the last run ended: a part of the row that is not read with it. */
+#define RUN_COLUMNS   "ran_realtime, ran_usec, ran_action, ran_reason, ran_result, ran_version"
+#define PAUSE_COLUMNS "watch, since_realtime, user, reason"
+#define DOUBT_COLUMNS "watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
+
+/* Whether an entry is what was written: see ledger-check.c. */
+#define ROW_SUM      "row_sum(" ROW_COLUMNS ", " RUN_COLUMNS ")"
+#define SCOPE_SUM    "row_sum(watch, scope, cluster)"
+#define PAUSE_SUM    "row_sum(" PAUSE_COLUMNS ")"
+#define DOUBT_SUM    "row_sum(" DOUBT_COLUMNS ")"
+#define ROW_INTACT   "checksum IS " ROW_SUM
+#define SCOPE_INTACT "checksum IS " SCOPE_SUM
+#define PAUSE_INTACT "checksum IS " PAUSE_SUM
+#define DOUBT_INTACT "checksum IS " DOUBT_SUM
+
+/* What is selected of a row. */
 #define ROW_SELECTED ROW_COLUMNS ", " ROW_INTACT ", checksum"
 
 #define LEDGER_TEXT_MAX 2048 /* of an error */
@@ -100,9 +113,17 @@ struct table_sum {
         uint64_t count, total;
 };
 
+enum summed_table { SUM_ROWS, SUM_SCOPES, SUM_PAUSES, SUM_DOUBTS, SUM_TABLES };
+
 struct ledger_sums {
-        struct table_sum rows, scopes;
+        struct table_sum table[SUM_TABLES];
 };
+
+/* The columns of the table `sums`, in the order of ledger_sums_bind. */
+#define SUMS_COLUMNS                                                                                        \
+        "row_count, row_total, scope_count, scope_total, pause_count, pause_total, doubt_count, "           \
+        "doubt_total"
+#define SUMS_VALUES "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8"
 
 struct ledger {
         sqlite3 *database;
@@ -114,9 +135,9 @@ struct ledger {
         bool in_transaction;
         struct due_cursor due;
         struct row_cache cache;
-        struct ledger_sums sums; /* with the open transaction */
-        bool sums_known, sums_changed;
-        uint64_t last_sum; /* of an entry */
+        struct ledger_sums sums;                      /* with the open transaction */
+        bool sums_known, sums_changed, small_changed; /* small: the tables that are summed anew */
+        uint64_t last_sum;                            /* of an entry */
 };
 
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
@@ -140,6 +161,9 @@ int ledger_flush(struct ledger *ledger);
 int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
                    const char *uid, sqlite3_stmt **ret);
 int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement); /* runs it once and ends it */
+/* For a statement that changes a table of pauses or doubts: within the transaction, with the sums. */
+int ledger_prepare_change(struct ledger *ledger, const char *change, const char *watch, const char *key,
+                          const char *uid, sqlite3_stmt **ret);
 
 /* A negative errno for a result code of SQLite; 0 for OK, ROW and DONE. */
 int ledger_errno(sqlite3 *database, int code);
@@ -158,10 +182,13 @@ int ledger_add_functions(sqlite3 *database, uint64_t *last);
 /* The whole of it, row by row. -EBADMSG. */
 int ledger_check(sqlite3 *database, struct ledger_sums *ret);
 int ledger_sums_compute(sqlite3 *database, struct ledger_sums *ret);
-/* In statements that have four parameters for it. */
+/* Of pauses and doubts alone: to be summed anew, or held against what is known. */
+int ledger_sums_compute_small(sqlite3 *database, struct ledger_sums *sums);
+int ledger_sums_check_small(sqlite3 *database, const struct ledger_sums *sums);
+/* In statements that have SUMS_VALUES. */
 void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums);
 /* An entry has come, gone, or has another checksum. */
-void ledger_sums_note(struct ledger *ledger, struct table_sum *sum, const uint64_t *before,
+void ledger_sums_note(struct ledger *ledger, enum summed_table table, const uint64_t *before,
                       const uint64_t *after);
 
 int checkpointer_new(const char *path, struct checkpointer **ret);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's memory of watches that are paused. Rarely used: nothing is prepared. */
+#include <errno.h>
+
 #include "supervisor/ledger-internal.h"
 
 int ledger_pause_put(struct ledger *ledger, const char *watch, const struct ledger_pause *pause)
 {
         sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger,
-                               "INSERT OR REPLACE INTO paused (watch, since_realtime, user, reason)"
-                               " VALUES (?1, ?2, ?3, ?4)",
-                               watch, NULL, NULL, &statement);
+        int r = ledger_prepare_change(ledger,
+                                      "INSERT OR REPLACE INTO paused (" PAUSE_COLUMNS ", checksum)"
+                                      " VALUES (?1, ?2, ?3, ?4, row_sum(?1, ?2, ?3, ?4))",
+                                      watch, NULL, NULL, &statement);
 
         if (r < 0)
                 return r;
@@ -21,7 +23,8 @@ int ledger_pause_put(struct ledger *ledger, const char *watch, const struct ledg
 int ledger_pause_remove(struct ledger *ledger, const char *watch)
 {
         sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger, "DELETE FROM paused WHERE watch = ?1", watch, NULL, NULL, &statement);
+        int r = ledger_prepare_change(ledger, "DELETE FROM paused WHERE watch = ?1", watch, NULL, NULL,
+                                      &statement);
 
         return r < 0 ? r : ledger_finish(ledger, statement);
 }
@@ -30,7 +33,8 @@ int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_
 {
         sqlite3_stmt *statement;
         int code, r = ledger_prepare(ledger,
-                                     "SELECT since_realtime, user, reason FROM paused WHERE watch = ?1",
+                                     "SELECT since_realtime, user, reason, " PAUSE_INTACT
+                                     " FROM paused WHERE watch = ?1",
                                      watch, NULL, NULL, &statement);
 
         if (r < 0)
@@ -44,7 +48,7 @@ int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_
                         .reason = ledger_column(statement, 2),
                 };
 
-                r = see(&pause, userdata);
+                r = sqlite3_column_int(statement, 3) == 1 ? see(&pause, userdata) : -EBADMSG;
         }
         sqlite3_finalize(statement);
         return r;

@@ -298,7 +298,7 @@ static int write_row(struct ledger *ledger, struct cached_row *cached)
         r = ledger_write_entry(ledger, which, &checksum);
         if (r < 0)
                 return r;
-        ledger_sums_note(ledger, &ledger->sums.rows, cached->on_disk ? &cached->checksum : NULL, &checksum);
+        ledger_sums_note(ledger, SUM_ROWS, cached->on_disk ? &cached->checksum : NULL, &checksum);
         cached->checksum = checksum;
         cached->on_disk = true;
         cached->has_run = false;
@@ -318,7 +318,7 @@ static int write_removal(struct ledger *ledger, struct cached_row *cached)
                 r = -EBADMSG;
         if (r < 0)
                 return r;
-        ledger_sums_note(ledger, &ledger->sums.rows, &cached->checksum, NULL);
+        ledger_sums_note(ledger, SUM_ROWS, &cached->checksum, NULL);
         cached->on_disk = false;
         return 0;
 }

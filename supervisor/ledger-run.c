@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger's memory of how a row's last run ended. Read when somebody asks: nothing is prepared. */
+#include <errno.h>
+
 #include "supervisor/ledger-internal.h"
 
 int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, const char *uid,
@@ -10,16 +12,17 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
         int code, r = ledger_flush(ledger);
 
         if (r >= 0)
-                r = ledger_prepare(
-                        ledger,
-                        "SELECT ran_realtime, ran_usec, ran_action, ran_reason, ran_result, ran_version"
-                        " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-                        watch, key, uid, &statement);
+                r = ledger_prepare(ledger,
+                                   "SELECT " RUN_COLUMNS ", " ROW_INTACT
+                                   " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+                                   watch, key, uid, &statement);
         if (r < 0)
                 return r;
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);
-        if (code == SQLITE_ROW)
+        if (code == SQLITE_ROW && sqlite3_column_int(statement, 6) != 1)
+                r = -EBADMSG;
+        else if (code == SQLITE_ROW)
                 run = (struct ledger_run){
                         .ended_realtime = (uint64_t)sqlite3_column_int64(statement, 0),
                         .duration_usec = (uint64_t)sqlite3_column_int64(statement, 1),

@@ -18,8 +18,10 @@
 
 /* What rows are grows with the schema: their sums are those of the last one. */
 #define COMPUTE_SUMS                                                                                        \
-        "UPDATE ledger SET checksum = row_sum(" ROW_COLUMNS ");"                                            \
-        "UPDATE scope SET checksum = row_sum(watch, scope, cluster);"                                       \
+        "UPDATE ledger SET checksum = " ROW_SUM ";"                                                         \
+        "UPDATE scope SET checksum = " SCOPE_SUM ";"                                                        \
+        "UPDATE paused SET checksum = " PAUSE_SUM ";"                                                       \
+        "UPDATE doubtful SET checksum = " DOUBT_SUM ";"                                                     \
         "DELETE FROM sums;"
 
 static const char *const migration[LEDGER_SCHEMA] = {
@@ -74,7 +76,11 @@ static const char *const migration[LEDGER_SCHEMA] = {
 
         "CREATE TABLE sums ("
         "  row_count INTEGER NOT NULL, row_total INTEGER NOT NULL,"
-        "  scope_count INTEGER NOT NULL, scope_total INTEGER NOT NULL);"
+        "  scope_count INTEGER NOT NULL, scope_total INTEGER NOT NULL,"
+        "  pause_count INTEGER NOT NULL, pause_total INTEGER NOT NULL,"
+        "  doubt_count INTEGER NOT NULL, doubt_total INTEGER NOT NULL);"
+        "ALTER TABLE paused ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE doubtful ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
         "PRAGMA application_id = 1380142085;"
         "PRAGMA user_version = 5;",
 };
@@ -152,9 +158,10 @@ static int compute_sums(sqlite3 *database)
         if (r >= 0)
                 r = ledger_sums_compute(database, &sums);
         if (r >= 0)
-                r = ledger_errno(database,
-                                 sqlite3_prepare_v2(database, "INSERT INTO sums VALUES (?1, ?2, ?3, ?4)", -1,
-                                                    &statement, NULL));
+                r = ledger_errno(database, sqlite3_prepare_v2(database,
+                                                              "INSERT INTO sums (" SUMS_COLUMNS
+                                                              ") VALUES (" SUMS_VALUES ")",
+                                                              -1, &statement, NULL));
         if (r < 0)
                 return r;
         ledger_sums_bind(statement, &sums);

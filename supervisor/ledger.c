@@ -18,15 +18,17 @@
 #define STATE_VALUES                                                                                        \
         "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23"
 #define ROW_VALUES "?1, ?2, ?3, " STATE_VALUES
-#define ROW_SUM    "row_sum(" ROW_VALUES ")"
 /* What no index has. */
 #define PLAIN_COLUMNS                                                                                       \
         "fingerprint, failed_fingerprint, next_reason, last_error, first_error, handled_realtime, "         \
         "deleting, crashes, crashed_realtime, settling, written_realtime, written_version, "                \
         "known_version, unselected, related"
-#define PLAIN_VALUES "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23"
-#define RUN_COLUMNS  "ran_realtime, ran_usec, ran_action, ran_reason, ran_result, ran_version"
-#define RUN_VALUES   "?24, ?25, ?26, ?27, ?28, ?29"
+#define PLAIN_VALUES    "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23"
+#define RUN_VALUES      "?24, ?25, ?26, ?27, ?28, ?29"
+/* The row as it is written: with this run, with the one that it has, with none. */
+#define SUM_WITH_RUN    "row_sum(" ROW_VALUES ", " RUN_VALUES ")"
+#define SUM_KEEPING_RUN "row_sum(" ROW_VALUES ", " RUN_COLUMNS ")"
+#define SUM_WITHOUT_RUN "row_sum(" ROW_VALUES ", 0, 0, '', '', '', '')"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -34,19 +36,19 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PUT] =
-                "INSERT INTO ledger (" ROW_COLUMNS ", checksum) VALUES (" ROW_VALUES ", " ROW_SUM ")"
+                "INSERT INTO ledger (" ROW_COLUMNS ", checksum) VALUES (" ROW_VALUES ", " SUM_WITHOUT_RUN ")"
                 " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE ", checksum)"
-                " = (" STATE_VALUES ", excluded.checksum)",
+                " = (" STATE_VALUES ", " SUM_KEEPING_RUN ")",
         [STATEMENT_PUT_RUN] =
                 "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"
-                " VALUES (" ROW_VALUES ", " ROW_SUM ", " RUN_VALUES ")"
+                " VALUES (" ROW_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")"
                 " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE ", checksum, " RUN_COLUMNS ")"
                 " = (" STATE_VALUES ", excluded.checksum, " RUN_VALUES ")",
         [STATEMENT_UPDATE] =
-                "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum) = (" PLAIN_VALUES ", " ROW_SUM ")"
+                "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum) = (" PLAIN_VALUES ", " SUM_KEEPING_RUN ")"
                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_UPDATE_RUN] = "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum, " RUN_COLUMNS ")"
-                                 " = (" PLAIN_VALUES ", " ROW_SUM ", " RUN_VALUES ")"
+                                 " = (" PLAIN_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")"
                                  " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -65,8 +67,7 @@ static const char *const sql[STATEMENT_TOTAL] = {
                                 " FROM scope WHERE watch = ?1",
         [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster, checksum)"
                                 " VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))",
-        [STATEMENT_SUMS] = "UPDATE sums SET (row_count, row_total, scope_count, scope_total)"
-                           " = (?1, ?2, ?3, ?4)",
+        [STATEMENT_SUMS] = "UPDATE sums SET (" SUMS_COLUMNS ") = (" SUMS_VALUES ")",
 };
 
 /* ---- opening */
@@ -235,6 +236,20 @@ int ledger_prepare(struct ledger *ledger, const char *question, const char *watc
         return 0;
 }
 
+int ledger_prepare_change(struct ledger *ledger, const char *change, const char *watch, const char *key,
+                          const char *uid, sqlite3_stmt **ret)
+{
+        int r = ledger_begin(ledger);
+
+        /* What is summed anew must not take along what has happened to its table meanwhile. */
+        if (r >= 0 && ledger->sums_known && !ledger->small_changed)
+                r = ledger_sums_check_small(ledger->database, &ledger->sums);
+        if (r >= 0)
+                r = ledger_prepare(ledger, change, watch, key, uid, ret);
+        ledger->small_changed = ledger->small_changed || r >= 0;
+        return r;
+}
+
 int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement)
 {
         int r = ledger_errno(ledger->database, sqlite3_step(statement));
@@ -249,10 +264,12 @@ static int write_sums(struct ledger *ledger)
 {
         int r = 0;
 
-        if (!ledger->sums_changed)
+        if (!ledger->sums_changed && !ledger->small_changed)
                 return 0;
         if (!ledger->sums_known)
                 r = ledger_sums_compute(ledger->database, &ledger->sums);
+        else if (ledger->small_changed)
+                r = ledger_sums_compute_small(ledger->database, &ledger->sums);
         if (r < 0)
                 return r;
         ledger_sums_bind(ledger->statement[STATEMENT_SUMS], &ledger->sums);
@@ -260,7 +277,7 @@ static int write_sums(struct ledger *ledger)
         if (r >= 0 && sqlite3_changes(ledger->database) != 1)
                 r = -EBADMSG;
         ledger->sums_known = r >= 0;
-        ledger->sums_changed = false;
+        ledger->sums_changed = ledger->small_changed = false;
         return r;
 }
 
@@ -278,7 +295,7 @@ int ledger_commit(struct ledger *ledger)
                         (void)ledger_run_once(
                                 ledger, STATEMENT_ROLLBACK); /* the first error is the one that counts */
                 cache_clear(&ledger->cache, true);
-                ledger->sums_known = ledger->sums_changed = false;
+                ledger->sums_known = ledger->sums_changed = ledger->small_changed = false;
         }
         ledger->in_transaction = false;
         return r;
@@ -540,7 +557,7 @@ int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope
         ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
         r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET, &after);
         if (r >= 0)
-                ledger_sums_note(ledger, &ledger->sums.scopes, existed ? &before : NULL, &after);
+                ledger_sums_note(ledger, SUM_SCOPES, existed ? &before : NULL, &after);
         return r;
 }
 

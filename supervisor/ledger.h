@@ -112,8 +112,7 @@ int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
 void ledger_due_again(struct ledger *ledger);
 int64_t ledger_count(struct ledger *ledger, const char *watch);
 
-/* Objects that a watcher has died or hung over; no row of the ledger needs to exist for them. Written at
- * once, or with the transaction that is open. */
+/* Objects that a watcher has died or hung over; no row of the ledger needs to exist for them. */
 struct ledger_doubt {
         const char *watch, *key, *uid;
         bool unread; /* not even its content is to be read */
@@ -132,7 +131,7 @@ typedef int (*ledger_visit_doubt_t)(const struct ledger_doubt *doubt, void *user
 int ledger_visit_doubts(struct ledger *ledger, const char *watch, uint64_t now, size_t limit,
                         ledger_visit_doubt_t visit, void *userdata);
 
-/* A watch of which nothing runs. Written at once, or with the transaction that is open. */
+/* A watch of which nothing runs. */
 struct ledger_pause {
         uint64_t since_realtime, user;
         const char *reason; /* "" */

@@ -7,6 +7,17 @@ import sqlite3
 INTEGER, TEXT = 1, 3  # SQLite's types
 MASK = 2**64 - 1
 
+# Each table with its name in `sums`, and its columns as the program lists them (supervisor/ledger-internal.h).
+TABLES = {
+    "ledger": ("row", "watch key uid fingerprint failed_fingerprint attempts next_realtime next_reason last_error first_error"
+                      " handled_realtime permanent deleting throttled crashes crashed_realtime quarantined_until settling"
+                      " written_realtime written_version known_version unselected related"
+                      " ran_realtime ran_usec ran_action ran_reason ran_result ran_version"),
+    "scope": ("scope", "watch scope cluster"),
+    "paused": ("pause", "watch since_realtime user reason"),
+    "doubtful": ("doubt", "watch key uid unread crashes crashed_realtime until_realtime error"),
+}
+
 
 def _row_sum(*values):
     """As supervisor/ledger-check.c computes it."""
@@ -26,15 +37,10 @@ def edit(operator):
     with contextlib.closing(sqlite3.connect(operator.state_directory / "ledger.sqlite")) as database, database:
         database.create_function("row_sum", -1, _row_sum)
         yield database
-        columns = [row[1] for row in database.execute("PRAGMA table_info(ledger)")]
-        summed = [name for name in columns if not name.startswith("ran_") and name != "checksum"]
-        # As the program lists them: those of the first schema, then each migration's.
-        order = ("watch key uid fingerprint failed_fingerprint attempts next_realtime next_reason last_error first_error"
-                 " handled_realtime permanent deleting throttled crashes crashed_realtime quarantined_until settling"
-                 " written_realtime written_version known_version unselected related").split()
-        assert sorted(order) == sorted(summed), "the ledger has other columns now: see ROW_COLUMNS"
-        database.execute(f"UPDATE ledger SET checksum = row_sum({', '.join(order)})")
-        for table, prefix in (("ledger", "row"), ("scope", "scope")):
+        for table, (prefix, order) in TABLES.items():
+            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+            assert sorted(order.split() + ["checksum"]) == sorted(columns), f"{table} has other columns now"
+            database.execute(f"UPDATE {table} SET checksum = row_sum({', '.join(order.split())})")
             sums = [row[0] for row in database.execute(f"SELECT checksum FROM {table}")]
             total = sum(sums) & MASK
             database.execute(f"UPDATE sums SET ({prefix}_count, {prefix}_total) = (?, ?)",

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 # A program that never ends is what makes a watcher hang, for certain and over one object alone.
@@ -161,10 +161,10 @@ def test_what_our_own_code_died_over_is_left_out_and_not_taken_for_deleted(confi
     for name in ("a", "poison"):
         handler.wait_finished(name=name)
     operator.stop()
-    with contextlib.closing(sqlite3.connect(operator.state_directory / "ledger.sqlite")) as database, database:
+    with ledger.edit(operator) as database:
         for name in ("poison", "unknown"):
             uid = (widgets.get if name == "poison" else lambda name: widgets.create(name, spec={"size": 1}))(name)
-            database.execute("INSERT INTO doubtful VALUES ('widgets', ?, ?, 1, 1, 1, ?, 'it died')",
+            database.execute("INSERT INTO doubtful VALUES ('widgets', ?, ?, 1, 1, 1, ?, 'it died', 0)",
                              (f"default/{name}", uid["metadata"]["uid"], 1 << 60))
     (operator.state_directory / "store" / "widgets" / "SUSPECT").write_text("so that all is listed anew")
     operator.user.give(operator.state_directory / "store" / "widgets" / "SUSPECT", 0o600)

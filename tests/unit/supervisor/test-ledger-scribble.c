@@ -17,9 +17,10 @@
 #include "supervisor/ledger.h"
 #include "tests/unit/scribble.h"
 
-#define ROWS  300
-#define LATER 10 /* the last of them, in one page, are changed once more, in the log alone */
-#define SEED  UINT64_C(0x1ed6e5)
+#define ROWS   300
+#define DOUBTS 30
+#define LATER  10 /* the last of them, in one page, are changed once more, in the log alone */
+#define SEED   UINT64_C(0x1ed6e5)
 
 enum verdict { INTACT, SET_ASIDE, REFUSED, WRONG, LOST };
 
@@ -54,11 +55,32 @@ static int put_row(struct ledger *ledger, int i, uint64_t attempts)
                                  .next_reason = (char[]){"retry"},
                                  .last_error = error,
                                  .first_error = error};
+        struct ledger_run run = {.ended_realtime = (uint64_t)i + 1,
+                                 .action = "reconcile",
+                                 .reason = "changed",
+                                 .result = error};
+        int r;
 
         snprintf(key, sizeof(key), "n/object-%d", i);
         snprintf(uid, sizeof(uid), "uid-%d", i);
         snprintf(error, sizeof(error), "error of object %d", i);
-        return ledger_put(ledger, "w", &row);
+        r = ledger_put(ledger, "w", &row);
+        return r < 0 ? r : ledger_run_put(ledger, "w", key, uid, &run);
+}
+
+static int put_doubt(struct ledger *ledger, int i)
+{
+        char key[32], error[64];
+        struct ledger_doubt doubt = {.watch = "w",
+                                     .key = key,
+                                     .uid = "uid",
+                                     .crashes = (uint64_t)i + 1,
+                                     .until_realtime = 1000,
+                                     .error = error};
+
+        snprintf(key, sizeof(key), "n/object-%d", i);
+        snprintf(error, sizeof(error), "killed by signal %d", i);
+        return ledger_doubt_put(ledger, &doubt);
 }
 
 /* Ends without closing, so that the log stays as after a SIGKILL. */
@@ -72,6 +94,10 @@ static int make(void *userdata)
         (void)userdata;
         for (int i = 0; i < ROWS && r >= 0; i++)
                 r = put_row(ledger, i, 1);
+        for (int i = 0; i < DOUBTS && r >= 0; i++)
+                r = put_doubt(ledger, i);
+        if (r >= 0)
+                r = ledger_pause_put(ledger, "w", &(struct ledger_pause){7, 0, "a reason"});
         if (r >= 0)
                 r = ledger_scope_set(ledger, "w", "scope", "cluster");
         ledger_free(ledger); /* the log goes */
@@ -112,6 +138,62 @@ static int tear_down(void **state)
 
 /* ---- what is found */
 
+static int judge_run(const struct ledger_run *run, void *userdata)
+{
+        const int *i = userdata;
+        char error[64];
+
+        snprintf(error, sizeof(error), "error of object %d", *i);
+        if (run->ended_realtime == 0)
+                return LOST;
+        return run->ended_realtime == (uint64_t)*i + 1 && strcmp(run->action, "reconcile") == 0 &&
+                               strcmp(run->reason, "changed") == 0 && strcmp(run->result, error) == 0
+                       ? INTACT
+                       : WRONG;
+}
+
+static int judge_doubt(const struct ledger_doubt *doubt, void *userdata)
+{
+        int i = -1, *count = userdata;
+        char error[64];
+
+        (*count)++;
+        if (sscanf(doubt->key, "n/object-%d", &i) != 1 || i < 0 || i >= DOUBTS)
+                return -EPROTO;
+        snprintf(error, sizeof(error), "killed by signal %d", i);
+        return strcmp(doubt->watch, "w") == 0 && doubt->crashes == (uint64_t)i + 1 && !doubt->unread &&
+                               strcmp(doubt->error, error) == 0
+                       ? 0
+                       : -EPROTO;
+}
+
+static int judge_doubts(struct ledger *ledger)
+{
+        int count = 0, r = ledger_visit_doubts(ledger, NULL, 1, DOUBTS + 10, judge_doubt, &count);
+
+        if (r < 0)
+                return r == -EPROTO ? WRONG : REFUSED;
+        return count == DOUBTS ? INTACT : count < DOUBTS ? LOST : WRONG;
+}
+
+static int judge_pause_text(const struct ledger_pause *pause, void *userdata)
+{
+        bool *told = userdata;
+
+        *told = true;
+        return pause->since_realtime == 7 && strcmp(pause->reason, "a reason") == 0 ? INTACT : WRONG;
+}
+
+static int judge_pause(struct ledger *ledger)
+{
+        bool told = false;
+        int r = ledger_pause_see(ledger, "w", judge_pause_text, &told);
+
+        if (r < 0)
+                return REFUSED;
+        return told ? r : LOST;
+}
+
 static int judge_row(struct ledger *ledger, int i)
 {
         char key[32], uid[32], error[64];
@@ -131,6 +213,10 @@ static int judge_row(struct ledger *ledger, int i)
                           ? INTACT
                           : WRONG;
         ledger_row_done(&row);
+        if (verdict == INTACT) {
+                r = ledger_run_see(ledger, "w", key, uid, judge_run, &i);
+                verdict = r < 0 ? REFUSED : r;
+        }
         return verdict;
 }
 
@@ -163,6 +249,10 @@ static int judge(struct ledger *ledger)
 
         for (int i = 0; i < ROWS && verdict == INTACT; i++)
                 verdict = judge_row(ledger, i);
+        if (verdict == INTACT)
+                verdict = judge_doubts(ledger);
+        if (verdict == INTACT)
+                verdict = judge_pause(ledger);
         if (verdict != INTACT)
                 return verdict;
         r = ledger_visit(ledger, "w", "", "", ROWS + 10, judge_visited, &count);

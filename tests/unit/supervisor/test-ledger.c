@@ -315,6 +315,167 @@ static void test_a_corrupt_file_is_set_aside(void **state)
         ledger_free(ledger);
 }
 
+/* ---- what no page of the file shows: that something is not what was written */
+
+static int see_any_run(const struct ledger_run *run _unused_, void *userdata _unused_)
+{
+        return 1;
+}
+
+static int see_pause(const struct ledger_pause *pause, void *userdata _unused_)
+{
+        assert_string_equal(pause->reason, "why");
+        return 1;
+}
+
+static int see_doubt(const struct ledger_doubt *doubt, void *userdata _unused_)
+{
+        assert_string_equal(doubt->error, "SIGSEGV");
+        return 0;
+}
+
+/* Something in each table. */
+static void fill(void)
+{
+        struct ledger_row row = {.key = (char[]){"l/a"}, .uid = (char[]){"u"}, .attempts = 1};
+        struct ledger_run run = {.ended_realtime = 9, .action = "reconcile", .result = "retry"};
+        struct ledger_pause pause = {5, 0, "why"};
+        struct ledger_doubt doubt = {.watch = "w",
+                                     .key = "l/a",
+                                     .uid = "u",
+                                     .crashes = 2,
+                                     .until_realtime = 99,
+                                     .error = "SIGSEGV"};
+        struct ledger *ledger;
+        char *aside;
+
+        ledger = open_ledger(&aside);
+        free(aside);
+        assert_int_equal(ledger_put(ledger, "w", &row), 0);
+        assert_int_equal(ledger_run_put(ledger, "w", "l/a", "u", &run), 0);
+        assert_int_equal(ledger_scope_set(ledger, "w", "s", "c"), 0);
+        assert_int_equal(ledger_pause_put(ledger, "w", &pause), 0);
+        assert_int_equal(ledger_doubt_put(ledger, &doubt), 0);
+        assert_int_equal(ledger_commit(ledger), 0);
+        ledger_free(ledger);
+}
+
+static void lie(const char *statement)
+{
+        sqlite3 *database;
+
+        assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(database, statement, NULL, NULL, NULL), SQLITE_OK);
+        assert_true(sqlite3_changes(database) > 0);
+        sqlite3_close(database);
+}
+
+static void test_a_lie_in_any_table_sets_it_aside(void **state)
+{
+        static const char *const lies[] = {
+                "UPDATE ledger SET attempts = 0",
+                "UPDATE ledger SET ran_result = 'success'",
+                "UPDATE ledger SET ran_usec = 1",
+                "DELETE FROM ledger",
+                "UPDATE scope SET cluster = 'd'",
+                "DELETE FROM scope",
+                "UPDATE paused SET since_realtime = 1",
+                "UPDATE paused SET user = 7",
+                "UPDATE paused SET reason = ''",
+                "UPDATE paused SET watch = 'v'",
+                "DELETE FROM paused",
+                "UPDATE doubtful SET key = 'l/b'",
+                "UPDATE doubtful SET unread = 1",
+                "UPDATE doubtful SET until_realtime = 1",
+                "UPDATE doubtful SET error = ''",
+                "DELETE FROM doubtful",
+                "INSERT INTO doubtful SELECT watch, key, 'v', unread, crashes, crashed_realtime, "
+                "until_realtime,"
+                " error, checksum FROM doubtful",
+                "UPDATE sums SET pause_count = 0",
+                "UPDATE sums SET doubt_total = 0",
+                "DELETE FROM sums",
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(lies); i++) {
+                struct ledger *ledger;
+                char *aside;
+
+                fill();
+                lie(lies[i]);
+                ledger = open_ledger(&aside);
+                if (!aside)
+                        fail_msg("believed: %s", lies[i]);
+                assert_int_equal(ledger_count(ledger, "w"), 0);
+                assert_int_equal(ledger_pause_see(ledger, "w", see_pause, NULL), 0);
+                assert_int_equal(unlink(aside), 0);
+                free(aside);
+                ledger_free(ledger);
+        }
+}
+
+static int ask_for_run(struct ledger *ledger)
+{
+        return ledger_run_see(ledger, "w", "l/a", "u", see_any_run, NULL);
+}
+
+static int ask_for_pause(struct ledger *ledger)
+{
+        return ledger_pause_see(ledger, "w", see_pause, NULL);
+}
+
+static int ask_for_doubts(struct ledger *ledger)
+{
+        return ledger_visit_doubts(ledger, NULL, 1, 9, see_doubt, NULL);
+}
+
+static int ask_how_often(struct ledger *ledger)
+{
+        return (int)ledger_doubt_crashes(ledger, "w", "l/a", "u");
+}
+
+/* A change of the others of its kind must not make good what is gone. */
+static int pause_another(struct ledger *ledger)
+{
+        return ledger_pause_put(ledger, "v", &(struct ledger_pause){5, 0, "why"});
+}
+
+static void test_a_lie_while_it_is_open_is_refused(void **state)
+{
+        static const struct {
+                const char *statement;
+                int (*ask)(struct ledger *ledger);
+        } row[] = {
+                {"UPDATE ledger SET ran_result = 'success'", ask_for_run},
+                {"UPDATE paused SET user = 7", ask_for_pause},
+                {"UPDATE doubtful SET unread = 1", ask_for_doubts},
+                {"UPDATE doubtful SET crashes = 1", ask_how_often},
+                {"DELETE FROM paused", pause_another},
+                {"DELETE FROM doubtful", pause_another},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(row); i++) {
+                struct ledger *ledger;
+                char *aside;
+
+                fill();
+                ledger = open_ledger(&aside);
+                assert_null(aside);
+                assert_true(row[i].ask(ledger) >= 0);
+                assert_int_equal(ledger_commit(ledger), 0);
+                lie(row[i].statement);
+                assert_int_equal(row[i].ask(ledger), -EBADMSG);
+                ledger_free(ledger);
+                ledger = open_ledger(&aside); /* and the next start begins anew */
+                assert_non_null(aside);
+                assert_int_equal(unlink(aside), 0);
+                free(aside);
+                ledger_free(ledger);
+        }
+}
+
 /* As the first release wrote it. */
 static const char schema_1[] =
         "CREATE TABLE ledger ("
@@ -361,6 +522,27 @@ static void test_an_older_schema_is_migrated(void **state)
         ledger_free(ledger);
 }
 
+/* The last schema that had no sums of tables. */
+static void test_pauses_and_doubts_of_an_older_schema_stay(void **state)
+{
+        struct ledger *ledger;
+        char *aside;
+
+        (void)state;
+        fill();
+        lie("UPDATE ledger SET checksum = 0;"
+            "ALTER TABLE paused DROP COLUMN checksum; ALTER TABLE doubtful DROP COLUMN checksum;"
+            "DROP TABLE sums; PRAGMA application_id = 1380142084; PRAGMA user_version = 4");
+        for (int i = 0; i < 2; i++) {
+                ledger = open_ledger(&aside);
+                assert_null(aside);
+                assert_int_equal(ask_for_pause(ledger), 1);
+                assert_int_equal(ask_for_doubts(ledger), 1);
+                assert_int_equal(ask_for_run(ledger), 1);
+                ledger_free(ledger);
+        }
+}
+
 static void test_a_newer_schema_is_refused(void **state)
 {
         struct ledger *ledger = NULL;
@@ -390,7 +572,10 @@ int main(void)
                 cmocka_unit_test(test_pages_and_due),
                 cmocka_unit_test(test_due_once_and_again_after_a_restart),
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
+                cmocka_unit_test(test_a_lie_in_any_table_sets_it_aside),
+                cmocka_unit_test(test_a_lie_while_it_is_open_is_refused),
                 cmocka_unit_test(test_an_older_schema_is_migrated),
+                cmocka_unit_test(test_pauses_and_doubts_of_an_older_schema_stay),
                 cmocka_unit_test(test_a_newer_schema_is_refused),
         };
 
