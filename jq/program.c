@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "store/fingerprint.h"
+#include "store/scan.h"
 
 #define RESULT_MAX  (1024 * 1024) /* bytes that may come out for one object */
 #define MESSAGE_MAX 400
@@ -193,6 +194,15 @@ static int fingerprint(const struct trigger_basis *basis, enum trigger trigger, 
                                                                             size, ret);
 }
 
+/* That somebody wants it gone is due to be handled whatever a program looks at: its finalizers wait for us.
+ */
+static bool is_being_deleted(const char *json, size_t size)
+{
+        struct scan_object object;
+
+        return scan_object(json, size, &object) >= 0 && object.deletion_timestamp.start;
+}
+
 int trigger_fingerprint(const struct trigger_basis *basis, const char *json, size_t size,
                         uint64_t *ret_fingerprint, struct error *error)
 {
@@ -207,7 +217,8 @@ int trigger_fingerprint(const struct trigger_basis *basis, const char *json, siz
                 r = fingerprint(basis, TRIGGER_ESSENCE, json, size, ret_fingerprint);
                 return r < 0 ? r : 1;
         }
-        hash = XXH3_64bits(result.data ? result.data : "", result.size);
+        hash = XXH3_64bits_withSeed(result.data ? result.data : "", result.size,
+                                    is_being_deleted(json, size) ? 1 : 0);
         *ret_fingerprint = hash ? hash : 1;
         return 0;
 }

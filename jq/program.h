@@ -38,7 +38,7 @@ struct trigger_basis {
         bool partial;               /* only the metadata is known */
 };
 
-/* 0; 1: the program fails on this object, and its essence stands in (`error` says why). As
- * store/fingerprint.h otherwise. */
+/* An object that is being deleted is another one, whatever the program looks at. 0; 1: the program fails on
+ * this object, and its essence stands in (`error` says why). As store/fingerprint.h otherwise. */
 int trigger_fingerprint(const struct trigger_basis *basis, const char *json, size_t size,
                         uint64_t *ret_fingerprint, struct error *error);

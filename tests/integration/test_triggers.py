@@ -41,6 +41,17 @@ def test_a_run_is_due_when_the_value_changes(start, operator, handler, widgets):
     operator.stop()
 
 
+@pytest.mark.parametrize("metadata_only", [False, True])
+def test_a_deletion_is_a_change_whatever_the_program_looks_at(start, handler, widgets, metadata_only):
+    start(trigger={"jq": ".labels" if metadata_only else ".spec"}, finalizer=True, metadataOnly=metadata_only)
+    widgets.create("a", spec={"size": 1})
+    handler.wait_finished(name="a")
+    sync(handler, widgets, "b", size=1)
+    widgets.delete("a")
+    handler.wait_finished(name="a", action="finalize")
+    wait_until(lambda: not widgets.exists("a"), "its end")
+
+
 def test_own_writes_to_the_value_cause_no_run(start, operator, handler, widgets):
     handler.answer({"patch": {"spec": {"size": 7}}, "status": {"phase": "Done"}})
     start(trigger={"jq": "[.spec.size, .status.phase]"})

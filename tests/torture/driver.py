@@ -32,9 +32,18 @@ CRASH = re.compile(r"was killed by signal (SEGV|BUS|ABRT|FPE|ILL|SYS|TRAP)")
 # This one dies of a failed allocation by itself (the first frame that is not libc's is its own); the operator ends with 70
 # all the same.
 LIBRARY = re.compile(r"libfault-switch\.so\([^\n]*\n(?:[^\n]*/libc\.so[^\n]*\n)+[^\n]*/libcurl[^/]*\.so")
-_HANDLER = """#!/bin/sh
+_PLAIN = """#!/bin/sh
 case $RECONCILED_ACTION in reconcile) printf '{"status":{"seen":true}}' ;; esac
 """
+_FULL = """#!/bin/sh
+case $RECONCILED_ACTION in reconcile) cat <<END ;; esac
+{"status": {"seen": true}, "message": "well", "conditions": [{"type": "Fine", "status": "True", "reason": "Tried"}],
+ "events": [{"reason": "Tried", "note": "once"}], "patch": {"metadata": {"labels": {"tried": "true"}}},
+ "children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "$RECONCILED_NAME"}, "data": {"a": "b"}}]}
+END
+"""
+LIVES = {"plain": (_PLAIN, {}),
+         "full": (_FULL, {"owns": [{"apiVersion": "v1", "kind": "ConfigMap"}], "trigger": {"jq": ".spec"}})}
 
 
 @dataclass(frozen=True)
@@ -57,10 +66,12 @@ class Leak(AssertionError):
 
 
 class Torture:
-    """A devserver, and runs beside each other, each in a namespace of its own."""
+    """A devserver, and runs beside each other, each in a namespace of its own. `life` says what the operator does."""
 
-    def __init__(self, sandbox):
+    def __init__(self, sandbox, life="plain"):
         self.sandbox = sandbox
+        self.life = life
+        handler, self.watch = LIVES[life]
         self.library = next(iter(sandbox.programs.values())).parents[1] / "libfault-switch.so"
         shutil.copy(BUILD / "tests" / "torture" / self.library.name, self.library)
         self.library.chmod(0o755)
@@ -68,7 +79,7 @@ class Torture:
         self.devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--request-log", "/dev/null"]).start()
         folder = sandbox.subfolder("torture", mode=0o755)
         self.handler = folder / "handler"
-        self.handler.write_text(_HANDLER, encoding="utf-8")
+        self.handler.write_text(handler, encoding="utf-8")
         self.handler.chmod(0o755)
         self.results = collections.Counter()  # (program, how it ended): runs
         self._lock = threading.Lock()
@@ -170,11 +181,13 @@ class Run:
         self.fault = fault
         self.namespace = namespace
         self.widgets = torture.devserver.api.resource("example.com/v1", "widgets", namespace)
+        self.full = torture.life == "full"
+        self.config_maps = torture.devserver.api.resource("v1", "configmaps", namespace)
         self.operator = Operator(torture.sandbox)
         self.operator.configure(torture.devserver, [
             watch("widgets", [str(torture.handler)], namespaces=[namespace], finalizer=True,
                   quarantine={"after": 1000}, retry={"first": "20ms", "max": "200ms"},
-                  reconnect={"first": "20ms", "max": "200ms"})],
+                  reconnect={"first": "20ms", "max": "200ms"}, **torture.watch)],
             workers=1, heartbeat={"interval": "100ms", "deadline": "4s"}, stop={"grace": "2s"},
             gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
         self.file = self.operator.folder / "counts"
@@ -240,11 +253,13 @@ class Run:
         if done:
             self.widgets.create("b", spec={})
             self.widgets.delete("a")
+            if self.full:
+                self.operator.ctl.run("status")
             done = self._progress(lambda: self._seen("b")) and self._progress(lambda: not self.widgets.exists("a"))
         return "clean" if done else "stuck and said so"
 
     def _seen(self, name):
-        return (self.widgets.get(name).get("status") or {}).get("seen")
+        return (self.widgets.get(name).get("status") or {}).get("seen") and (not self.full or self.config_maps.exists(name))
 
     def _end(self):
         """The exit code, asked for where it has not ended; with a cause, when it is one."""
@@ -290,3 +305,5 @@ class Run:
             with contextlib.suppress(ApiError):
                 self.widgets.merge_patch(name, {"metadata": {"finalizers": None}})
                 self.widgets.delete(name)
+            with contextlib.suppress(ApiError):
+                self.config_maps.delete(name)

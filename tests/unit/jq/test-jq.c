@@ -114,6 +114,18 @@ static void test_only_the_value_counts(void **state)
         assert_true(first != fingerprint(made, OBJECT("{\"size\":2,\"color\":\"red\"}"), false, 0));
 }
 
+static void test_a_deletion_counts(void **state)
+{
+        static const char living[] = "{\"metadata\":{\"name\":\"a\"},\"spec\":1}",
+                          dying[] = "{\"metadata\":{\"name\":\"a\",\"deletionTimestamp\":\"2026-01-01T00:00:"
+                                    "00Z\"},\"spec\":1}";
+        _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec");
+
+        (void)state;
+        assert_true(fingerprint(made, living, false, 0) != fingerprint(made, dying, false, 0));
+        assert_true(fingerprint(made, dying, false, 0) == fingerprint(made, dying, false, 0));
+}
+
 static void test_many_values_and_none(void **state)
 {
         _cleanup_(jq_program_free_pointer) struct jq_program *made = program(".spec[]?");
@@ -159,6 +171,7 @@ int main(void)
                 cmocka_unit_test(test_what_does_not_compile),
                 cmocka_unit_test(test_filters),
                 cmocka_unit_test(test_only_the_value_counts),
+                cmocka_unit_test(test_a_deletion_counts),
                 cmocka_unit_test(test_many_values_and_none),
                 cmocka_unit_test(test_where_it_fails_the_essence_stands_in),
                 cmocka_unit_test(test_what_grows_without_end_fails),
