@@ -44,28 +44,57 @@ static uint64_t entry_hash(enum store_table table, const MDB_val *key, const MDB
 
 /* ---- changing */
 
-int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value)
+/* Most entries are new, and found to be so on the way to their place. The sum lacks the new entry still. */
+static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags)
 {
         struct table_sum *sum = &store->sum[table];
-        uint64_t before = 0, after = entry_hash(table, key, value);
-        bool existed;
-        MDB_val old;
-        int r = store_begin(store);
+        MDB_val place = *value;
+        int code, r = store_begin(store);
 
-        if (r >= 0)
-                r = store_errno(mdb_get(store->transaction, store->table[table], key, &old));
-        if (r < 0 && r != -ENOENT)
-                return r;
-        existed = r >= 0;
-        if (existed)
-                before = entry_hash(table, key, &old);
-        r = store_errno(mdb_put(store->transaction, store->table[table], key, value, 0));
         if (r < 0)
                 return r;
-        sum->sum += after - before;
-        sum->entries += !existed;
+        code = mdb_put(store->transaction, store->table[table], key, &place, flags | MDB_NOOVERWRITE);
+        if (code == MDB_KEYEXIST) {
+                uint64_t before = entry_hash(table, key, &place);
+
+                place = *value;
+                r = store_errno(mdb_put(store->transaction, store->table[table], key, &place, flags));
+                if (r >= 0)
+                        sum->sum -= before;
+        } else {
+                r = store_errno(code);
+                sum->entries += r >= 0;
+        }
+        if (r < 0)
+                return r;
         store->sums_changed = true;
+        *value = place;
         return 0;
+}
+
+int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value)
+{
+        uint64_t hash = entry_hash(table, key, value);
+        int r = put(store, table, key, &(MDB_val){value->mv_size, value->mv_data}, 0);
+
+        if (r >= 0)
+                store->sum[table].sum += hash;
+        return r;
+}
+
+int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, MDB_val *ret)
+{
+        MDB_val place = {size, NULL};
+        int r = put(store, table, key, &place, MDB_RESERVE);
+
+        if (r >= 0)
+                *ret = place;
+        return r;
+}
+
+void entry_filled(struct store *store, enum store_table table, const MDB_val *key, const MDB_val *value)
+{
+        store->sum[table].sum += entry_hash(table, key, value);
 }
 
 int entry_remove(struct store *store, enum store_table table, MDB_val *key)

@@ -51,6 +51,10 @@ int store_begin(struct store *store);
 
 /* The only ways to change a table other than TABLE_META. entry_remove: -ENOENT. */
 int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value);
+/* The same without a copy: until entry_filled() the entry holds what happens to be there, and nothing else
+ * may be written. */
+int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, MDB_val *ret);
+void entry_filled(struct store *store, enum store_table table, const MDB_val *key, const MDB_val *value);
 int entry_remove(struct store *store, enum store_table table, MDB_val *key);
 int sums_write(struct store *store); /* before each commit */
 int sums_read(struct store *store);
@@ -60,7 +64,8 @@ int store_reader_follow(struct store *store, uint64_t generation);
 
 /* Records: one value, checksummed together with its key. */
 #define RECORD_HEADER_SIZE 32
-int record_encode(const MDB_val *key, const struct store_object *object, struct text *out);
+int record_size(const struct store_object *object, size_t *ret);
+void record_encode(const MDB_val *key, const struct store_object *object, char *out); /* so many bytes */
 /* Borrows from the value; the key is taken up to its first NUL. -EBADMSG. */
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 int record_copy(const struct store_object *borrowed, bool with_json, struct store_object *ret);

@@ -21,7 +21,16 @@ static uint64_t checksum(const MDB_val *key, const void *record, size_t size)
                                     XXH3_64bits(key->mv_data, key->mv_size));
 }
 
-int record_encode(const MDB_val *key, const struct store_object *object, struct text *out)
+int record_size(const struct store_object *object, size_t *ret)
+{
+        if (object->json_size >= UINT32_MAX)
+                return -EMSGSIZE;
+        *ret = sizeof(struct header) + strlen(object->uid) + 1 + strlen(object->resource_version) + 1 +
+               object->json_size + 1;
+        return 0;
+}
+
+void record_encode(const MDB_val *key, const struct store_object *object, char *out)
 {
         struct header header = {
                 .fingerprint = object->fingerprint,
@@ -29,20 +38,17 @@ int record_encode(const MDB_val *key, const struct store_object *object, struct 
                 .resource_version_size = (uint32_t)strlen(object->resource_version),
                 .json_size = (uint32_t)object->json_size,
         };
-        uint64_t sum;
+        char *at = out + sizeof(header);
 
-        if (object->json_size >= UINT32_MAX)
-                return -EMSGSIZE;
-        text_clear(out);
-        text_append(out, &header, sizeof(header));
-        text_append(out, object->uid, (size_t)header.uid_size + 1);
-        text_append(out, object->resource_version, (size_t)header.resource_version_size + 1);
-        text_append(out, object->json ? object->json : "", object->json_size);
-        if (text_append(out, "", 1) < 0)
-                return -ENOMEM;
-        sum = checksum(key, out->data, out->size);
-        memcpy(out->data, &sum, sizeof(sum));
-        return 0;
+        at = (char *)memcpy(at, object->uid, (size_t)header.uid_size + 1) + header.uid_size + 1;
+        at = (char *)memcpy(at, object->resource_version, (size_t)header.resource_version_size + 1) +
+             header.resource_version_size + 1;
+        if (object->json_size > 0)
+                memcpy(at, object->json, object->json_size);
+        at[object->json_size] = '\0';
+        memcpy(out, &header, sizeof(header));
+        header.checksum = checksum(key, out, (size_t)(at + object->json_size + 1 - out));
+        memcpy(out, &header.checksum, sizeof(header.checksum));
 }
 
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed)

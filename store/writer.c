@@ -68,17 +68,23 @@ static int del(struct store *store, enum store_table table, MDB_val *key)
         return r == -ENOENT ? 0 : r;
 }
 
+/* Written where it is to stand. What `object` borrows is not of the store: LMDB may move its pages. */
 static int put_record(struct store *store, enum store_table table, MDB_val *key,
                       const struct store_object *object)
 {
-        _cleanup_text_ struct text record = TEXT_EMPTY;
         MDB_val value;
-        int r = record_encode(key, object, &record);
+        size_t size;
+        int r = record_size(object, &size);
 
+        if (r >= 0)
+                r = entry_reserve(store, table, key, size, &value);
         if (r < 0)
                 return r;
-        value = (MDB_val){record.size, record.data};
-        return put(store, table, key, &value);
+        record_encode(key, object, value.mv_data);
+        entry_filled(store, table, key, &value);
+        store->batch_objects++;
+        store->batch_bytes += size;
+        return 0;
 }
 
 /* ---- objects */
@@ -180,26 +186,20 @@ uint64_t store_count(struct store *store)
 
 /* ---- tombstones */
 
-/* The last state that is known: what the caller has, else what the store holds of the same UID. */
-static int last_state(struct store *store, const struct store_object *last, struct store_object *ret)
+/* What the store holds of the same UID, if anything; as a copy, because it is to be written again. */
+static int stored_state(struct store *store, const struct store_object *last, struct store_object *ret)
 {
         struct store_object stored;
         MDB_val key, value;
         int r = plain_key(last->key, &key);
 
-        *ret = *last;
-        if (r < 0 || last->json_size > 0)
-                return r;
-        r = get(store, TABLE_OBJECTS, &key, &value);
+        if (r >= 0)
+                r = get(store, TABLE_OBJECTS, &key, &value);
         if (r >= 0)
                 r = record_decode(&key, &value, &stored);
-        if (r >= 0 && strcmp(stored.uid, last->uid) == 0) {
-                ret->json = stored.json;
-                ret->json_size = stored.json_size;
-                ret->resource_version = stored.resource_version;
-                ret->fingerprint = stored.fingerprint;
-        }
-        return r == -ENOENT ? 0 : r;
+        if (r >= 0)
+                r = strcmp(stored.uid, last->uid) == 0 ? record_copy(&stored, true, ret) : -ENOENT;
+        return r;
 }
 
 static int remove_if_same(struct store *store, const struct store_object *object)
@@ -216,13 +216,22 @@ static int remove_if_same(struct store *store, const struct store_object *object
 
 int store_bury(struct store *store, const struct store_object *last)
 {
+        _cleanup_(store_object_done) struct store_object stored = {0};
+        struct store_object object = *last;
         char buffer[KEY_MAX];
-        struct store_object object;
         MDB_val key;
         int r = tombstone_key(last->key, last->uid, buffer, &key);
 
-        if (r >= 0)
-                r = last_state(store, last, &object);
+        if (r >= 0 && last->json_size == 0) {
+                r = stored_state(store, last, &stored);
+                if (r >= 0) {
+                        object.json = stored.json;
+                        object.json_size = stored.json_size;
+                        object.resource_version = stored.resource_version;
+                        object.fingerprint = stored.fingerprint;
+                }
+                r = r == -ENOENT ? 0 : r;
+        }
         if (r >= 0)
                 r = put_record(store, TABLE_TOMBSTONES, &key, &object);
         return r < 0 ? r : remove_if_same(store, last);

@@ -21,40 +21,39 @@ struct batch {
         size_t count;
 };
 
+/* The strings are in one piece of memory, which begins with the key. */
 static int take_change(const struct record_change *change, void *userdata)
 {
         struct batch *batch = userdata;
+        size_t key_size = strlen(change->key) + 1, uid_size = strlen(change->uid) + 1,
+               version_size = strlen(change->resource_version) + 1;
         struct record_change copy = *change; /* the memory goes with the page */
+        char *memory = malloc(key_size + uid_size + version_size);
 
-        copy.key = strdup(change->key);
-        copy.uid = strdup(change->uid);
-        copy.resource_version = strdup(change->resource_version);
+        if (!memory)
+                return -ENOMEM;
+        copy.key = memcpy(memory, change->key, key_size);
+        copy.uid = memcpy(memory + key_size, change->uid, uid_size);
+        copy.resource_version = memcpy(memory + key_size + uid_size, change->resource_version, version_size);
         batch->change[batch->count++] = copy;
-        return copy.key && copy.uid && copy.resource_version ? 0 : -ENOMEM;
+        return 0;
 }
 
 static void batch_free(struct batch *batch)
 {
-        for (size_t i = 0; i < batch->count; i++) {
+        for (size_t i = 0; i < batch->count; i++)
                 free((void *)(uintptr_t)batch->change[i].key);
-                free((void *)(uintptr_t)batch->change[i].uid);
-                free((void *)(uintptr_t)batch->change[i].resource_version);
-        }
         free(batch);
 }
 DEFINE_CLEANUP(struct batch *, batch_free);
 
-/* ---- the sweep: after a restart without a LIST every stored object is announced, as far as the credit goes
- * and after what has changed since. The supervisor's ledger knows for which of them something is due. */
-
-struct sweep {
-        struct batch *batch;
-        struct watcher *watcher;
-};
+/* ---- the sweep: what merely exists is announced by a cursor that goes through the store, as far as the
+ * credit goes and after what has changed since; nothing is written for that. After a restart without a LIST,
+ * of all stored objects: the supervisor's ledger knows for which of them something is due. And behind a
+ * first list that fills an empty store. */
 
 static int take_object(const struct store_object *object, void *userdata)
 {
-        struct sweep *sweep = userdata;
         struct record_change change = {
                 .kind = CHANGE_UPDATED,
                 .key = object->key,
@@ -63,13 +62,8 @@ static int take_object(const struct store_object *object, void *userdata)
                 .fingerprint = object->fingerprint,
                 .first = true,
         };
-        char *after = strdup(object->key);
 
-        if (!after)
-                return -ENOMEM;
-        free(sweep->watcher->sweep_after);
-        sweep->watcher->sweep_after = after;
-        return take_change(&change, sweep->batch);
+        return take_change(&change, userdata);
 }
 
 static size_t sweep_room(const struct watcher *watcher, const struct batch *batch)
@@ -83,18 +77,15 @@ static size_t sweep_room(const struct watcher *watcher, const struct batch *batc
 
 static int sweep(struct watcher *watcher, struct batch *batch)
 {
-        _cleanup_free_ char *after = NULL;
-        struct sweep sweep = {batch, watcher};
         size_t room = sweep_room(watcher, batch);
         int r;
 
         if (!watcher->sweep_after || room == 0)
                 return 0;
-        after = strdup(watcher->sweep_after);
-        if (!after)
-                return -ENOMEM;
-        r = store_visit_objects(watcher->store, after, room, take_object, &sweep);
-        if (r == 0) {
+        r = store_visit_objects(watcher->store, watcher->sweep_after, room, take_object, batch);
+        if (r > 0)
+                return text_replace(&watcher->sweep_after, batch->change[batch->count - 1].key);
+        if (r == 0 && watcher->first_synced) {
                 free(watcher->sweep_after);
                 watcher->sweep_after = NULL;
         }

@@ -102,6 +102,13 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
 
 /* ---- updates */
 
+/* It stands where the sweep of a first list comes by: nothing else need announce it. */
+static bool is_swept(const struct watcher *watcher, const struct store_object *object, bool listed)
+{
+        return listed && !watcher->first_synced && watcher->sweep_after &&
+               strcmp(object->key, watcher->sweep_after) > 0;
+}
+
 /* 1: nothing is to be done. */
 static int is_replay(struct stream *stream)
 {
@@ -151,7 +158,7 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 if (strcmp(stored.resource_version, object->resource_version) == 0 &&
                     stored.fingerprint == object->fingerprint && !stream->list_replaces) {
                         r = store_touch(watcher->store, object->key, object->mark);
-                        if (r >= 0 && *ret_dirty)
+                        if (r >= 0 && *ret_dirty && !is_swept(watcher, object, listed))
                                 r = mark_dirty(watcher, CHANGE_UPDATED, object, listed);
                         r = r < 0 ? r : 1;
                 }
@@ -172,7 +179,7 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
                         r = store_put(watcher->store, object);
                 if (r >= 0 && dirty && is_owned(watcher))
                         return owned_changed(watcher, object);
-                if (r >= 0 && dirty)
+                if (r >= 0 && dirty && !is_swept(watcher, object, listed))
                         r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
         }
         return r < 0 ? r : 0;

@@ -170,6 +170,16 @@ void list_page(struct stream *stream)
                             "a LIST cannot be started: %s", strerror(-r));
 }
 
+/* What is there already may be gone: of that the list itself tells which to announce. */
+static int begin_sweep(struct watcher *watcher)
+{
+        if (watcher->first_synced || watcher->sweep_after || is_owned(watcher) ||
+            store_count(watcher->store) > 0)
+                return 0;
+        watcher->sweep_after = strdup("");
+        return watcher->sweep_after ? 0 : -ENOMEM;
+}
+
 void list_start(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
@@ -186,6 +196,8 @@ void list_start(struct stream *stream)
         stream->continue_token[0] = '\0';
         /* The number is on record before anything carries it: no later LIST may have the same. */
         r = meta_save(watcher, false);
+        if (r >= 0)
+                r = begin_sweep(watcher);
         if (r < 0)
                 store_failed(watcher, r);
         else if (request_may_stream_list(stream))
