@@ -20,7 +20,8 @@ RESOURCES = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "exa
     {"name": "widgets/status", "singularName": "", "namespaced": True, "kind": "Widget", "verbs": ["get", "patch"]},
     {"name": "planets", "singularName": "planet", "namespaced": False, "kind": "Planet",
      "verbs": ["get", "list", "watch", "patch"]}]}
-NOT_FOUND = (404, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "not found"})
+NOT_FOUND = (404, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "not found",
+                   "details": {"name": "the one that was asked for", "kind": "widgets"}})
 GONE = {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old"}
 
 
