@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One generic encoder and one generic decoder for all messages, driven by the schemas, over msgpack-c.
- *
- * msgpack-c believes the element counts that a packet claims and allocates for them, so a packet is walked
- * once before (packet_is_sound): no count above the bytes that are left, no type that no field has.
+ * One generic encoder and one generic decoder for all messages, driven by the schemas. msgpack-c writes
+ * them. It does not read them: it believes the element counts that a packet claims, and allocates for them,
+ * and builds a tree that would be walked once. The decoder goes through the packet as the schema says, and
+ * takes nothing that is not what the next field is.
  */
 #include "ipc/message.h"
 
@@ -13,14 +13,12 @@
 
 #include "ipc/schema.h"
 
-#define NESTING_MAX 6
-
 /* ---- text */
 
 static bool text_is_clean(const char *text, size_t size)
 {
         for (size_t i = 0; i < size;) {
-                size_t length = utf8_sequence(text + i, size - i);
+                size_t length = (unsigned char)text[i] < 0x80 ? 1 : utf8_sequence(text + i, size - i);
 
                 if (length == 0 || text[i] == '\0')
                         return false;
@@ -189,9 +187,18 @@ struct walk {
         size_t left;
 };
 
-static bool walk_number(struct walk *walk, size_t bytes, size_t *ret)
+static bool walk_byte(struct walk *walk, unsigned char *ret)
 {
-        size_t number = 0;
+        if (walk->left == 0)
+                return false;
+        *ret = *walk->next++;
+        walk->left--;
+        return true;
+}
+
+static bool walk_number(struct walk *walk, size_t bytes, uint64_t *ret)
+{
+        uint64_t number = 0;
 
         if (walk->left < bytes)
                 return false;
@@ -203,157 +210,156 @@ static bool walk_number(struct walk *walk, size_t bytes, size_t *ret)
         return true;
 }
 
-static bool walk_skip(struct walk *walk, size_t bytes)
-{
-        if (walk->left < bytes)
-                return false;
-        walk->next += bytes;
-        walk->left -= bytes;
-        return true;
-}
-
-/* Size of a scalar's own bytes, or of its length field; -1 for a type that no field has. */
-static bool walk_scalar(struct walk *walk, unsigned char head)
-{
-        size_t size;
-
-        if (head <= 0x7f || head == 0xc2 || head == 0xc3)
-                return true;
-        if (head >= 0xcc && head <= 0xcf)
-                return walk_skip(walk, (size_t)1 << (head - 0xcc));
-        if (head >= 0xa0 && head <= 0xbf)
-                return walk_skip(walk, head & 0x1f);
-        if (head >= 0xd9 && head <= 0xdb)
-                return walk_number(walk, (size_t)1 << (head - 0xd9), &size) && walk_skip(walk, size);
-        if (head >= 0xc4 && head <= 0xc6)
-                return walk_number(walk, (size_t)1 << (head - 0xc4), &size) && walk_skip(walk, size);
-        return false;
-}
-
-static bool walk_value(struct walk *walk, unsigned depth)
+static bool walk_unsigned(struct walk *walk, uint64_t *ret)
 {
         unsigned char head;
-        size_t count;
 
-        if (depth > NESTING_MAX || walk->left == 0)
+        if (!walk_byte(walk, &head))
                 return false;
-        head = *walk->next;
-        walk_skip(walk, 1);
-        if (head >= 0x90 && head <= 0x9f)
-                count = head & 0x0f;
-        else if (head == 0xdc || head == 0xdd) {
-                if (!walk_number(walk, head == 0xdc ? 2 : 4, &count))
-                        return false;
-        } else
-                return walk_scalar(walk, head);
-        if (count > walk->left)
-                return false;
-        while (count-- > 0)
-                if (!walk_value(walk, depth + 1))
-                        return false;
-        return true;
+        if (head >= 0xcc && head <= 0xcf)
+                return walk_number(walk, (size_t)1 << (head - 0xcc), ret);
+        *ret = head;
+        return head <= 0x7f;
 }
 
-static bool packet_is_sound(const void *packet, size_t size)
+/* The header of something that has a size: a text (first 0xd9), bytes (0xc4), a list (0xdc). Small sizes of
+ * texts and lists are in the header itself. */
+static bool walk_size(struct walk *walk, unsigned char first, unsigned char last, unsigned char fixed,
+                      unsigned char fixed_mask, uint64_t *ret)
 {
-        struct walk walk = {packet, size};
+        unsigned char head;
 
-        return walk_value(&walk, 0) && walk.left == 0;
+        if (!walk_byte(walk, &head))
+                return false;
+        if (fixed && (head & ~fixed_mask) == fixed) {
+                *ret = head & fixed_mask;
+                return true;
+        }
+        if (head < first || head > last)
+                return false;
+        return walk_number(walk, (size_t)(first == 0xdc ? 2 : 1) << (head - first), ret);
 }
 
-static int decode_fields(struct message *message, const struct schema *schema, const msgpack_object *object,
+static bool walk_list(struct walk *walk, uint64_t *ret)
+{
+        return walk_size(walk, 0xdc, 0xdd, 0x90, 0x0f, ret);
+}
+
+static const char *walk_take(struct walk *walk, uint64_t bytes)
+{
+        const unsigned char *taken = walk->next;
+
+        if (bytes > walk->left)
+                return NULL;
+        walk->next += bytes;
+        walk->left -= bytes;
+        return (const char *)taken;
+}
+
+static int decode_fields(struct message *message, const struct schema *schema, struct walk *walk,
                          char *base);
 
-static int decode_text(struct message *message, const msgpack_object *object, const char **ret)
+static int decode_text(struct message *message, struct walk *walk, const char **ret)
 {
+        const char *bytes = NULL;
+        uint64_t size;
         char *text;
 
-        if (object->type != MSGPACK_OBJECT_STR || !text_is_clean(object->via.str.ptr, object->via.str.size))
+        if (walk_size(walk, 0xd9, 0xdb, 0xa0, 0x1f, &size))
+                bytes = walk_take(walk, size);
+        if (!bytes || !text_is_clean(bytes, size))
                 return -EBADMSG;
-        text = message_allocate(message, (size_t)object->via.str.size + 1);
+        text = message_allocate(message, size + 1);
         if (!text)
                 return -ENOMEM;
-        if (object->via.str.size > 0)
-                memcpy(text, object->via.str.ptr, object->via.str.size);
-        text[object->via.str.size] = '\0';
+        memcpy(text, bytes, size);
+        text[size] = '\0';
         *ret = text;
         return 0;
 }
 
-static int decode_bytes(struct message *message, const msgpack_object *object, const void **ret,
-                        size_t *ret_size)
+static int decode_bytes(struct message *message, struct walk *walk, const void **ret, size_t *ret_size)
 {
-        void *bytes;
+        const char *bytes = NULL;
+        uint64_t size;
+        void *copy;
 
-        if (object->type != MSGPACK_OBJECT_BIN)
-                return -EBADMSG;
-        bytes = message_allocate(message, (size_t)object->via.bin.size + 1);
+        if (walk_size(walk, 0xc4, 0xc6, 0, 0, &size))
+                bytes = walk_take(walk, size);
         if (!bytes)
+                return -EBADMSG;
+        copy = message_allocate(message, size + 1);
+        if (!copy)
                 return -ENOMEM;
-        if (object->via.bin.size > 0)
-                memcpy(bytes, object->via.bin.ptr, object->via.bin.size);
-        *ret = bytes;
-        *ret_size = object->via.bin.size;
+        memcpy(copy, bytes, size);
+        *ret = copy;
+        *ret_size = size;
         return 0;
 }
 
-static int decode_list(struct message *message, const struct schema *record, const msgpack_object *object,
-                       void **ret, size_t *ret_count)
+/* A record takes a byte for itself and one for each of its fields at least: a count that the packet cannot
+ * hold allocates nothing. */
+static int decode_list(struct message *message, const struct schema *record, struct walk *walk, void **ret,
+                       size_t *ret_count)
 {
+        uint64_t count;
         char *element;
 
-        if (object->type != MSGPACK_OBJECT_ARRAY)
+        if (!walk_list(walk, &count) || count > walk->left / (1 + record->field_count))
                 return -EBADMSG;
-        element = message_allocate(message, (size_t)object->via.array.size * record->size);
+        element = message_allocate(message, count * record->size);
         if (!element)
                 return -ENOMEM;
-        for (size_t i = 0; i < object->via.array.size; i++) {
-                const msgpack_object *item = &object->via.array.ptr[i];
+        for (uint64_t i = 0; i < count; i++) {
+                uint64_t fields;
                 int r;
 
-                if (item->type != MSGPACK_OBJECT_ARRAY || item->via.array.size != record->field_count)
+                if (!walk_list(walk, &fields) || fields != record->field_count)
                         return -EBADMSG;
-                r = decode_fields(message, record, item->via.array.ptr, element + i * record->size);
+                r = decode_fields(message, record, walk, element + i * record->size);
                 if (r < 0)
                         return r;
         }
         *ret = element;
-        *ret_count = object->via.array.size;
+        *ret_count = count;
         return 0;
 }
 
-static int decode_field(struct message *message, const struct schema_field *field,
-                        const msgpack_object *object, char *base)
+static int decode_bool(struct walk *walk, bool *ret)
+{
+        unsigned char head;
+
+        if (!walk_byte(walk, &head) || (head != 0xc2 && head != 0xc3))
+                return -EBADMSG;
+        *ret = head == 0xc3;
+        return 0;
+}
+
+static int decode_field(struct message *message, const struct schema_field *field, struct walk *walk,
+                        char *base)
 {
         void *value = base + field->offset;
         size_t *size = (size_t *)(void *)(base + field->size_offset);
 
         switch (field->kind) {
         case FIELD_KIND_U64:
-                if (object->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-                        return -EBADMSG;
-                *(uint64_t *)value = object->via.u64;
-                return 0;
+                return walk_unsigned(walk, value) ? 0 : -EBADMSG;
         case FIELD_KIND_BOOL:
-                if (object->type != MSGPACK_OBJECT_BOOLEAN)
-                        return -EBADMSG;
-                *(bool *)value = object->via.boolean;
-                return 0;
+                return decode_bool(walk, value);
         case FIELD_KIND_STR:
-                return decode_text(message, object, value);
+                return decode_text(message, walk, value);
         case FIELD_KIND_BIN:
-                return decode_bytes(message, object, value, size);
+                return decode_bytes(message, walk, value, size);
         case FIELD_KIND_LIST:
-                return decode_list(message, field->record(), object, value, size);
+                return decode_list(message, field->record(), walk, value, size);
         }
         return -EBADMSG;
 }
 
-static int decode_fields(struct message *message, const struct schema *schema, const msgpack_object *object,
-                         char *base)
+static int decode_fields(struct message *message, const struct schema *schema, struct walk *walk, char *base)
 {
         for (size_t i = 0; i < schema->field_count; i++) {
-                int r = decode_field(message, &schema->field[i], &object[i], base);
+                int r = decode_field(message, &schema->field[i], walk, base);
 
                 if (r < 0)
                         return r;
@@ -361,50 +367,29 @@ static int decode_fields(struct message *message, const struct schema *schema, c
         return 0;
 }
 
-static int decode_object(const msgpack_object *object, size_t size, struct message *message)
-{
-        const msgpack_object *item;
-        const struct schema *schema;
-
-        if (object->type != MSGPACK_OBJECT_ARRAY || object->via.array.size == 0)
-                return -EBADMSG;
-        item = object->via.array.ptr;
-        if (item[0].type != MSGPACK_OBJECT_POSITIVE_INTEGER || item[0].via.u64 >= MESSAGE_TYPE_COUNT)
-                return -EBADMSG;
-        message->type = (enum message_type)item[0].via.u64;
-        schema = schema_of(message->type);
-        if (!schema || object->via.array.size != schema->field_count + 1 ||
-            size > message_size_cap(message->type))
-                return -EBADMSG;
-        return decode_fields(message, schema, item + 1, (char *)&message->hello);
-}
-
 int message_decode(const void *packet, size_t size, struct message **ret)
 {
         _cleanup_message_ struct message *message = NULL;
-        msgpack_unpacked unpacked;
-        size_t offset = 0;
+        struct walk walk = {packet, size};
+        const struct schema *schema;
+        uint64_t fields, type;
         int r;
 
-        if (size > MESSAGE_SIZE_MAX || !packet_is_sound(packet, size))
+        if (size > MESSAGE_SIZE_MAX || !walk_list(&walk, &fields) || !walk_unsigned(&walk, &type) ||
+            type >= MESSAGE_TYPE_COUNT)
+                return -EBADMSG;
+        schema = schema_of((enum message_type)type);
+        if (!schema || fields != schema->field_count + 1 || size > message_size_cap((enum message_type)type))
                 return -EBADMSG;
         message = calloc(1, sizeof(*message));
         if (!message)
                 return -ENOMEM;
-        msgpack_unpacked_init(&unpacked);
-        switch (msgpack_unpack_next(&unpacked, packet, size, &offset)) {
-        case MSGPACK_UNPACK_SUCCESS:
-                r = offset == size ? decode_object(&unpacked.data, size, message) : -EBADMSG;
-                break;
-        case MSGPACK_UNPACK_NOMEM_ERROR:
-                r = -ENOMEM;
-                break;
-        default:
-                r = -EBADMSG;
-        }
-        msgpack_unpacked_destroy(&unpacked);
+        message->type = (enum message_type)type;
+        r = decode_fields(message, schema, &walk, (char *)&message->hello);
         if (r < 0)
                 return r;
+        if (walk.left != 0)
+                return -EBADMSG;
         *ret = TAKE_PTR(message);
         return 0;
 }

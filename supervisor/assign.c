@@ -209,7 +209,7 @@ static void send_run(struct worker *worker, struct assignment *given)
 {
         struct supervisor *supervisor = worker->child->supervisor;
         const struct watch *watch = &supervisor->watch[given->run.watch];
-        struct ledger_row row = {0};
+        const struct ledger_row *row;
         struct message_run run = {
                 .sequence = given->run.id,
                 .watch = watch->config->name,
@@ -223,20 +223,19 @@ static void send_run(struct worker *worker, struct assignment *given)
         int r;
 
         if (!given->is_first &&
-            ledger_get(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
-                run.attempt = row.permanent ? 0 : row.attempts; /* given up, and changed: it begins anew */
-                run.last_error = row.last_error;
-                run.first_error = row.first_error;
-                run.settling = row.settling;
-                run.known_fingerprint = row.attempts == 0 && !row.permanent ? row.fingerprint : 0;
-                run.known_related = row.related;
-                if (was_written_lately(&row))
-                        run.at_least_version = row.written_version;
+            ledger_look(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
+                run.attempt = row->permanent ? 0 : row->attempts; /* given up, and changed: it begins anew */
+                run.last_error = row->last_error;
+                run.first_error = row->first_error;
+                run.settling = row->settling;
+                run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
+                run.known_related = row->related;
+                if (was_written_lately(row))
+                        run.at_least_version = row->written_version;
         }
         run.attempt++;
         given->to_send = false;
         r = channel_send(worker->child->channel, MESSAGE_RUN, &run);
-        ledger_row_done(&row);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, worker->child, given->run.key,
                                  "a run cannot be sent: %s", strerror(-r));

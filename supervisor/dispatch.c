@@ -107,16 +107,19 @@ static bool keep_row(struct watch *watch, const struct ledger_row *row)
 
 /* Whether its handler was told meanwhile is not known: it runs again. */
 static int change_selected_again(struct watch *watch, const struct record_change *change,
-                                 struct ledger_row *row)
+                                 const struct ledger_row *row)
 {
-        row->unselected = false;
-        row->fingerprint = row->failed_fingerprint = row->attempts = row->next_realtime = 0;
-        if (!keep_row(watch, row))
+        struct ledger_row again = *row;
+
+        again.unselected = false;
+        again.fingerprint = again.failed_fingerprint = again.attempts = again.next_realtime = 0;
+        if (!keep_row(watch, &again))
                 return 0;
-        return dispatch_push(watch, change, CHANGE_UPDATED, row, "selected", 0);
+        return dispatch_push(watch, change, CHANGE_UPDATED, &again, "selected", 0);
 }
 
-static int change_updated(struct watch *watch, const struct record_change *change, struct ledger_row *row)
+static int change_updated(struct watch *watch, const struct record_change *change,
+                          const struct ledger_row *row)
 {
         bool failed_before = row && row->failed_fingerprint == change->fingerprint;
 
@@ -231,7 +234,20 @@ static int change_unselected(struct watch *watch, const struct record_change *ch
         return 0;
 }
 
-static int take_change(struct watch *watch, const struct record_change *change)
+static int take_update(struct watch *watch, const struct record_change *change)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        const struct ledger_row *row = NULL;
+        int r = ledger_look(supervisor->ledger, watch->config->name, change->key, change->uid, &row);
+
+        if (r < 0 && r != -ENOENT) {
+                ledger_failed(supervisor, r);
+                return 0;
+        }
+        return change_updated(watch, change, row);
+}
+
+static int take_end(struct watch *watch, const struct record_change *change)
 {
         struct supervisor *supervisor = watch->child->supervisor;
         struct ledger_row row = {0};
@@ -242,21 +258,23 @@ static int take_change(struct watch *watch, const struct record_change *change)
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        switch (change->kind) {
-        case CHANGE_UPDATED:
-                r = change_updated(watch, change, known ? &row : NULL);
-                break;
-        case CHANGE_DELETED:
-                r = change_deleted(watch, change, known ? &row : NULL);
-                break;
-        case CHANGE_UNSELECTED:
-                r = change_unselected(watch, change, known ? &row : NULL);
-                break;
-        default:
-                r = -EPROTO;
-        }
+        r = change->kind == CHANGE_DELETED ? change_deleted(watch, change, known ? &row : NULL)
+                                           : change_unselected(watch, change, known ? &row : NULL);
         ledger_row_done(&row);
         return r;
+}
+
+static int take_change(struct watch *watch, const struct record_change *change)
+{
+        switch (change->kind) {
+        case CHANGE_UPDATED:
+                return take_update(watch, change);
+        case CHANGE_DELETED:
+        case CHANGE_UNSELECTED:
+                return take_end(watch, change);
+        default:
+                return -EPROTO;
+        }
 }
 
 #define CROWD 16 /* keys */

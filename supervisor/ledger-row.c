@@ -147,15 +147,27 @@ static int look_up(struct ledger *ledger, const char *watch, const char *key, co
         return r;
 }
 
-int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
-               struct ledger_row *ret)
+int ledger_look(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                const struct ledger_row **ret)
 {
         struct cached_row *cached;
         int r = look_up(ledger, watch, key, uid, &cached);
 
         if (r < 0)
                 return r;
-        return cached->exists ? ledger_copy_row(&cached->row, ret) : -ENOENT;
+        if (!cached->exists)
+                return -ENOENT;
+        *ret = &cached->row;
+        return 0;
+}
+
+int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+               struct ledger_row *ret)
+{
+        const struct ledger_row *row;
+        int r = ledger_look(ledger, watch, key, uid, &row);
+
+        return r < 0 ? r : ledger_copy_row(row, ret);
 }
 
 /* So that whoever sets a timer with each outcome need not ask the database. */

@@ -230,6 +230,9 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         r = create_file(path);
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
+        /* Nobody asks for them, and each allocation takes a lock for them. Too late when it is in use
+         * already, and no harm then. */
+        (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
         r = ledger_errno(
                 NULL, sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
         if (r >= 0)

@@ -50,6 +50,9 @@ void ledger_free(struct ledger *ledger); /* commits, checkpoints, closes */
 /* 0, -ENOENT. The row's strings are owned by the caller (ledger_row_done). */
 int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                struct ledger_row *ret);
+/* The same, borrowed until the ledger is asked for another row. */
+int ledger_look(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                const struct ledger_row **ret);
 /* Inserts or replaces the row. */
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row);
 /* Makes sure that a row exists, before the first RUN: an existing one is left as it is. 1: it is new. */

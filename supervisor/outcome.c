@@ -86,15 +86,13 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
  * time are neighbours in the index. */
 static uint64_t resync_time(const struct ledger_row *row, uint64_t resync_usec, uint64_t now)
 {
-        uint64_t due = now + resync_usec + random_below(resync_usec / 10 + 1);
-        uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC;
+        uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC, due;
 
-        if (resync_usec <= DELAY_IN_QUEUE_USEC)
-                return due;
-        if (strcmp(row->next_reason, "resync") == 0 && row->next_realtime > now + DELAY_IN_QUEUE_USEC &&
-            row->next_realtime <= latest)
+        if (resync_usec > DELAY_IN_QUEUE_USEC && strcmp(row->next_reason, "resync") == 0 &&
+            row->next_realtime > now + DELAY_IN_QUEUE_USEC && row->next_realtime <= latest)
                 return row->next_realtime;
-        return due + RESYNC_GRAIN_USEC - due % RESYNC_GRAIN_USEC;
+        due = now + resync_usec + random_below(resync_usec / 10 + 1);
+        return resync_usec <= DELAY_IN_QUEUE_USEC ? due : due + RESYNC_GRAIN_USEC - due % RESYNC_GRAIN_USEC;
 }
 
 static int succeeded(struct ending *ending)
