@@ -15,7 +15,7 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define AHEAD_USEC USEC_PER_MSEC /* of work that a worker may have before it */
+#define AHEAD_USEC (3 * USEC_PER_MSEC)
 
 const struct queue_run *worker_run(const struct worker *worker)
 {
@@ -35,7 +35,8 @@ static bool has_room(const struct worker *worker)
                (worker->given_count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC);
 }
 
-/* Many at once, and then none for a while: what is given in one turn is committed to the ledger as one. */
+/* Many at once, and then none for a while: what is given in one turn is committed to the ledger as one. When
+ * one of them needs something, all get what they have room for. */
 static bool runs_low(const struct worker *worker)
 {
         return worker->given_count <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
@@ -125,14 +126,9 @@ void assign_recall(struct supervisor *supervisor, const char *reason)
 
 /* ---- giving */
 
-static bool may_run(const struct supervisor *supervisor)
-{
-        return supervisor->phase <= PHASE_RUNNING && supervisor->credential;
-}
-
 bool assign_may(const struct supervisor *supervisor)
 {
-        if (!may_run(supervisor))
+        if (supervisor->phase > PHASE_RUNNING || !supervisor->credential)
                 return false;
         for (size_t i = 0; i < supervisor->worker_count; i++)
                 if (may_have_more(&supervisor->worker[i]))
@@ -180,10 +176,10 @@ int assign_runs(struct supervisor *supervisor)
         struct queue_run run;
         int r = 0;
 
-        if (!may_run(supervisor))
+        if (!assign_may(supervisor))
                 return 0;
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                supervisor->worker[i].filling = may_have_more(&supervisor->worker[i]);
+                supervisor->worker[i].filling = is_available(&supervisor->worker[i]);
         worker = next_worker(supervisor);
         if (worker)
                 r = reports_send(supervisor, worker);

@@ -14,6 +14,7 @@
 #include "supervisor/supervisor.h"
 
 #define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)
+#define SPREAD_RUNS       128
 
 #define BEHIND_USEC (20 * USEC_PER_MSEC) /* the watch usually needs less to show our own write */
 
@@ -81,18 +82,34 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
 
 /* ---- results */
 
+/* Up to a tenth of it more, so that what was handled together does not come back together; the same for
+ * those that succeed one after another, because each place in the index of the ledger is a page to be
+ * written. */
+static uint64_t resync_spread(struct watch *watch, uint64_t resync_usec)
+{
+        if (watch->spread_left == 0) {
+                watch->spread_usec = random_below(resync_usec / 10 + 1);
+                watch->spread_left = SPREAD_RUNS;
+        }
+        watch->spread_left--;
+        return watch->spread_usec;
+}
+
 /* When it is due is in an index of the ledger, in which every change costs as much as the row itself: the
  * time that stands there stays, and due.c counts from the last success. Whole minutes, so that neighbours in
  * time are neighbours in the index. */
-static uint64_t resync_time(const struct ledger_row *row, uint64_t resync_usec, uint64_t now)
+static uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t now)
 {
-        uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC, due;
+        uint64_t resync_usec = watch->config->resync_usec, due;
+        uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC;
 
         if (resync_usec > DELAY_IN_QUEUE_USEC && strcmp(row->next_reason, "resync") == 0 &&
             row->next_realtime > now + DELAY_IN_QUEUE_USEC && row->next_realtime <= latest)
                 return row->next_realtime;
-        due = now + resync_usec + random_below(resync_usec / 10 + 1);
-        return resync_usec <= DELAY_IN_QUEUE_USEC ? due : due + RESYNC_GRAIN_USEC - due % RESYNC_GRAIN_USEC;
+        if (resync_usec <= DELAY_IN_QUEUE_USEC)
+                return now + resync_usec + random_below(resync_usec / 10 + 1);
+        due = now + resync_usec + resync_spread(watch, resync_usec);
+        return due + RESYNC_GRAIN_USEC - due % RESYNC_GRAIN_USEC;
 }
 
 static int succeeded(struct ending *ending)
@@ -112,7 +129,7 @@ static int succeeded(struct ending *ending)
         }
         if (config->resync_usec > 0 && (delay == 0 || config->resync_usec < delay)) {
                 reason = "resync";
-                delay = resync_time(row, config->resync_usec, now) - now;
+                delay = resync_time(ending->watch, row, now) - now;
         }
         row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;

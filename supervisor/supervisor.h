@@ -75,6 +75,8 @@ struct watch {
         struct watch_metrics metrics;
         uint64_t pace_usec; /* what its runs take, by the last ones */
         bool pace_known;
+        uint64_t spread_usec; /* of the next resyncs, and for how many more */
+        unsigned spread_left;
         bool retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
