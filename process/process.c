@@ -2,6 +2,7 @@
 #include "process/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,6 +27,7 @@
 #define STUCK_SWEEP_USEC USEC_PER_SEC
 #define FREE_USEC        (500 * USEC_PER_MSEC)
 #define EXIT_PRIORITY    (-1) /* before the streams */
+#define KILLS_USEC       (100 * USEC_PER_MSEC)
 
 enum { STDIN, STDOUT, STDERR, STREAMS };
 
@@ -176,17 +178,23 @@ void process_usage(const struct process *process, struct process_usage *ret)
                 group_usage(process->group, ret);
 }
 
-/* It is a zombie still: what it has used, with what it has waited for. */
-static void note_usage(struct process *process)
+/* Reaps it, and notes what it has used, with what it has waited for. 0, or -EAGAIN: it lives. */
+static int reap(struct process *process)
 {
         struct rusage usage;
-        siginfo_t info;
+        siginfo_t info = {0};
 
-        if (syscall(SYS_waitid, P_PID, process->pid, &info, WEXITED | WNOHANG | WNOWAIT, &usage) < 0)
-                return;
+        if (syscall(SYS_waitid, P_PID, process->pid, &info, WEXITED | WNOHANG, &usage) < 0) {
+                process->wait_status = SIGKILL; /* no success: nobody knows how it ended */
+                return -errno;
+        }
+        if (info.si_pid == 0)
+                return -EAGAIN;
+        process->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;
         process->usage.cpu_usec = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC +
                                   (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
         process->usage.memory_peak = (uint64_t)usage.ru_maxrss * 1024;
+        return 0;
 }
 
 /* Whole lines are told; the rest waits for its end. */
@@ -271,6 +279,20 @@ static void drain(struct process *process, int which)
 
 /* ---- the end */
 
+/* As known for no longer than that: at the end of one run it was asked, and the next one begins at once. */
+static int64_t memory_kills(uint64_t usec)
+{
+        static int64_t count;
+        static uint64_t asked; /* CLOCK_BOOTTIME */
+        uint64_t now = clock_boottime_usec();
+
+        if (asked == 0 || now - asked > usec) {
+                count = cgroup_memory_kills();
+                asked = now;
+        }
+        return count;
+}
+
 static void finish(struct process *process)
 {
         struct process_result result;
@@ -287,7 +309,7 @@ static void finish(struct process *process)
         lines_finish(&process->lines);
         if (process->group)
                 process->memory_end = group_memory_end(process->group);
-        else if (process->kills_before >= 0 && cgroup_memory_kills() > process->kills_before)
+        else if (process->kills_before >= 0 && memory_kills(0) > process->kills_before)
                 process->memory_end = MEMORY_SYSTEM;
         result = (struct process_result){
                 .end = process->end,
@@ -381,42 +403,36 @@ static int sweep_later(struct process *process, uint64_t usec)
 }
 
 /* Mostly nothing is left behind, and no timer is needed. */
-static int on_first_sweep(sd_event_source *source _unused_, void *userdata)
+static void end_descendants(struct process *process)
 {
-        struct process *process = userdata;
-
-        process->sweep = sd_event_source_disable_unref(process->sweep);
         if (!descendants_reap()) {
                 finish(process);
-                return 0;
+                return;
         }
         if (sweep_later(process, SWEEP_USEC) < 0) {
                 descendants_end(STUCK_USEC);
                 finish(process);
-                return 0;
+                return;
         }
         /* The timeout is over; the last `tee` of a script may need a moment after it. */
         if (process->end == PROCESS_EXITED) {
                 process->timer = sd_event_source_disable_unref(process->timer);
                 kill_after(process, LINGER_USEC);
         }
-        return 0;
 }
 
-static int on_handler_exit(sd_event_source *source _unused_, const siginfo_t *info, void *userdata)
+/* Not sd-event's own source for it, which asks the kernel three times for what is told at once. */
+static int on_handler_exit(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
+                           void *userdata)
 {
         struct process *process = userdata;
 
-        process->wait_status = info->si_code == CLD_EXITED ? info->si_status << 8 : info->si_status & 0x7f;
+        if (reap(process) == -EAGAIN)
+                return 0;
         descendants_spare_no_more(process->pid);
-        note_usage(process);
         process->pid = 0;
         process->child = sd_event_source_disable_unref(process->child);
-        if (sd_event_add_defer(process->event, &process->sweep, on_first_sweep, process) < 0 ||
-            sd_event_source_set_priority(process->sweep, EXIT_PRIORITY) < 0) {
-                descendants_end(STUCK_USEC);
-                finish(process);
-        }
+        end_descendants(process);
         return 0;
 }
 
@@ -476,11 +492,27 @@ static int open_pipes(struct process *process, int ret_child[STREAMS])
                         return r;
                 process->fd[i] = pair[ours];
                 ret_child[i] = pair[!ours];
-                r = sys_set_nonblocking(process->fd[i], true);
-                if (r < 0)
-                        return r;
+                if (fcntl(process->fd[i], F_SETFL, O_NONBLOCK) < 0) /* a new one has no other flags */
+                        return -errno;
         }
         return 0;
+}
+
+static int add_exit(struct process *process)
+{
+        _cleanup_close_ int fd = sys_pidfd_open(process->pid);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = sd_event_add_io(process->event, &process->child, fd, EPOLLIN, on_handler_exit, process);
+        if (r >= 0)
+                r = sd_event_source_set_io_fd_own(process->child, true);
+        if (r < 0)
+                return r;
+        TAKE_FD(fd);
+        /* finish() reads what is left in the pipes, all at once */
+        return sd_event_source_set_priority(process->child, EXIT_PRIORITY);
 }
 
 static int add_sources(struct process *process)
@@ -492,10 +524,7 @@ static int add_sources(struct process *process)
                 r = sd_event_add_io(process->event, &process->source[STDERR], process->fd[STDERR], EPOLLIN,
                                     on_stderr, process);
         if (r >= 0)
-                r = sd_event_add_child(process->event, &process->child, process->pid, WEXITED,
-                                       on_handler_exit, process);
-        if (r >= 0) /* finish() reads what is left in the pipes, all at once */
-                r = sd_event_source_set_priority(process->child, EXIT_PRIORITY);
+                r = add_exit(process);
         if (r >= 0 && process->options.timeout_usec > 0)
                 r = sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
                                                process->options.timeout_usec, 1, on_timeout, process);
@@ -545,7 +574,7 @@ static int process_launch(struct process *process)
         int child[STREAMS] = {-1, -1, -1};
         int r = open_pipes(process, child);
 
-        process->kills_before = cgroup_memory_kills();
+        process->kills_before = memory_kills(KILLS_USEC);
         if (r >= 0)
                 r = group_new(&process->options, &process->group);
         if (process->options.user)
