@@ -34,9 +34,8 @@ def proportional(pid):
 
 
 def processor_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        field = file.read().rsplit(")", 1)[1].split()
-    return (int(field[11]) + int(field[12])) / os.sysconf("SC_CLK_TCK")
+    """By the clock of another process (clock_getcpuclockid(3)): nanoseconds, where /proc has hundredths of a second."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def processor_by_program(family):

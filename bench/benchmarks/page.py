@@ -16,7 +16,7 @@ Made by `bench/run --write` from what was measured (bench/results.json); nothing
 (bench/thresholds.toml). Values are medians of n samples, of ours and of what it is compared with in turn. What counts is the
 ratio to the limit or the peer of the same run: limits are small programs of the bench's own (bench/limits), peers the smallest
 operators of other frameworks that do the same work on the same server (bench/peers). `bench/run` ends with 1 when a row is
-worse than bench/thresholds.toml demands, or by more than its slack worse than what is written here.
+worse than bench/thresholds.toml demands or, on a quiet machine, by more than its slack worse than what is written here.
 
 """
 

@@ -20,6 +20,8 @@ from . import measure
 
 PROGRAM = BUILD / "bench"
 SYNCED = MESSAGE_ID["WATCH_SYNCED"]
+PROGRAMS = ("bench-server", "bench-noop", "bench-serve", "bench-worker", "limit-first-sync", "limit-events", "limit-serve", "limit-spawn",
+            "limit-latency")
 _staged = None
 
 
@@ -29,7 +31,7 @@ def sandbox():
     global _staged
     if _staged is None:
         _staged = stage_programs()[1]
-        for name in ("bench-server", "bench-noop", "bench-serve", "bench-worker", "limit-first-sync", "limit-spawn", "limit-latency"):
+        for name in PROGRAMS:
             target = _staged["reconciled"].parent / name
             target.write_bytes((PROGRAM / name).read_bytes())
             target.chmod(0o755)

@@ -31,6 +31,9 @@ class Thresholds:
     def why(self, section, row):
         return self.of(section, row).get("why", "the reason has not been looked for")
 
+    def always(self, section, row):
+        return self.of(section, row).get("always", False)
+
     def demanded(self, section, row, before):
         """(lowest, highest) that passes; `before`: the row of last time, None where there is none to compare with."""
         low, high = self.bounds(section, row)
