@@ -316,13 +316,17 @@ int sandbox_give_up_rights(void)
         const uint32_t kept = 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+        uint32_t too_many = 0;
 
         if (syscall(SYS_capget, &header, data) < 0)
-                return -errno;
+                return not_there(-errno);
         for (size_t i = 0; i < ELEMENTS(data); i++) {
-                data[i].effective &= i == 0 ? kept : 0;
-                data[i].permitted &= i == 0 ? kept : 0;
+                uint32_t keep = i == 0 ? kept : 0;
+
+                too_many |= (data[i].permitted & ~keep) | data[i].inheritable;
+                data[i].effective &= keep;
+                data[i].permitted &= keep;
                 data[i].inheritable = 0; /* and so is what is ambient */
         }
-        return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+        return too_many && syscall(SYS_capset, &header, data) < 0 ? not_there(-errno) : 0;
 }

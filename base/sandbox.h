@@ -13,6 +13,7 @@ struct sandbox {
         bool local;    /* has sockets of this machine only (AF_UNIX) */
         bool threads;  /* makes some */
         bool signals;  /* sends them to others */
+        bool rights;   /* keeps root's, where it has them: see sandbox_give_up_rights() */
 };
 
 /* Seccomp, with NoNewPrivs. Threads that run already are included. -EOPNOTSUPP: the kernel has none, or
@@ -25,5 +26,6 @@ int sandbox_enter(const struct sandbox *sandbox);
 int sandbox_write_only(const char *const *path);
 
 /* Of root's rights (capabilities) only those to read and write files of others are kept, by who can execute
- * nothing and so gets none back. Whoever is not root has none. */
+ * nothing and so gets none back. Whoever is not root has none. -EOPNOTSUPP: not allowed (capset may be
+ * forbidden as a whole, by systemd's @privileged). */
 int sandbox_give_up_rights(void);

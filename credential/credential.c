@@ -112,9 +112,7 @@ static int give_up_rest(struct credential *credential)
 
         if (credential->source.exec.command)
                 return 0;
-        r = sandbox_give_up_rights();
-        if (r >= 0)
-                r = close_in("the credential process", nothing, &(struct sandbox){.local = true});
+        r = close_in("the credential process", nothing, &(struct sandbox){.local = true});
         if (r < 0)
                 return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "it cannot give up its rights: %s", strerror(-r));

@@ -51,12 +51,10 @@ static int give_up_rest(struct gateway *gateway)
 {
         _cleanup_free_ char *folder = gateway->socket_path ? strdup(gateway->socket_path) : NULL;
         const char *const path[] = {folder ? dirname(folder) : NULL, NULL};
-        int r;
 
         if (gateway->socket_path && !folder)
                 return -ENOMEM;
-        r = sandbox_give_up_rights();
-        return r < 0 ? r : close_in("the gateway", path, &(struct sandbox){.local = true});
+        return close_in("the gateway", path, &(struct sandbox){.local = true});
 }
 
 static int set_up(struct gateway *gateway, const struct message_config_gateway *config)

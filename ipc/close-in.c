@@ -8,8 +8,11 @@
 
 int close_in(const char *who, const char *const *path, const struct sandbox *sandbox)
 {
-        int r = sandbox_write_only(path);
+        int r = sandbox->rights ? 0 : sandbox_give_up_rights();
 
+        if (r < 0)
+                log_debug("%s keeps the rights of root that it has: %s", who, strerror(-r));
+        r = sandbox_write_only(path);
         if (r < 0)
                 log_debug("%s is not kept from writing elsewhere (Landlock): %s", who, strerror(-r));
         r = sandbox_enter(sandbox);

@@ -115,5 +115,6 @@ int supervisor_close_in(const struct supervisor *supervisor)
                                                   .listens = true,
                                                   .local = true,
                                                   .threads = true,
-                                                  .signals = true});
+                                                  .signals = true,
+                                                  .rights = true});
 }

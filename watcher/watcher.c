@@ -119,11 +119,10 @@ static int give_up_rest(struct watcher *watcher)
 {
         const char *const path[] = {watcher->config->store_folder, NULL};
         char who[256];
-        int r = sandbox_give_up_rights();
+        int r;
 
         snprintf(who, sizeof(who), "the watcher of watch %s", watcher->config->watch);
-        if (r >= 0)
-                r = close_in(who, path, &(struct sandbox){.connects = true, .threads = true});
+        r = close_in(who, path, &(struct sandbox){.connects = true, .threads = true});
         return r >= 0 ? 0
                       : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                     "it cannot give up its rights: %s", strerror(-r));

@@ -85,10 +85,10 @@ def test_a_stopped_supervisor_is_ended_by_the_watchdog_and_started_again(node):
     assert node.main_pid() != before
     node.wait_journal("UNIT=" + node.unit, text="Watchdog timeout")
     # Nothing of the first life is left: as many processes as one operator has.
-    wait_until(lambda: len(node.processes(node.unit)) == 4, lambda: f"four processes: {node.processes(node.unit)}")
+    wait_until(lambda: len(node.processes(node.unit)) == 5, lambda: f"five processes: {node.processes(node.unit)}")
 
 
-@pytest.mark.parametrize("role", ["credential", "watcher", "worker"])
+@pytest.mark.parametrize("role", ["spawner", "credential", "watcher", "worker"])
 def test_a_dead_child_ends_the_unit_which_starts_again_and_catches_up(node, role):
     node.configure("echo '{\"status\": {\"seen\": true}}'")
     node.drop_in(node.unit, "[Service]\nRestartSec=1s\n")
@@ -102,7 +102,7 @@ def test_a_dead_child_ends_the_unit_which_starts_again_and_catches_up(node, role
     wait_until(lambda: node.widget("meanwhile").get("status") == {"seen": True}, "the backlog to be caught up")
 
 
-@pytest.mark.parametrize("role", ["credential", "watcher", "worker"])
+@pytest.mark.parametrize("role", ["spawner", "credential", "watcher", "worker"])
 def test_a_stopped_child_is_named_and_the_unit_starts_again(node, role):
     """It hangs: the operator ends before the watchdog, which is fed no more, has to."""
     node.configure(heartbeat={"interval": "100ms", "deadline": "2s"})
@@ -113,7 +113,7 @@ def test_a_stopped_child_is_named_and_the_unit_starts_again(node, role):
     fatal = node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['CHILD_FATAL']}")
     assert role in fatal["MESSAGE"] and "hangs" in fatal["MESSAGE"] and fatal["RECONCILED_EXIT_CODE"] == "70"
     node.wait_restarts(1)
-    wait_until(lambda: len(node.processes(node.unit)) == 4, lambda: f"four processes: {node.processes(node.unit)}")
+    wait_until(lambda: len(node.processes(node.unit)) == 5, lambda: f"five processes: {node.processes(node.unit)}")
     assert stopped not in node.processes(node.unit), "the stopped one is gone as well"
 
 
@@ -262,7 +262,7 @@ def test_the_gateway_works_in_the_sandbox(node):
     wait_until(lambda: get("/readyz") == "ok\n", "readiness")
     sample = r'reconciled_process_resident_memory_bytes\{role="watcher",name="widgets"\} [1-9]'
     wait_until(lambda: re.search(sample, get("/metrics")), "the memory of the watcher")
-    assert len(node.processes(node.unit)) == 5
+    assert len(node.processes(node.unit)) == 6
 
 
 def test_what_a_handler_hides_is_found_in_the_sandbox(node):
