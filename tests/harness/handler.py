@@ -60,6 +60,14 @@ class Request:
                 f"attempt={body.get('attempt')} exit={self.exit_code}>")
 
 
+def fits(request, where):
+    """A run that lacks what is asked for is another one; it must not hide those that come after it."""
+    try:
+        return where(request)
+    except (LookupError, TypeError):
+        return False
+
+
 class Handler:
     """command     what goes into the configuration's handler.exec
     behave(shell)  from the next run on, this shell text is run after the request is recorded; $REQUEST names the file
@@ -103,7 +111,7 @@ class Handler:
                 continue
             if action is not None and request.body.get("action") != action:
                 continue
-            if where(request):
+            if fits(request, where):
                 found.append(request)
         return found
 
