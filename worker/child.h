@@ -23,6 +23,7 @@ struct child_object {
         struct kube_resource resource; /* plural NULL: not known yet */
         unsigned lookups;              /* of its kind, in this run */
         bool recorded, applied, failed;
+        bool is_new; /* before this run it was none of the object's */
         /* for undoing: settle.h */
         bool looked;    /* whether it was there before is known */
         bool touched;   /* this attempt has made or changed it */

@@ -35,7 +35,9 @@ struct children {
 
 /* The one whose turn it is, in the list of the phase; NULL behind the last. */
 struct child_object *children_current_child(struct children *children);
-/* Counts the failure of the child; false: the run was ended. */
+/* Counts and keeps for the end that it has failed. child NULL: something of it. */
+void children_fail(struct children *children, struct child_object *child, const char *what, const char *why);
+/* The same of an answer of the server's; false: the run was ended. */
 bool children_take_failure(struct children *children, const char *what,
                            const struct kube_response *response);
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */

@@ -116,9 +116,12 @@ int children_send_record(struct children *children, bool all)
 
         for (size_t i = 0; i < children->wanted.count; i++)
                 if (children->wanted.child[i].resource.plural) {
-                        children->wanted.child[i].recorded = true;
-                        child_record_add(&record, &children->wanted.child[i]);
-                        child_group_kinds_add(&kinds, &children->wanted.child[i]);
+                        struct child_object *child = &children->wanted.child[i];
+
+                        child->is_new = child->is_new || !child_list_has(&children->known, child);
+                        child->recorded = true;
+                        child_record_add(&record, child);
+                        child_group_kinds_add(&kinds, child);
                 }
         for (size_t i = 0; all && i < children->known.count; i++)
                 if (!child_list_has(&children->wanted, &children->known.child[i])) {

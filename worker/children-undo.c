@@ -206,6 +206,13 @@ static char *version_of(const struct kube_response *response)
         return version;
 }
 
+static bool is_anothers(const struct children *children, const struct kube_response *response)
+{
+        _cleanup_free_ char *set = children_find_entry(response->body, true, PART_OF_KEY);
+
+        return !children->run->watch->config->children_force && set && strcmp(set, children->owner.set) != 0;
+}
+
 /* What it was before is kept for the case that it has to be again. */
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                       void *userdata)
@@ -221,7 +228,13 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
                 return;
         }
         child->looked = true;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
+        if (response->error.failure == KUBE_FAILURE_NONE && is_anothers(children, response)) {
+                children_fail(children, child, "is not applied",
+                              "its label " PART_OF_KEY
+                              " says that it is another object's child; give it another "
+                              "name, or let that one go without it first (or see children.force)");
+                children->position++;
+        } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->previous = settle_applied_body(response->body, run->worker->config->operator_name);
                 child->version = version_of(response);
                 if (!child->previous || !child->version) {

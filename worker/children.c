@@ -33,7 +33,7 @@ struct child_object *children_current_child(struct children *children)
                                                            : children->position];
 }
 
-static void fail(struct children *children, struct child_object *child, const char *what, const char *why)
+void children_fail(struct children *children, struct child_object *child, const char *what, const char *why)
 {
         char name[600];
 
@@ -85,7 +85,7 @@ bool children_take_failure(struct children *children, const char *what, const st
                 return true;
         }
         write_note_failure(children->run, response);
-        fail(children, child, what, response->error.message);
+        children_fail(children, child, what, response->error.message);
         if (is_about_server(&response->error)) {
                 finish_failed(children);
                 return false;
@@ -131,15 +131,15 @@ static bool is_believed(const struct children *children)
 static void note_no_kind(struct children *children, struct child_object *child, const char *why)
 {
         if (children->phase == PHASE_APPLY)
-                fail(children, child, "cannot be applied", why);
+                children_fail(children, child, "cannot be applied", why);
         else if (children->phase == PHASE_RESTORE)
-                fail(children, child, "cannot be restored", why);
+                children_fail(children, child, "cannot be restored", why);
         else if (children->phase == PHASE_LOOK)
                 children_note_unready(children, child, why);
         else if (children->phase == PHASE_PRUNE && is_believed(children))
                 child->settled = true; /* its objects are gone with it */
         else if (children->phase == PHASE_PRUNE)
-                fail(children, child, "cannot be deleted yet", why);
+                children_fail(children, child, "cannot be deleted yet", why);
 }
 
 static void on_kind(struct kube_resource *resource, const struct kube_error *error,
@@ -169,7 +169,7 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
                 children_finish_wait(children);
                 return;
         }
-        fail(children, child, "cannot be looked up", error->message);
+        children_fail(children, child, "cannot be looked up", error->message);
         finish_failed(children);
 }
 
@@ -272,8 +272,8 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
 
         run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE && is_going(response)) {
-                fail(children, child, "cannot be applied",
-                     "the one that is there is being deleted; it is made anew when that is gone");
+                children_fail(children, child, "cannot be applied",
+                              "the one that is there is being deleted; it is made anew when that is gone");
                 children->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->applied = true;
@@ -297,10 +297,12 @@ static int apply_one(struct children *children, const struct child_object *child
         return r < 0 ? r : children_request(children, child, "PATCH", &body, on_applied);
 }
 
-/* At what is there before it is applied: to undo it, or to show what changes. */
-static bool must_look(const struct run *run)
+/* At what is there before it is applied: to undo it, to show what changes, or for fear that it is another
+ * object's child: the API server, which sees one field manager, would let it change hands without a word. */
+static bool must_look(const struct run *run, const struct child_object *child)
 {
-        return run->watch->config->rollback || record_is_by_hand(run->worker->record);
+        return run->watch->config->rollback || record_is_by_hand(run->worker->record) ||
+               (!run->watch->config->children_force && (child->is_new || run->order->attempt > 1));
 }
 
 static int apply_next(struct children *children)
@@ -318,8 +320,9 @@ static int apply_next(struct children *children)
                 if (r != 0)
                         return r;
                 if (child_list_has(&children->known, child))
-                        return must_look(children->run) && !child->looked ? children_look(children, child)
-                                                                          : apply_one(children, child);
+                        return must_look(children->run, child) && !child->looked
+                                       ? children_look(children, child)
+                                       : apply_one(children, child);
                 /* Its kind came with another child. */
                 r = child->recorded ? -EBADMSG : check_twins(children);
                 return r != 0 ? r : children_send_record(children, true);

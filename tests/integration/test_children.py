@@ -118,6 +118,27 @@ def test_force_takes_over(start, handler, widgets, config_maps):
     operator.stop()
 
 
+def test_no_owner_takes_a_child_from_another_one(start, handler, widgets, config_maps):
+    handler.answer({"children": [config_map("a")]})
+    operator = start(retry={"first": "50ms", "max": "50ms"})
+    first = widgets.create("first")
+    wait_until(lambda: config_maps.exists("a"), "the child")
+    widgets.create("second")
+    handler.wait_finished(name="second", count=3)
+    message = operator.wait_for_log("1 of its children", key="default/second")["message"]
+    assert "ConfigMap default/a is not applied" in message and "another object's child" in message
+
+    def owners():
+        return [(owner["name"], owner["uid"]) for owner in config_maps.get("a")["metadata"]["ownerReferences"]]
+
+    assert owners() == [("first", first["metadata"]["uid"])]
+    widgets.delete("first")
+    if config_maps.exists("a"):
+        config_maps.delete("a")  # what a garbage collector does
+    wait_until(lambda: owners()[0][0] == "second", "the next one's")
+    operator.stop()
+
+
 def test_order_of_kinds_and_cleanup_where_no_reference_may_be(start, handler, widgets, api, devserver):
     other = api.resource("v1", "configmaps", "other")
     handler.answer({"children": [config_map("a", namespace="other"),

@@ -124,9 +124,9 @@ def test_own_writes_end_after_a_run_or_two(start, operator, handler, widgets, co
     assert len(handler.requests(name="w")) <= 3, reasons(handler, "w")
 
 
-def test_two_owners_of_one_child_are_no_hot_loop(start, operator, handler, widgets, config_maps, devserver):
+def test_two_owners_that_take_by_force_are_no_hot_loop(start, operator, handler, widgets, config_maps, devserver):
     handler.answer({"children": [CHILD]})
-    start()
+    start(children={"force": True})
     for name in ("w", "v"):
         widgets.create(name)
         handler.wait_finished(name=name)
