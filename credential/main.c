@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 
         if (r < 0) {
                 child_done(&child);
-                return r == -ECANCELED ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+                return child_init_exit_code(r);
         }
         child.userdata = &credential;
         r = child_run(&child);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-gateway: parse, init, loop. Or, for who checks a configuration: whether a certificate and a key
  * can be used. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/exit-code.h"
@@ -29,7 +28,7 @@ int main(int argc, char **argv)
         r = child_init(&gateway.child, &gateway_operations, argc, argv);
         if (r < 0) {
                 child_done(&gateway.child);
-                return r == -ECANCELED ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+                return child_init_exit_code(r);
         }
         gateway.child.userdata = &gateway;
         r = child_run(&gateway.child);

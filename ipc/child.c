@@ -317,6 +317,12 @@ int child_init(struct child *child, const struct child_operations *operations, i
         return r;
 }
 
+/* --help was answered; run by hand; or there was no room to begin. */
+int child_init_exit_code(int status)
+{
+        return status == -ECANCELED ? EXIT_CODE_OK : (int)exit_code_for(status, EXIT_CODE_USAGE);
+}
+
 int child_run(struct child *child)
 {
         int r = sd_event_loop(child->event);

@@ -49,6 +49,7 @@ struct child {
 /* Parses the common command line of children (`--log`, `--help`, `--version`; run by hand they explain that
  * the supervisor starts them: 64). Returns 0 or a negative errno after having said why. */
 int child_init(struct child *child, const struct child_operations *operations, int argc, char **argv);
+int child_init_exit_code(int status); /* of what ends for it */
 /* Runs the loop; returns the exit code of the process. */
 int child_run(struct child *child);
 void child_done(struct child *child);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-watcher: follows one resource and keeps its store. Started by the supervisor only. */
 #include <curl/curl.h>
-#include <errno.h>
 
 #include "base/exit-code.h"
 #include "watcher/watcher.h"
@@ -15,7 +14,7 @@ int main(int argc, char **argv)
         r = child_init(&child, &watcher_operations, argc, argv);
         if (r < 0) {
                 child_done(&child);
-                return r == -ECANCELED ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+                return child_init_exit_code(r);
         }
         child.userdata = &watcher;
         watcher.child = &child;

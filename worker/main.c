@@ -2,7 +2,6 @@
 /* reconciled-worker: runs handlers and writes their outcome to the API server. Started by the supervisor
  * only. */
 #include <curl/curl.h>
-#include <errno.h>
 
 #include "base/exit-code.h"
 #include "worker/worker.h"
@@ -16,7 +15,7 @@ int main(int argc, char **argv)
         r = child_init(&child, &worker_operations, argc, argv);
         if (r < 0) {
                 child_done(&child);
-                return r == -ECANCELED ? EXIT_CODE_OK : EXIT_CODE_USAGE;
+                return child_init_exit_code(r);
         }
         child.userdata = &worker;
         worker.child = &child;
