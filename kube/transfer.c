@@ -444,7 +444,9 @@ static const char *tls_prefix(CURLcode code)
         switch (code) {
         case CURLE_SSL_CERTPROBLEM:
                 return "the client certificate cannot be used: ";
-        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_SSL_CONNECT_ERROR: /* a server that ends, as well */
+                return "no TLS connection came about; where that goes on, our certificate may not be "
+                       "accepted: ";
         case CURLE_PEER_FAILED_VERIFICATION:
         case CURLE_SSL_CACERT_BADFILE:
         case CURLE_SSL_ISSUER_ERROR:
