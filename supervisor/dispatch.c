@@ -145,47 +145,18 @@ static int change_updated(struct watch *watch, const struct record_change *chang
         return dispatch_push(watch, change, CHANGE_UPDATED, row, "changed", 0);
 }
 
-static int forget(struct watch *watch, const struct record_change *change)
-{
-        struct supervisor *supervisor = watch->child->supervisor;
-        int r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
-
-        if (r < 0) {
-                ledger_failed(supervisor, r);
-                return 0;
-        }
-        return handled_add(watch, change->key, change->uid, change->sequence);
-}
-
-/* Our finalizer held it, and somebody else took it away: there is nothing left that `finalize` could be run
- * for. */
-static int forget_vanished(struct watch *watch, const struct record_change *change)
-{
-        log_write(LOG_WARNING, MESSAGE_ID_VANISHED,
-                  LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
-                             {"RECONCILED_UID", change->uid}),
-                  "%s of watch %s is gone although its `finalize` had not succeeded: somebody else took our "
-                  "finalizer "
-                  "away; what its handler has made may be left over",
-                  change->key, watch->config->name);
-        return forget(watch, change);
-}
-
 static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)
 {
         struct ledger_row unknown = {.key = (char *)(uintptr_t)change->key,
                                      .uid = (char *)(uintptr_t)change->uid};
 
-        /* Never handed to a handler, or finalized: nothing is owed. */
+        /* Never handed to a handler, or finalized: nothing is owed. What is finalized at this moment is over
+         * with its run (outcome.c); whether somebody has robbed it of our finalizer is seen by the worker.
+         */
         if (!row && (watch->config->finalizer || !watch->child->supervisor->ledger_lost))
                 return handled_add(watch, change->key, change->uid, change->sequence);
         if (!row)
                 row = &unknown;
-        /* The news may overtake the worker that has just taken our finalizer off. */
-        if (watch->config->finalizer)
-                return dispatch_is_under_way(watch, change->key, change->uid)
-                               ? forget(watch, change)
-                               : forget_vanished(watch, change);
         if (row->deleting && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_DELETED, row);
         row->deleting = true;

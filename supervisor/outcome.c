@@ -122,8 +122,9 @@ static int succeeded(struct ending *ending)
 
         ending->watch->successes++;
         ending->outcome.handled = true;
-        if (ending->kind != CHANGE_UPDATED || done->action == ACTION_RELEASE ||
-            (done->action == ACTION_FINALIZE && delay == 0)) {
+        if (done->action == ACTION_FINALIZE
+                    ? delay == 0
+                    : ending->kind != CHANGE_UPDATED || done->action == ACTION_RELEASE) {
                 ending->remove_row = true;
                 return 0;
         }
@@ -351,6 +352,21 @@ static int note_write(struct ending *ending)
         return text_replace(&ending->row.written_version, ending->done->own_resource_version);
 }
 
+/* Gone while our finalizer held it, and that was taken away from what was being deleted: somebody did not
+ * want `finalize` to be waited for. */
+static void forget_vanished(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+
+        ending->outcome.handled = ending->remove_row = true;
+        log_write(LOG_WARNING, MESSAGE_ID_VANISHED,
+                  LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                             {"RECONCILED_UID", done->uid}),
+                  "%s of watch %s is gone although its `finalize` had not succeeded: somebody else took our "
+                  "finalizer away; what its handler has made may be left over",
+                  done->key, done->watch);
+}
+
 static int apply_result(struct ending *ending)
 {
         enum run_result result = (enum run_result)ending->done->result;
@@ -375,6 +391,10 @@ static int apply_result(struct ending *ending)
         case RESULT_PERMANENT:
                 return failed_for_good(ending);
         case RESULT_STALE:
+                if (ending->kind == CHANGE_DELETED) {
+                        forget_vanished(ending);
+                        return 0;
+                }
                 /* Gone: its deletion is announced by the watch. Nothing is owed only if this was its first
                  * run, and no handler has begun; a run of a former life may have. */
                 ending->outcome.handled = true;
@@ -468,6 +488,17 @@ static void end_with_record(struct supervisor *supervisor, const struct ending *
         blame_tell(ending->watch->config, &ending->row);
 }
 
+/* The news that it is gone may overtake the run that has let it go. */
+static int forget_deletion(struct supervisor *supervisor, const struct ending *ending,
+                           const struct queue_run *run)
+{
+        uint64_t sequence;
+
+        if (!queue_take_deletion(supervisor->queue, run->watch, run->key, run->uid, &sequence))
+                return 0;
+        return handled_add(ending->watch, run->key, run->uid, sequence);
+}
+
 static int conclude(struct supervisor *supervisor, struct ending *ending, const struct queue_run *run)
 {
         int r = load_row(supervisor, ending);
@@ -481,6 +512,8 @@ static int conclude(struct supervisor *supervisor, struct ending *ending, const 
                 r = write_row(supervisor, ending);
         if (r >= 0 && ending->kind == CHANGE_DELETED && ending->remove_row)
                 r = handled_add(ending->watch, run->key, run->uid, run->sequence);
+        else if (r >= 0 && ending->remove_row)
+                r = forget_deletion(supervisor, ending, run);
         return r;
 }
 

@@ -574,6 +574,24 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now)
         return 0;
 }
 
+bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
+                         uint64_t *ret_sequence)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+        struct work **slot = entry ? entry_deletion(entry, uid) : NULL, *work = slot ? *slot : NULL;
+
+        if (!work)
+                return false;
+        *slot = work->next;
+        *ret_sequence = work->sequence;
+        work_free(work);
+        if (entry->place != PLACE_RUNNING) {
+                entry_unplace(queue, entry);
+                entry_settle(queue, entry, 0);
+        }
+        return true;
+}
+
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid)
 {
         struct entry *entry = entry_table_find(queue, watch, key);

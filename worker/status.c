@@ -21,7 +21,7 @@
 
 static bool wants_ready(const struct run *run)
 {
-        return run->watch->config->ready_condition[0] && run->action != ACTION_DELETED &&
+        return run->watch->config->ready_condition[0] && run->order->action != ACTION_DELETED &&
                run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE;
 }
 

@@ -317,7 +317,8 @@ static int finalizer_must_go(struct run *run)
 {
         if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE)
                 return finalizer_is_there(run);
-        return run->action == ACTION_FINALIZE && !run->answer.not_done;
+        return run->action == ACTION_FINALIZE && run->order->action != ACTION_DELETED &&
+               !run->answer.not_done;
 }
 
 /* A merge patch replaces whole lists: only where nobody has changed it since. */
@@ -515,6 +516,22 @@ static void prepare_unselected(struct run *run)
                 write_start(run); /* only our finalizer is taken off */
 }
 
+/* It is gone, and our finalizer was not to let it: a server may delete an object in the moment in which a
+ * finalizer is added to it (kubernetes#77988), and then it is finalized all the same. Of what was being
+ * deleted somebody has taken our finalizer away. */
+static void prepare_gone(struct run *run)
+{
+        int there = run->object.json && !finalizer_is_deleting(run) ? finalizer_is_there(run) : 0;
+
+        if (there < 0)
+                return;
+        run->action = ACTION_FINALIZE;
+        if (there)
+                run_handler(run);
+        else
+                run_finish(run, RESULT_STALE, "our finalizer was taken away");
+}
+
 /* What is being deleted is finalized while our finalizer holds it; behind that it is no concern of ours. */
 void write_prepare(struct run *run)
 {
@@ -524,6 +541,10 @@ void write_prepare(struct run *run)
         }
         if (run->action == ACTION_UNSELECTED) {
                 prepare_unselected(run);
+                return;
+        }
+        if (run->watch->config->finalizer && run->action == ACTION_DELETED) {
+                prepare_gone(run);
                 return;
         }
         if (!run->watch->config->finalizer || run->action != ACTION_RECONCILE) {

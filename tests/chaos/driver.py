@@ -47,9 +47,10 @@ class Chaos:
         self._due = None  # when it must have ended: somebody was killed
         self._restart = 0
         self._stopping = self._killed = False
-        self._pause = threading.Event()
+        self._never = threading.Event()
         self._commands = handlers.write(folder, self.notes.path)
         self._retiring = set()  # pids of workers that a reload replaces, each after its run
+        self._resume = {}  # kind: when its watch is to be resumed
         self._changed = collections.Counter()  # reloads, by what they have changed
         self._prepare()
         self._configure()
@@ -96,7 +97,7 @@ class Chaos:
             if time.monotonic() - told > 10:
                 told = time.monotonic()
                 self.say(self.figures())
-            self._pause.wait(self.pace)
+            self._never.wait(self.pace)
         self._settle()
         self._rest()
         return self
@@ -335,7 +336,7 @@ class Chaos:
         found = self.operator.processes()
         for process in found:
             self._send(process, signal.SIGSTOP)
-        self._pause.wait(step.values["seconds"])
+        self._never.wait(step.values["seconds"])
         for process in reversed(found):
             self._send(process, signal.SIGCONT)
         return True
@@ -375,6 +376,18 @@ class Chaos:
         wait_until(over, lambda: f"the end of a reload:\n{self._said()}", 30)
         return True
 
+    def _pause(self, step):
+        """For a moment, across restarts too. A second one makes it longer."""
+        if not self._up() or self.operator.ctl.run("pause", step.kind).returncode != 0:
+            return False
+        self._resume[step.kind] = time.monotonic() + 2 * step.values["seconds"]
+        return True
+
+    def _resume_watches(self, now):
+        for kind, due in list(self._resume.items()):
+            if now >= due and self.operator.ctl.run("resume", kind).returncode == 0:
+                del self._resume[kind]
+
     def _readies(self):
         return 0 if self.operator.popen is None else sum("READY" in message for message in self.operator.notifications)
 
@@ -401,6 +414,8 @@ class Chaos:
             self._has_ended()
         elif self._due is not None and now > self._due:
             raise Broken(f"the operator goes on, {END_SECONDS} s after a child was killed:\n{self._said()}")
+        elif self._due is None:
+            self._resume_watches(now)
 
     def _said(self):
         return self.operator.output.text()[-20000:]
@@ -434,7 +449,8 @@ class Chaos:
         for thing in list(self.things.values()):
             if thing.deleting and thing.held:
                 self._release(plan.Step("release", thing.kind, thing.name))
-        wait_until(self._operator_stays_up, "the operator to be up", 60)
+        self._resume = dict.fromkeys(plan.KINDS, 0)  # also one whose answer was lost
+        wait_until(lambda: self._operator_stays_up() and not self._resume, "the operator to be up", 60)
         try:
             wait_until(lambda: not self._differences(), "all to be handled", SETTLE_SECONDS, interval=0.2)
         except AssertionError:

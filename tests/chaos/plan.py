@@ -12,7 +12,8 @@ OBJECT = {"create", "update", "status", "delete", "hold", "release", "relabel", 
 # How often a step is what, in a thousand.
 _WEIGHTS = {
     "create": 330, "update": 260, "status": 80, "delete": 150, "hold": 40, "release": 50, "relabel": 50, "child": 15,
-    "kill": 5, "kill supervisor": 2, "suspend": 2, "kill handler": 4, "stop": 1, "reload": 1, "lose store": 1,
+    "kill": 5, "kill supervisor": 2, "suspend": 2, "kill handler": 4, "stop": 1, "reload": 1, "pause": 2,
+    "lose store": 1,
 }
 # ... by what happens to which server.
 SERVERS = {

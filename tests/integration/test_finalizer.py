@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`finalizer: true`: nothing goes before its handler has cleaned up."""
+import json
+
 import pytest
 
 from harness import wait_until, watch
@@ -112,6 +114,45 @@ def test_taken_away_by_somebody_else(start, operator, handler, widgets):
     operator.wait_for_log(message_id=MESSAGE_ID["VANISHED"], key="default/robbed")
     operator.stop()
     assert "deleted" not in runs(handler, "robbed")
+
+
+def test_deleted_against_our_finalizer(start, operator, handler, widgets, devserver):
+    """A DELETE that meets the finalizer's PATCH wins on real servers (kubernetes#77988): the object is gone at once."""
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || [ "$RECONCILED_ATTEMPT" -gt 1 ]')
+    start()
+    widgets.create("raced", spec={"size": 1})
+    handler.wait_finished(name="raced")
+    body = wait_until(lambda: finalizers(widgets, "raced") and widgets.get("raced"), "the finalizer")
+    devserver.fault(match={"verb": "watch", "resource": "widgets"}, times=0,
+                    line=json.dumps({"type": "DELETED", "object": body}))
+    devserver.close_watches("clean")
+    handler.wait_finished(name="raced", action="finalize", count=2)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == 0, "rest")
+    devserver.clear_faults()
+    last = handler.requests(name="raced", action="finalize")[-1]
+    assert last.metadata["uid"] == body["metadata"]["uid"] and last.object["spec"] == {"size": 1}
+    operator.stop()
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
+
+
+def test_gone_while_the_operator_was_down(start, operator, handler, widgets, devserver):
+    """That somebody took our finalizer away is not known: what was handed to a handler is cleaned up."""
+    start()
+    for name in ("gone", "stays"):
+        widgets.create(name)
+        handler.wait_finished(name=name)
+    operator.stop()
+    widgets.merge_patch("gone", {"metadata": {"finalizers": None}})
+    widgets.delete("gone")
+    devserver.compact()
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="gone", action="finalize")
+    operator.stop()
+    operator.start_ready().wait_synced()
+    widgets.create("next")
+    handler.wait_finished(name="next")
+    operator.stop()
+    assert runs(handler, "gone") == ["reconcile", "finalize"] and runs(handler, "stays") == ["reconcile"]
 
 
 def test_a_change_in_between_is_seen_first(start, operator, handler, widgets, devserver):

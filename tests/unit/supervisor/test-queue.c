@@ -122,6 +122,32 @@ static void test_a_nudge_goes_with_its_object(void **state)
         queue_free(queue);
 }
 
+/* A run has finalized what the news of its deletion tells about. */
+static void test_a_deletion_that_is_over_with_a_run(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 1),
+                          gone = {.key = "a", .uid = "u", .kind = CHANGE_DELETED, .sequence = 7},
+                          next = {.key = "a", .uid = "v", .kind = CHANGE_DELETED, .sequence = 8};
+        uint64_t sequence = 0;
+        struct queue_run run;
+
+        (void)state;
+        queue_push(queue, 0, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_false(queue_take_deletion(queue, 0, "a", "u", &sequence));
+        queue_push(queue, 0, &gone, 2);
+        queue_push(queue, 0, &next, 2);
+        assert_true(queue_take_deletion(queue, 0, "a", "u", &sequence));
+        assert_int_equal(sequence, 7);
+        done(queue, run.id, 1, 3);
+        assert_true(queue_next(queue, 3, &run));
+        assert_string_equal(run.uid, "v");
+        done(queue, run.id, 0, 4);
+        assert_false(queue_take_deletion(queue, 0, "a", "v", &sequence));
+        queue_free(queue);
+}
+
 static void test_what_cannot_run_needs_no_timer(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -640,6 +666,7 @@ int main(void)
                 cmocka_unit_test(test_one_run_a_key),
                 cmocka_unit_test(test_a_nudge_is_no_update),
                 cmocka_unit_test(test_a_nudge_goes_with_its_object),
+                cmocka_unit_test(test_a_deletion_that_is_over_with_a_run),
                 cmocka_unit_test(test_what_cannot_run_needs_no_timer),
                 cmocka_unit_test(test_where_a_key_stands),
                 cmocka_unit_test(test_a_paused_watch_keeps_its_keys),
