@@ -20,9 +20,9 @@ BENCHMARKS = {
 
 PEERS = {
     "peer-sync": peers.sync,
-    "peer-sync-100k": peers.sync_large,
     "peer-events": peers.events,
     "peer-latency": peers.latency,
     "peer-start": peers.start,
     "peer-idle": peers.idle,
+    "peer-sync-100k": peers.sync_large,
 }

@@ -101,8 +101,13 @@ def _row_cells(name, row, thresholds):
     short = bool(said(goal)) and not within(row.measured(), goal)
     other = f"{shown(row.other_value)} ({row.other_name})" if row.other else ""
     note = "; ".join(text for text in (row.note, thresholds.why(name, row) if short else "") if text)
-    return [row.name, ratio_text(row) if row.other else "", f"{shown(row.value)} {row.unit}".rstrip(), other, str(len(row.ours)),
+    return [row.name, ratio_text(row) if row.other else "", f"{shown(row.value)} {row.unit}".rstrip(), other, _samples(row),
             goal_text(row, goal), demand_text(row, thresholds.bounds(name, row)), _cell(note)]
+
+
+def _samples(row):
+    ours, other = len(row.ours), len(row.other)
+    return f"{ours}" if other in (0, ours) else f"{ours} and {other}"
 
 
 def _cell(text):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks are put together from: the tests' harness, the prepared server, what /proc says."""
+import atexit
 import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 import urllib.request
@@ -30,7 +32,8 @@ def sandbox():
     """A Sandbox with our release programs."""
     global _staged
     if _staged is None:
-        _staged = stage_programs()[1]
+        folder, _staged = stage_programs()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         for name in PROGRAMS:
             target = _staged["reconciled"].parent / name
             target.write_bytes((PROGRAM / name).read_bytes())
