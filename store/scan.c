@@ -203,16 +203,12 @@ int scan_string(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-bool scan_string_equals(struct span value, const char *string)
+bool scan_string_decodes_to(struct span value, const char *string)
 {
-        size_t length = strlen(string);
         _cleanup_free_ char *decoded = NULL;
 
-        if (!value.start || value.size < 2 || value.start[0] != '"')
-                return false;
-        if (!memchr(value.start, '\\', value.size))
-                return value.size == length + 2 && memcmp(value.start + 1, string, length) == 0;
-        return scan_string(value, &decoded) >= 0 && strcmp(decoded, string) == 0;
+        return memchr(value.start, '\\', value.size) && scan_string(value, &decoded) >= 0 &&
+               strcmp(decoded, string) == 0;
 }
 
 /* ---- an object's metadata */

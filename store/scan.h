@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -39,7 +40,17 @@ int scan_members(struct span object, scan_member_t callback, void *userdata);
 /* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
  * no string or holds NUL. */
 int scan_string(struct span value, char **ret);
-bool scan_string_equals(struct span value, const char *string); /* decodes only when it must */
+/* Decodes only when it must: what is written with escapes is longer than what it says. */
+bool scan_string_decodes_to(struct span value, const char *string);
+static inline bool scan_string_equals(struct span value, const char *string)
+{
+        size_t size = strlen(string) + 2; /* with the quotes */
+
+        if (!value.start || value.size < size || value.start[0] != '"')
+                return false;
+        return value.size == size ? memcmp(value.start + 1, string, size - 2) == 0
+                                  : scan_string_decodes_to(value, string);
+}
 
 /* A LIST as it streams in: feed pieces; items come out one by one, whatever the pieces' borders. Memory: one
  * item plus one piece. */
