@@ -284,6 +284,9 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         _cleanup_(work_free_pointer) struct work *work = NULL;
         struct work *old = entry->update;
 
+        /* It is being told just that: the same thing, found once more. */
+        if (item->kind == CHANGE_UNSELECTED && work_is(entry->current, CHANGE_UNSELECTED, item->uid))
+                return 0;
         work = work_new(item);
         if (!work)
                 return -ENOMEM;

@@ -446,6 +446,29 @@ static void test_a_suspect_does_not_wait_for_ever(void **state)
         queue_free(queue);
 }
 
+static void test_unselected_is_told_once(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item item = update("a", 0);
+        struct queue_run run;
+
+        (void)state;
+        item.kind = CHANGE_UNSELECTED;
+        queue_push(queue, 0, &item, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_int_equal(queue_push(queue, 0, &item, 2), QUEUE_MERGED);
+        done(queue, run.id, 0, 3);
+        assert_false(queue_next(queue, 3, &run));
+        queue_push(queue, 0, &item, 4); /* but again when it comes again */
+        assert_true(queue_next(queue, 4, &run));
+        item = update("a", 7); /* and it may be selected meanwhile */
+        queue_push(queue, 0, &item, 5);
+        done(queue, run.id, 0, 6);
+        assert_true(queue_next(queue, 6, &run));
+        assert_int_equal(run.kind, CHANGE_UPDATED);
+        queue_free(queue);
+}
+
 static void start(struct queue *queue, uint64_t now, const char *key, struct queue_run *ret)
 {
         assert_true(queue_next(queue, now, ret));
@@ -679,6 +702,7 @@ int main(void)
                 cmocka_unit_test(test_low_priority_ages),
                 cmocka_unit_test(test_a_suspect_runs_last_and_alone),
                 cmocka_unit_test(test_a_suspect_does_not_wait_for_ever),
+                cmocka_unit_test(test_unselected_is_told_once),
                 cmocka_unit_test(test_what_was_never_begun_comes_back_first),
                 cmocka_unit_test(test_a_deletion_and_a_suspect_come_back),
                 cmocka_unit_test(test_a_run_that_is_none),
