@@ -49,7 +49,7 @@ def test_between_success_and_its_record(configured, handler, widgets, shim, fina
     operator = configured(finalizer=finalizer)
     create_handled(operator, handler, widgets, ["gone", "kept"])
     operator.stop()
-    once = operator.folder / "once"
+    once = operator.state_directory / "once"  # where the supervisor may still write
     operator.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH=f"reconciled done {SIGNAL + signal.SIGKILL}",
                                 RECONCILED_DEATH_ONCE=once)
     operator.start_ready().wait_synced()
