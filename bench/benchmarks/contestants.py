@@ -68,12 +68,14 @@ class Peer(_Contestant):
             self.environment.update(self._shell_environment(server))
 
     def _shell_environment(self, server):
+        """Without limits of requests a second, as the others."""
         hooks = self.folder / "hooks"
         hooks.mkdir()
         shutil.move(self.script("shell-operator", "hook.sh"), hooks)
         return {"SHELL_OPERATOR_HOOKS_DIR": hooks, "KUBE_CONFIG": server.kubeconfig, "LOG_LEVEL": "error",
                 "SHELL_OPERATOR_LISTEN_ADDRESS": "127.0.0.1", "SHELL_OPERATOR_LISTEN_PORT": "0",
-                "SHELL_OPERATOR_TMP_DIR": self.folder}
+                "SHELL_OPERATOR_TMP_DIR": self.folder, **{f"{part}KUBE_CLIENT_{limit}": 100_000 for part in ("", "OBJECT_PATCHER_")
+                                                          for limit in ("QPS", "BURST")}}
 
     def start(self):
         with open(self.folder / "log", "wb") as log:

@@ -9,7 +9,7 @@ from harness.wait import Timeout
 
 from . import contestants, measure, parts
 
-EVENTS = {"kopf": 1_000, "shell-operator": 1_000, "reconciled, shell": 2_000}
+EVENTS = {"kopf": 1_000, "shell-operator": 2_000, "reconciled, shell": 2_000}
 EVENTS_OTHERWISE = 20_000
 LATENCIES = {"kopf": 30}  # it waits a tenth of a second before it looks at an event
 LATENCIES_OTHERWISE = 100
