@@ -8,8 +8,8 @@
  * RECONCILED_DEATH="PROGRAM MOMENT ACT": in a certain state. The moment is `hello`, its first word (of the
  * supervisor: it hears that of a child), `stop`, it is told to end (of the supervisor: it tells a child to),
  * or `done`, the supervisor hears how a run has ended. Done once, by who empties the file
- * $RECONCILED_DEATH_ONCE, or removes it where it was not there when the process began. (A watcher's sandbox
- * lets it remove nothing.)
+ * $RECONCILED_DEATH_ONCE, or removes it where it was not there when the process began. (A sandbox
+ * lets it remove only what is its own.)
  *
  * RECONCILED_DEATH_WITHOUT=pdeathsig: the kernel tells nobody of its parent's death.
  *

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What our processes can no longer do, and what nobody can do to them. (What the sandbox itself refuses is tried from inside
 in tests/unit/base/test-sandbox.c.)"""
+import errno
 import os
 import resource
 import signal
@@ -202,4 +203,37 @@ def test_handlers_are_free(devserver, operator, sandbox, widgets):
     wait_until((folder / "seen").exists, "what the handler has seen")
     seen = (folder / "seen").read_text()
     assert "Seccomp:\t0" in seen and "forked" in seen and (folder / "elsewhere").exists()
+    operator.stop()
+
+
+WITHOUT = """import ctypes, os, struct, sys
+numbers = {"x86_64": 317, "aarch64": 277}
+denied = [numbers[os.uname().machine], 444]  # seccomp, landlock_create_ruleset
+code = [(0x20, 0, 0, 0)] + [(0x15, len(denied) - i, 0, number) for i, number in enumerate(denied)]
+code += [(0x06, 0, 0, 0x7fff0000), (0x06, 0, 0, 0x00050000 | int(sys.argv[1]))]
+filter = b"".join(struct.pack("HBBI", *line) for line in code)
+buffer = ctypes.create_string_buffer(filter)
+program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("denied", [errno.ENOSYS, errno.EPERM], ids=["a kernel that has none", "a container that forbids it"])
+def test_where_there_is_no_sandbox(devserver, operator, handler, widgets, sandbox, denied):
+    """That is said, and everything goes on."""
+    script = sandbox.subfolder("without", mode=0o755) / "without.py"
+    script.write_text(WITHOUT)
+    user_command = operator.user.command
+    operator.user.command = lambda command: user_command(
+        ["/usr/bin/python3", str(script), str(denied), *command] if "reconciled" in str(command[0]) else command)
+    operator.configure(devserver, [watch("widgets", handler)], workers=1,
+                       gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+    said = [record["message"] for record in operator.logs(level="warning") if "goes on without its sandbox" in record["message"]]
+    assert len(said) == len(FILTERED) and all(any(role in line for line in said) for role in FILTERED), said
+    assert all(status(child.pid)["Seccomp_filters"] == "1" for child in operator.children())
     operator.stop()
