@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 
 /* What it does takes a millisecond; whoever may wait for another user's names takes longer. */
 #define ANSWER_MSEC 5000
+#define END_MSEC    2000
 
 static struct {
         int fd;
@@ -66,13 +66,24 @@ void spawner_ended(void)
         spawner.pid = 0;
 }
 
+void spawner_await_end(void)
+{
+        _cleanup_close_ int pidfd = sys_pidfd_open(spawner.pid);
+        struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
+
+        if (pidfd >= 0)
+                (void)poll(&poll_fd, 1, END_MSEC);
+}
+
 void spawner_stop(void)
 {
+        int status;
+
         if (spawner.pid <= 0)
                 return;
         (void)sys_kill(spawner.pid, SIGKILL);
-        while (waitpid(spawner.pid, NULL, 0) < 0 && errno == EINTR)
-                ;
+        spawner_await_end();
+        (void)sys_reap(spawner.pid, &status);
         spawner_ended();
 }
 

@@ -35,7 +35,9 @@ const struct spawner_program_info *spawner_program(enum spawner_program program)
 int spawner_start(const char *log_target);
 pid_t spawner_pid(void);  /* 0: there is none */
 void spawner_ended(void); /* it has been reaped */
-void spawner_stop(void);  /* kills and reaps it */
+/* Waits a little until it can be reaped: its channel is closed before. */
+void spawner_await_end(void);
+void spawner_stop(void); /* kills and reaps it */
 bool spawner_is(pid_t pid);
 
 /* Starts the program with these arguments behind its name. fd becomes its channel, or its standard error

@@ -50,8 +50,10 @@ void spawner_exited(struct supervisor *supervisor, const char *how)
 /* What it died of says more than that it did not answer. */
 static void spawner_failed(struct supervisor *supervisor, int status)
 {
-        if (status == -ECONNRESET)
+        if (status == -ECONNRESET) {
+                spawner_await_end();
                 children_reap(supervisor);
+        }
         if (spawner_pid() > 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "the spawner (pid %d) %s",
                                  spawner_pid(),
