@@ -45,7 +45,8 @@ int owned_keep_due(const struct watch *watch, struct ledger_row *row)
 {
         const struct supervisor *supervisor = watch->child->supervisor;
 
-        if (!queue_has_nudge(supervisor->queue, (unsigned)(watch - supervisor->watch), row->key, row->uid))
+        /* For those of related objects everybody is asked at the next start. */
+        if (queue_nudge(supervisor->queue, watch_number(watch), row->key, row->uid) != child_reason)
                 return 0;
         return keep_due(row, CHILD_PAUSE_USEC);
 }

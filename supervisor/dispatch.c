@@ -50,6 +50,7 @@ int dispatch_push(struct watch *watch, const struct record_change *change, enum 
                 .sequence = change->sequence,
                 .suspect = row && row->crashes > 0,
                 .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
+                .on_record = reason == child_reason,
                 .not_before = delay_usec > 0 ? now + delay_usec : 0,
                 .reason = reason,
         };

@@ -48,11 +48,11 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
         return work_is(entry->current, CHANGE_DELETED, uid) || *entry_deletion(entry, uid);
 }
 
-bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
+const char *queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
 {
         struct entry *entry = entry_table_find(queue, watch, key);
 
-        return entry && work_is_of(entry->nudge, uid);
+        return entry && work_is_of(entry->nudge, uid) ? entry->nudge->reason : NULL;
 }
 
 uint64_t queue_next_time(const struct queue *queue)

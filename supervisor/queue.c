@@ -317,6 +317,8 @@ static int push_nudge(struct entry *entry, const struct queue_item *item)
         if (work_is_of(entry->nudge, item->uid)) {
                 if (item->not_before < entry->nudge->not_before)
                         entry->nudge->not_before = item->not_before;
+                if (item->on_record)
+                        entry->nudge->reason = item->reason;
                 return 0;
         }
         work = work_new(item);

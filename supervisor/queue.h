@@ -47,6 +47,7 @@ struct queue_item {
         bool suspect;         /* runs alone and last */
         bool urgent;          /* somebody waits for it: also while the watch is paused */
         bool nudge;           /* an update: not the object has changed, but something that it depends on */
+        bool on_record;       /* a nudge that the ledger knows: of two, its reason stays */
         const char *
                 reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
 };
@@ -141,7 +142,8 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
                enum change_kind kind);
 uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
-bool queue_has_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+/* The reason of the nudge that is pending; NULL: there is none. */
+const char *queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);
 DEFINE_CLEANUP(struct queue *, queue_free);

@@ -61,8 +61,11 @@ static void test_one_run_a_key(void **state)
 static void test_a_nudge_is_no_update(void **state)
 {
         struct queue *queue = new_queue(1, 0);
-        struct queue_item item = update("a", 1),
-                          nudge = {.key = "a", .uid = "u", .nudge = true, .not_before = 50};
+        struct queue_item item = update("a", 1), nudge = {.key = "a",
+                                                          .uid = "u",
+                                                          .nudge = true,
+                                                          .not_before = 50,
+                                                          .reason = "related"};
         struct queue_outcome failed = {.backs_off = true, .delay_usec = 100, .reason = "retry"};
         struct queue_run run;
 
@@ -72,7 +75,14 @@ static void test_a_nudge_is_no_update(void **state)
         item.fingerprint = 2;
         queue_push(queue, 0, &item, 2);
         queue_push(queue, 0, &nudge, 2);
-        assert_true(queue_has_nudge(queue, 0, "a", "u"));
+        assert_string_equal(queue_nudge(queue, 0, "a", "u"), "related");
+        nudge.on_record = true; /* its reason stays */
+        nudge.reason = "child";
+        queue_push(queue, 0, &nudge, 2);
+        nudge.on_record = false;
+        nudge.reason = "related";
+        queue_push(queue, 0, &nudge, 2);
+        assert_string_equal(queue_nudge(queue, 0, "a", "u"), "child");
         done(queue, run.id, 2, 3); /* it has read the change already, but not what came after */
         assert_false(queue_next(queue, 3, &run));
         assert_true(queue_next(queue, 50, &run));
@@ -84,7 +94,7 @@ static void test_a_nudge_is_no_update(void **state)
         done(queue, run.id, 1, 52);
         assert_true(queue_next(queue, 52, &run)); /* one run for both */
         assert_int_equal(run.fingerprint, 2);
-        assert_false(queue_has_nudge(queue, 0, "a", "u"));
+        assert_null(queue_nudge(queue, 0, "a", "u"));
 
         queue_push(queue, 0, &nudge, 53);
         assert_int_equal(queue_done(queue, run.id, &failed, 54, NULL), 0);
@@ -99,8 +109,11 @@ static void test_a_nudge_is_no_update(void **state)
 static void test_a_nudge_goes_with_its_object(void **state)
 {
         struct queue *queue = new_queue(1, 0);
-        struct queue_item item = update("a", 1),
-                          nudge = {.key = "a", .uid = "u", .nudge = true, .not_before = 50};
+        struct queue_item item = update("a", 1), nudge = {.key = "a",
+                                                          .uid = "u",
+                                                          .nudge = true,
+                                                          .not_before = 50,
+                                                          .reason = "related"};
         struct queue_item deletion = {.key = "a", .uid = "u", .kind = CHANGE_DELETED, .reason = "deleted"};
         struct queue_run run;
 
@@ -109,7 +122,7 @@ static void test_a_nudge_goes_with_its_object(void **state)
         item.uid = "v";
         queue_push(queue, 0, &item, 1);
         queue_push(queue, 0, &nudge, 1);
-        assert_false(queue_has_nudge(queue, 0, "a", "u"));
+        assert_null(queue_nudge(queue, 0, "a", "u"));
         assert_true(queue_next(queue, 1, &run));
         assert_string_equal(run.uid, "v");
         done(queue, run.id, 1, 1);
