@@ -8,19 +8,13 @@ import signal
 
 import pytest
 
-from harness.setup import BUILD, SANITIZED
+from harness.setup import BUILD
 
 SHIM = BUILD / "tests" / "death" / "libdeath-shim.so"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 # As enum act of shim.c.
 FATAL, GARBAGE, MUTE, EXECUTE, WRITE_ELSEWHERE, FORK, CONNECT, SIGNAL = 256, 512, 513, 514, 515, 516, 517, 1024
-
-
-def pytest_collection_modifyitems(items):
-    if SANITIZED:
-        for item in items:
-            item.add_marker(pytest.mark.plain_only("the library that makes processes fail must come before the sanitizer"))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 
 from harness import scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
+from harness.setup import SANITIZED
 
 from death.conftest import FATAL, GARBAGE, MUTE, SIGNAL, side_by_side, tell
 
@@ -23,6 +24,8 @@ MANNERS = {
     "protocol": GARBAGE,
     "heartbeat": MUTE,
 }
+if SANITIZED:
+    del MANNERS["SEGV"]  # which the sanitizer takes for itself
 HANDLER = {"busy-worker": "case $RECONCILED_NAME in busy) : >$REQUEST.busy; trap '' TERM; (sleep 300)& while :; do sleep 1; done;; esac"}
 # Seconds from the fault to the end of everything: detection, TERM, two seconds, KILL, and a machine that is busy.
 BOUND = 15.0
@@ -58,7 +61,7 @@ class Cell:
     def configure(self, **more):
         self.operator.configure(self.devserver, [watch("widgets", self.handler, namespaces=[self.namespace],
                                                        handler_options={"grace": "100ms"}, quarantine={"after": 100})],
-                                workers=1, heartbeat={"interval": "100ms", "deadline": "1500ms"}, stop={"grace": "500ms"},
+                                workers=1, heartbeat={"interval": "100ms", "deadline": f"{scaled(1500):.0f}ms"}, stop={"grace": "500ms"},
                                 gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway.sock"}, **more)
 
     # ---- before

@@ -18,6 +18,8 @@ SYS_LANDLOCK_CREATE_RULESET = 444
 ROLES = ("credential", "watcher", "worker", "gateway")
 FILTERED = ("supervisor", "credential", "watcher", "gateway")
 
+pytestmark = pytest.mark.plain_only("sanitizers fork and look into processes: a sanitized build forbids itself less")
+
 
 def has_landlock():
     return LIBC.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, 1) >= 1
