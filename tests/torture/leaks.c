@@ -17,7 +17,7 @@
 #define TABLE      ((size_t)1 << 16)
 #define FULL       (TABLE / 4 * 3)
 #define FRAMES     12
-#define TOLD       8       /* leaks that are told one by one */
+#define TOLD       100     /* leaks that are told one by one */
 #define OWN_FRAMES 2       /* of the switch and of this file */
 #define MAPS_MAX   0x40000 /* bytes of /proc/self/maps */
 
