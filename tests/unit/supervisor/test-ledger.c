@@ -370,6 +370,10 @@ static void lie(const char *statement)
         sqlite3_close(database);
 }
 
+static const char another_doubt[] =
+        "INSERT INTO doubtful SELECT watch, key, 'v', unread, crashes, crashed_realtime, until_realtime, "
+        "error, checksum FROM doubtful";
+
 static void test_a_lie_in_any_table_sets_it_aside(void **state)
 {
         static const char *const lies[] = {
@@ -389,9 +393,7 @@ static void test_a_lie_in_any_table_sets_it_aside(void **state)
                 "UPDATE doubtful SET until_realtime = 1",
                 "UPDATE doubtful SET error = ''",
                 "DELETE FROM doubtful",
-                "INSERT INTO doubtful SELECT watch, key, 'v', unread, crashes, crashed_realtime, "
-                "until_realtime,"
-                " error, checksum FROM doubtful",
+                another_doubt,
                 "UPDATE sums SET pause_count = 0",
                 "UPDATE sums SET doubt_total = 0",
                 "DELETE FROM sums",
@@ -409,7 +411,7 @@ static void test_a_lie_in_any_table_sets_it_aside(void **state)
                         fail_msg("believed: %s", lies[i]);
                 assert_int_equal(ledger_count(ledger, "w"), 0);
                 assert_int_equal(ledger_pause_see(ledger, "w", see_pause, NULL), 0);
-                assert_int_equal(unlink(aside), 0);
+                assert_int_equal(aside ? unlink(aside) : -1, 0);
                 free(aside);
                 ledger_free(ledger);
         }
