@@ -116,7 +116,7 @@ def test_the_example_of_the_description(devserver, operator, handler, widgets):
     assert operator.ctl.status()["watches"][0]["name"] == "widgets"
     assert operator.ctl.check(operator.config_file).returncode == 0
     assert devserver.requests(lambda entry: entry["method"] == "GET")
-    assert {child.program for child in operator.children()} == {"reconciled-credential", "reconciled-watcher",
-                                                                "reconciled-worker"}
+    assert {child.program for child in operator.children()} == {"reconciled-spawner", "reconciled-credential",
+                                                                "reconciled-watcher", "reconciled-worker"}
     operator.stop()
     operator.assert_no_processes()
