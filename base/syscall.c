@@ -67,6 +67,20 @@ int sys_parent_death_signal(int signal)
         return result(prctl(PR_SET_PDEATHSIG, signal));
 }
 
+int sys_follow_parent(int fd, int signal)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+        int r = sys_parent_death_signal(signal);
+
+        if (r < 0)
+                return r;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        /* It may have died before the kernel was told: then nobody would ever send the signal. */
+        return peer.pid == getppid() ? 0 : -ESRCH;
+}
+
 int sys_set_subreaper(void)
 {
         return result(prctl(PR_SET_CHILD_SUBREAPER, 1));

@@ -231,20 +231,6 @@ static bool channel_is_there(void)
                type == SOCK_SEQPACKET;
 }
 
-/* The parent may have died before the prctl took hold: then nobody would ever send the signal. */
-static int follow_parent(int signal)
-{
-        struct ucred peer;
-        socklen_t size = sizeof(peer);
-        int r = sys_parent_death_signal(signal);
-
-        if (r < 0)
-                return r;
-        if (getsockopt(CHILD_CHANNEL_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return -errno;
-        return peer.pid == getppid() ? 0 : -ESRCH;
-}
-
 static int set_signals(void)
 {
         sigset_t mask;
@@ -282,7 +268,7 @@ static int set_up(struct child *child)
         if (r >= 0)
                 r = set_signals();
         if (r >= 0)
-                r = follow_parent(child->operations->parent_death_signal);
+                r = sys_follow_parent(CHILD_CHANNEL_FD, child->operations->parent_death_signal);
         if (r >= 0)
                 r = sd_event_default(&child->event);
         if (r >= 0)

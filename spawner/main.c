@@ -196,20 +196,6 @@ static int serve(void)
 
 /* ---- main */
 
-/* The parent may have died before the kernel was told: then nobody would ever send the signal. */
-static int follow_parent(void)
-{
-        struct ucred peer;
-        socklen_t size = sizeof(peer);
-        int r = sys_parent_death_signal(SIGKILL);
-
-        if (r < 0)
-                return r;
-        if (getsockopt(CHANNEL_FD, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return -errno;
-        return peer.pid == getppid() ? 0 : -ESRCH;
-}
-
 int main(int argc, char **argv)
 {
         if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -224,7 +210,7 @@ int main(int argc, char **argv)
         umask(077);
         signal(SIGINT, SIG_IGN); /* a terminal's; the supervisor says what follows from it */
         signal(SIGHUP, SIG_IGN);
-        if (sys_set_not_dumpable() < 0 || follow_parent() < 0 ||
+        if (sys_set_not_dumpable() < 0 || sys_follow_parent(CHANNEL_FD, SIGKILL) < 0 ||
             sys_set_nonblocking(CHANNEL_FD, false) < 0) {
                 fprintf(stderr, "%s: not started by reconciled(1): there is no channel on descriptor 3\n",
                         argv[0]);
