@@ -72,12 +72,17 @@ def blamed(operator):
         return database.execute("SELECT key, crashes FROM ledger WHERE crashes > 0").fetchall()
 
 
-def test_each_once_and_the_newest_last(configured, folder, widgets):
-    for name in names("widget"):
+def at_pace(operator, folder, widgets, prefix):
+    """From then on it is known how short the runs are."""
+    for name in names(prefix):
         widgets.create(name)
-    operator = configured(workers=2)
     operator.start_ready().wait_synced()
-    wait_all(folder, names("widget"))
+    wait_all(folder, names(prefix))
+    return operator
+
+
+def test_each_once_and_the_newest_last(configured, folder, widgets):
+    operator = at_pace(configured(workers=2), folder, widgets, "widget")
     for name in names("widget"):
         change(widgets, name, 2)
     wait_all(folder, names("widget"), "2")
@@ -89,11 +94,7 @@ def test_each_once_and_the_newest_last(configured, folder, widgets):
 
 
 def test_one_that_takes_long_holds_nobody_up(configured, folder, widgets):
-    for name in names("before"):
-        widgets.create(name)
-    operator = configured(workers=2)
-    operator.start_ready().wait_synced()
-    wait_all(folder, names("before"))  # from now on it is known how short they are
+    operator = at_pace(configured(workers=2), folder, widgets, "before")
     widgets.create("long", spec={"do": "wait"})
     for name in names("after"):
         widgets.create(name)
@@ -107,11 +108,7 @@ def test_one_that_takes_long_holds_nobody_up(configured, folder, widgets):
 
 
 def test_only_the_one_that_runs_is_blamed(configured, folder, widgets):
-    for name in names("widget"):
-        widgets.create(name)
-    operator = configured(workers=1, retry={"first": "1ms", "max": "10ms"})
-    operator.start_ready().wait_synced()
-    wait_all(folder, names("widget"))
+    operator = at_pace(configured(workers=1, retry={"first": "1ms", "max": "10ms"}), folder, widgets, "widget")
     operator.stop()
     widgets.create("poison", spec={"do": "kill"})
     for name in names("widget"):
@@ -130,11 +127,7 @@ def test_only_the_one_that_runs_is_blamed(configured, folder, widgets):
 
 
 def test_what_was_not_begun_at_a_stop_runs_after_the_restart(configured, folder, widgets):
-    for name in names("before"):
-        widgets.create(name)
-    operator = configured(workers=1)
-    operator.start_ready().wait_synced()
-    wait_all(folder, names("before"))
+    operator = at_pace(configured(workers=1), folder, widgets, "before")
     widgets.create("long", spec={"do": "wait"})
     wait_all(folder, ["long"])
     for name in names("after", 50):
@@ -149,11 +142,7 @@ def test_what_was_not_begun_at_a_stop_runs_after_the_restart(configured, folder,
 
 
 def test_a_pause_lets_nothing_begin(configured, folder, widgets):
-    for name in names("widget"):
-        widgets.create(name)
-    operator = configured(workers=2)
-    operator.start_ready().wait_synced()
-    wait_all(folder, names("widget"))
+    operator = at_pace(configured(workers=2), folder, widgets, "widget")
     for name in names("widget"):
         change(widgets, name, 2)
     operator.ctl.run("pause", "widgets", "--reason", "a test")
