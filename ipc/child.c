@@ -247,10 +247,26 @@ static int set_signals(void)
         return 0;
 }
 
-static int on_terminate(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+/* It would end in order, and the supervisor give others what it had begun before it knows of the end. */
+static void say_who_ended_it(struct child *child, const struct signalfd_siginfo *info)
+{
+        char reason[TEXT_MAX];
+        struct message_fatal fatal = {.exit_code = EXIT_CODE_SOFTWARE, .reason = reason, .blameless = true};
+
+        snprintf(reason, sizeof(reason),
+                 "process %u of user %u has sent it SIGTERM (to end the operator, send it to process %d)",
+                 info->ssi_pid, info->ssi_uid, (int)child->parent);
+        (void)child_send(child, MESSAGE_FATAL, &fatal); /* else it exits without, which is as fatal */
+}
+
+static int on_terminate(sd_event_source *source _unused_, const struct signalfd_siginfo *info,
                         void *userdata)
 {
-        child_stop(userdata, 0);
+        struct child *child = userdata;
+
+        if (!child->stopping && info->ssi_pid != (uint32_t)child->parent)
+                say_who_ended_it(child, info);
+        child_stop(child, 0);
         return 0;
 }
 
@@ -264,6 +280,7 @@ static int set_up(struct child *child)
         int r;
 
         umask(077);
+        child->parent = getppid();
         r = sys_set_not_dumpable();
         if (r >= 0)
                 r = set_signals();

@@ -43,6 +43,7 @@ struct child {
         uint64_t heartbeat_usec;
         uint64_t cpu_usec; /* used until the last heartbeat */
         bool rested;       /* what was not needed then has been given back */
+        pid_t parent;      /* the supervisor, as this process sees it */
         bool ready, stopping;
 };
 

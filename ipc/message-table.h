@@ -174,12 +174,13 @@
 #define MESSAGE_heartbeat_FIELDS(U64, BOOL, STR, BIN, LIST) LIST(counter, counter)
 
 /* I am about to exit with this code. The reason is one line for the person on call; watch and key where one
- * is to blame, else "". */
+ * is to blame, else "". blameless: what I was busy with has nothing to do with it. */
 #define MESSAGE_fatal_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
         U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
         STR(watch)                                                                                          \
-        STR(key)
+        STR(key)                                                                                            \
+        BOOL(blameless)
 
 /* The API server answered 401 to the credential with this serial: get a fresh one. Requests that name an old
  * serial are ignored, so a 401 anywhere refreshes once for all. */

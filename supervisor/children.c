@@ -251,6 +251,7 @@ static void child_said_fatal(struct child_slot *child, const struct message_fata
                            : EXIT_CODE_SOFTWARE;
         char who[128];
 
+        child->blameless = fatal->blameless;
         child_describe(child, who, sizeof(who));
         supervisor_fatal(child->supervisor, code, child, fatal->key, "the %s gives up: %s", who,
                          fatal->reason);
@@ -398,7 +399,7 @@ int child_start(struct child_slot *child)
         child->state = CHILD_STARTING;
         child->last_heartbeat = clock_monotonic_usec();
         child->end_by = 0;
-        child->killed = false;
+        child->killed = child->blameless = false;
         return channel_new(child->supervisor->event, fd, ROLE_SUPERVISOR, child_role(child->kind),
                            &callbacks, child, &child->channel);
 }

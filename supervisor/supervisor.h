@@ -42,6 +42,7 @@ struct child_slot {
         uint64_t end_by; /* CLOCK_MONOTONIC: what a reload has told to end has ended by then; 0 = nothing has
                           */
         bool killed;     /* it has not, and was killed */
+        bool blameless;  /* it says that what it was busy with is not why it ends */
 };
 
 struct handled {

@@ -101,6 +101,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
 {
         char pid[16] = "", code[16];
         struct slot_view view = {SLOT_IDLE, "", ""};
+        bool blames = child && exit_code == EXIT_CODE_SOFTWARE && !child->blameless;
         va_list arguments;
 
         if (supervisor->phase == PHASE_TEARDOWN)
@@ -108,8 +109,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         va_start(arguments, format);
         vsnprintf(supervisor->cause, sizeof(supervisor->cause), format, arguments);
         va_end(arguments);
-        if (child && child->kind == KIND_WATCHER && exit_code == EXIT_CODE_SOFTWARE &&
-            doubt_look(supervisor, child, &view) >= 0)
+        if (blames && child->kind == KIND_WATCHER && doubt_look(supervisor, child, &view) >= 0)
                 key = view.key;
         if (child && !key)
                 key = child_busy_with(child);
@@ -123,7 +123,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                   "%s%s%s; the operator ends with exit code %d (%s)", supervisor->cause,
                   child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
                   exit_code_name(exit_code));
-        if (child && child->kind == KIND_WORKER && exit_code == EXIT_CODE_SOFTWARE)
+        if (blames && child->kind == KIND_WORKER)
                 blame_worker(supervisor, &supervisor->worker[child->index], supervisor->cause);
         if (view.stage != SLOT_IDLE)
                 doubt_blame(supervisor, &supervisor->watch[child->index], &view, supervisor->cause);

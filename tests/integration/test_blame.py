@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 # The worker is the parent of the handler: it dies while it is busy with the object whose spec says so.
@@ -70,6 +70,25 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, hand
     assert len(handler.requests(name="poison")) == 3, "across restarts"
     [event] = events(api, "Quarantined")
     assert event["regarding"]["name"] == "poison" and "3 times" in event["note"] and not event.get("series")
+
+
+@pytest.mark.parametrize("role", ["worker", "watcher", "credential"])
+def test_who_ends_a_child_by_hand_is_named_and_no_object_is_blamed(configured, handler, widgets, role):
+    operator = configured(workers=2, handler_options={"grace": "100ms"})
+    handler.behave("sleep 1000")
+    for name in ("a", "b"):
+        widgets.create(name)
+    operator.start_ready()
+    for name in ("a", "b"):
+        handler.wait_for(name=name)
+    os.kill(operator.children(role)[0].pid, signal.SIGTERM)
+    operator.wait_exit(expect=70)
+    [cause] = operator.logs(level="critical")
+    assert f"the {role}" in cause["message"]
+    assert f"process {os.getpid()} of user {os.getuid()} has sent it SIGTERM" in cause["message"]
+    assert len(handler.requests()) == 2, "no other worker has begun what the first one was told to end"
+    assert ledger.read(operator, "SELECT key FROM ledger WHERE crashes > 0 OR attempts > 0") == []
+    operator.assert_no_processes()
 
 
 def into_quarantine(operator, widgets):

@@ -4,11 +4,10 @@ whole operator, it restarts in place; a wrong one changes nothing."""
 import os
 import shutil
 import signal
-import sqlite3
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 from harness.gateway import Gateway
 from harness.operator import MESSAGE_ID
 from harness.setup import stage
@@ -91,11 +90,6 @@ def reads(devserver, resource):
                                   and request["path"].endswith(f"/{resource}")))
 
 
-def ledger(operator, query):
-    with sqlite3.connect(f"file:{operator.state_directory}/ledger.sqlite?mode=ro", uri=True) as database:
-        return database.execute(query).fetchall()
-
-
 # ---- watch by watch
 
 def test_a_watch_is_added(configured, devserver, handler, other, widgets, config_maps):
@@ -130,7 +124,7 @@ def test_a_watch_is_removed_and_comes_back(both, devserver, handler, other, widg
     assert list(rows(both)) == ["widgets"] and pid(both, "widgets") == before
     assert leaver not in {child.pid for child in both.children()}
     assert "there is no such watch: maps; there are widgets" in both.ctl.run("pause", "maps").stderr
-    assert len(ledger(both, "SELECT * FROM ledger WHERE watch = 'maps'")) == 2, "what is known of its objects stays"
+    assert len(ledger.read(both, "SELECT * FROM ledger WHERE watch = 'maps'")) == 2, "what is known of its objects stays"
     config_maps.delete("gone")
     config_maps.create("new")
     widgets.create("a", spec={})
@@ -409,7 +403,7 @@ def test_a_crash_after_a_reload_blames_the_right_object(devserver, operator, han
     os.kill(busy["pid"], signal.SIGKILL)
     operator.wait_exit(expect=70)
     assert operator.logs(level="critical")[0]["key"] == "default/a"
-    assert ledger(operator, "SELECT watch, key, crashes FROM ledger WHERE crashes > 0") == [("first", "default/a", 1)]
+    assert ledger.read(operator, "SELECT watch, key, crashes FROM ledger WHERE crashes > 0") == [("first", "default/a", 1)]
 
 
 def test_metrics_follow(devserver, operator, handler, other, widgets):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker is given several short runs at once. Nobody must notice it but by the time that it saves."""
-import contextlib
 import os
-import sqlite3
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 
 # Answers at once; an object may say that its run takes long, or kills the worker.
 PROGRAM = """#!/usr/bin/python3 -u
@@ -67,9 +65,7 @@ def change(widgets, name, number, **spec):
 
 
 def blamed(operator):
-    ledger = f"file:{operator.state_directory}/ledger.sqlite?mode=ro"
-    with contextlib.closing(sqlite3.connect(ledger, uri=True)) as database:
-        return database.execute("SELECT key, crashes FROM ledger WHERE crashes > 0").fetchall()
+    return ledger.read(operator, "SELECT key, crashes FROM ledger WHERE crashes > 0")
 
 
 def at_pace(operator, folder, widgets, prefix):
