@@ -16,7 +16,7 @@
 #define ROUND_USEC (10 * USEC_PER_MSEC)
 
 struct entry {
-        pid_t pid, parent;
+        pid_t pid, parent, group;
         bool ours, zombie;
 };
 
@@ -63,13 +63,19 @@ static bool is_spared(pid_t pid)
         return false;
 }
 
+/* Of what has lost its parent the process group tells whose it was. */
+static bool belongs_to_spared(const struct entry *entry)
+{
+        return is_spared(entry->pid) || is_spared(entry->group);
+}
+
 static void closedir_pointer(DIR **folder)
 {
         if (*folder)
                 closedir(*folder);
 }
 
-static int table_add(struct table *table, pid_t pid, pid_t parent, bool zombie)
+static int table_add(struct table *table, struct entry added)
 {
         if (table->count == table->allocated) {
                 size_t allocated = table->allocated ? 2 * table->allocated : 256;
@@ -80,17 +86,17 @@ static int table_add(struct table *table, pid_t pid, pid_t parent, bool zombie)
                 table->entry = entry;
                 table->allocated = allocated;
         }
-        table->entry[table->count++] = (struct entry){.pid = pid, .parent = parent, .zombie = zombie};
+        table->entry[table->count++] = added;
         return 0;
 }
 
-/* "pid (name) state parent ...": the name may hold anything, brackets too. */
+/* "pid (name) state parent group ...": the name may hold anything, brackets too. */
 static int table_add_process(struct table *table, int proc, const char *pid)
 {
         _cleanup_close_ int fd = -1;
         char path[64], text[512];
         const char *rest;
-        int parent;
+        struct entry entry = {.pid = (pid_t)strtol(pid, NULL, 10)};
         char state;
         ssize_t size;
 
@@ -101,9 +107,10 @@ static int table_add_process(struct table *table, int proc, const char *pid)
                 return 0; /* gone meanwhile */
         text[size] = '\0';
         rest = strrchr(text, ')');
-        if (!rest || sscanf(rest, ") %c %d", &state, &parent) != 2)
+        if (!rest || sscanf(rest, ") %c %d %d", &state, &entry.parent, &entry.group) != 3)
                 return 0;
-        return table_add(table, (pid_t)strtol(pid, NULL, 10), parent, state == 'Z' || state == 'X');
+        entry.zombie = state == 'Z' || state == 'X';
+        return table_add(table, entry);
 }
 
 static int table_read(struct table *table)
@@ -146,7 +153,7 @@ static size_t table_mark(struct table *table)
         do {
                 found = false;
                 for (size_t i = 0; i < table->count; i++)
-                        if (!table->entry[i].ours && !is_spared(table->entry[i].pid) &&
+                        if (!table->entry[i].ours && !belongs_to_spared(&table->entry[i]) &&
                             is_ours(table, table->entry[i].parent)) {
                                 table->entry[i].ours = found = true;
                                 count += !table->entry[i].zombie;
@@ -183,7 +190,7 @@ static bool reap_others(void)
                 const struct entry *entry = &table.entry[i];
 
                 if (entry->parent == getpid() && !is_spared(entry->pid) &&
-                    sys_reap(entry->pid, &status) == 0)
+                    sys_reap(entry->pid, &status) == 0 && !is_spared(entry->group))
                         left = true;
         }
         free(table.entry);

@@ -9,8 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* From now on this child and what descends from it are left out of everything here, as long as it lives: it
- * serves on while others are ended. What it leaves behind when it ends is not. Negative errno: no memory. */
+/* From now on this child, what descends from it, and what is in its process group are left out of everything
+ * here, as long as it lives: it serves on while others are ended. What it leaves behind when it ends is not.
+ * Negative errno: no memory. */
 int descendants_spare(pid_t child);
 void descendants_spare_no_more(pid_t child);
 

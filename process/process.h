@@ -56,6 +56,7 @@ struct process_result {
         const char *last_line; /* of stderr; "" */
         bool left_over;        /* descendants were still there and were ended */
 };
+#define PROCESS_LEFT_OVER "(processes that the handler left behind were ended)"
 
 /* Another user to run as. */
 struct process_user {

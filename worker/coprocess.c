@@ -171,6 +171,8 @@ static void on_done(const struct process_result *result, void *userdata)
                 note_usage(coprocess, coprocess->run, &result->usage);
                 coprocess->run->out_of_memory = result->memory_end != MEMORY_ENOUGH;
         }
+        if (result->left_over)
+                log_line(PROCESS_LEFT_OVER, coprocess);
         describe_end(coprocess->watch->config, result, end, sizeof(end));
         snprintf(why, sizeof(why), "the handler's process %s before it had answered%s%.400s", end,
                  result->last_line[0] ? ": " : "", result->last_line);
@@ -279,7 +281,7 @@ static void cannot_start(struct coprocess *coprocess, int status)
         fail_run(coprocess, why);
 }
 
-/* For the run that is under way. A failure has ended that run. */
+/* For the run that is under way. A failure has ended that run, or (-ECANCELED) the whole worker. */
 static int start_or_wait(struct coprocess *coprocess)
 {
         uint64_t now = clock_boottime_usec();
@@ -294,7 +296,7 @@ static int start_or_wait(struct coprocess *coprocess)
                 if (r >= 0)
                         r = send_request(coprocess);
         }
-        if (r < 0)
+        if (r < 0 && r != -ECANCELED)
                 cannot_start(coprocess, r);
         return r;
 }
@@ -326,17 +328,18 @@ int coprocess_run(struct run *run)
 
 /* ---- ends from outside */
 
-void coprocess_cancel(struct run *run, uint64_t grace_usec)
+bool coprocess_cancel(struct run *run, uint64_t grace_usec)
 {
         static const char why[] = "the run was cut off because the operator stops";
         struct coprocess *coprocess = run->watch->coprocess;
 
         if (!coprocess || coprocess->run != run)
-                return;
+                return false;
         if (coprocess->process)
                 end_with_run(coprocess, grace_usec, why);
         else
                 fail_run(coprocess, why);
+        return true;
 }
 
 bool coprocess_is_running(const struct coprocess *coprocess)

@@ -34,6 +34,8 @@ for line in sys.stdin:
             signal.pause()
     if do == "fork":
         subprocess.Popen(["setsid", "sleep", "1000"])
+    if do == "keep":
+        subprocess.run(["sh", "-c", "sleep 1001 &"])
     if do == "fail":
         answer["error"] = "no luck"
     if do == "fail for good":
@@ -220,13 +222,18 @@ def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler,
     entry["handler"] = {"serve": [str(served.program)]}
     operator.configure(devserver, [entry, watch("run", handler, labelSelector="kind=run")], workers=1)
     operator.start_ready().wait_synced()
+    widgets.create("keeps", labels={"kind": "served"}, spec={"do": "keep"})
+    [kept] = wait_until(lambda: [found for found in operator.processes() if found.command == ["sleep", "1001"]], "its helper")
     for number in range(3):
         widgets.create(f"served-{number}", labels={"kind": "served"})
         served.wait(f"served-{number}")
         widgets.create(f"run-{number}", labels={"kind": "run"})
         handler.wait_finished(name=f"run-{number}")
     assert len(set(served.pids())) == 1
-    wait_until(lambda: not [found for found in operator.processes() if "sleep" in found.command], "leftovers to end")
+    wait_until(lambda: not [found for found in operator.processes() if found.command == ["sleep", "1000"]], "leftovers to end")
+    assert kept.alive(), "a helper without a parent is still its own"
+    os.kill(served.pids()[0], signal.SIGKILL)
+    wait_until(lambda: not kept.alive(), "its helper to end with it")
     operator.stop()
     operator.assert_no_processes()
 
