@@ -359,12 +359,13 @@ static void forget_vanished(struct ending *ending)
         const struct message_done *done = ending->done;
 
         ending->outcome.handled = ending->remove_row = true;
-        log_write(LOG_WARNING, MESSAGE_ID_VANISHED,
-                  LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
-                             {"RECONCILED_UID", done->uid}),
-                  "%s of watch %s is gone although its `finalize` had not succeeded: somebody else took our "
-                  "finalizer away; what its handler has made may be left over",
-                  done->key, done->watch);
+        log_write(
+                LOG_WARNING, MESSAGE_ID_VANISHED,
+                LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                           {"RECONCILED_UID", done->uid}),
+                "%s of watch %s is gone although its `finalize` had not succeeded: %s; what its handler has "
+                "made may be left over",
+                done->key, done->watch, done->message);
 }
 
 static int apply_result(struct ending *ending)

@@ -157,6 +157,17 @@ uint64_t children_essence(const struct run *run)
         return essence;
 }
 
+/* What it was then needs not become ready any more. Why something cannot be read is told by the new attempt.
+ */
+static bool waits_in_vain(struct run *run, const struct settle_plan *plan)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+
+        return plan->wait.count > 0 &&
+               (children_essence(run) != plan->essence || related_collect(run, &error) < 0 ||
+                run->related_fingerprint != plan->related);
+}
+
 void children_undo(struct run *run)
 {
         struct children *children = calloc(1, sizeof(*children));
@@ -175,10 +186,9 @@ void children_undo(struct run *run)
                 run_finish(run, RESULT_RETRY, "what is to be undone cannot be read: %s", strerror(-r));
                 return;
         }
-        if (children->plan.wait.count > 0 && children_essence(run) != children->plan.essence) {
-                /* It has changed meanwhile: what it was then needs not become ready any more. */
+        if (waits_in_vain(run, &children->plan)) {
                 children_free(TAKE_PTR(run->children));
-                write_prepare(run);
+                run_attempt(run);
                 return;
         }
         /* The attempt was about what the object was then; what it is now has not failed yet. */

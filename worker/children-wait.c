@@ -61,6 +61,7 @@ void children_begin_wait(struct run *run)
                 .deadline = clock_realtime_usec() + config->wait_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = children_essence(run),
+                .related = run->related_fingerprint,
         };
         char text[WHY_MAX * 2];
 

@@ -13,8 +13,8 @@ struct coprocess;
 /* Sends the run's request; the end comes through coprocess_answered() or coprocess_failed(). 0, or negative
  * when it cannot be started. */
 int coprocess_run(struct run *run);
-/* Ends the run that is under way together with the process. */
-void coprocess_cancel(struct run *run, uint64_t grace_usec);
+/* Ends the run together with the process that works on it; false: none does. */
+bool coprocess_cancel(struct run *run, uint64_t grace_usec);
 /* Ends an idle process in order; NULL is allowed. */
 void coprocess_stop(struct coprocess *coprocess, uint64_t grace_usec);
 bool coprocess_is_running(const struct coprocess *coprocess);

@@ -113,7 +113,7 @@ static int add_of_watch(struct collection *collection, struct error *error)
                         "`names` of the related kind %s gives an object of another namespace, whose "
                         "changes would not be seen",
                         collection->watch->config->kind);
-        if (r == -EBADMSG && error_message(&words)[0])
+        if (r == -EBADMSG && words.status < 0)
                 return error_set(error, r, "`names` of the related kind %s fails on the object: %s",
                                  collection->watch->config->kind, error_message(&words));
         return r;
@@ -135,12 +135,15 @@ int related_collect(struct run *run, struct error *error)
                 any = true;
                 collection.watch = watch;
                 r = add_of_watch(&collection, error);
+                if (r == -EBADMSG && error->status == 0)
+                        r = run_store_damaged(run, watch->config);
                 r = r == -ENOENT ? 0 : r;
         }
         text_append_string(&collection.json, "]");
         if (r >= 0 && any) {
                 run->related_fingerprint = XXH3_64bits(
                         collection.versions.data ? collection.versions.data : "", collection.versions.size);
+                free(run->related);
                 run->related = text_take(&collection.json);
                 r = run->related && !collection.versions.failed ? 0 : -ENOMEM;
         }

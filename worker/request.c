@@ -117,6 +117,8 @@ static int add_children(const struct run *run, struct text *out)
                 any = true;
                 list.config = watch->config;
                 r = store_visit_owned(watch->reader, run->order->uid, add_child, &list);
+                if (r == -EBADMSG)
+                        return run_store_damaged(run, watch->config);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }

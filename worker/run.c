@@ -130,15 +130,13 @@ bool run_is_replay(const struct run *run)
 
 /* Trying again would read the same; only the watch's own process may build the store anew, and at its start.
  */
-static int store_is_damaged(struct run *run)
+int run_store_damaged(const struct run *run, const struct record_watch *config)
 {
-        const struct message_run *order = run->order;
-
-        (void)store_suspect_mark(run->watch->config->store_folder, "a checksum in it was found wrong");
-        return child_fatal(run->worker->child, EXIT_CODE_IO, order->watch, NULL,
-                           "the object store of watch %s is damaged: the checksum of %s is wrong; the next "
-                           "start builds it anew from the API server",
-                           order->watch, order->key);
+        (void)store_suspect_mark(config->store_folder, "a checksum in it was found wrong");
+        return child_fatal(run->worker->child, EXIT_CODE_IO, run->order->watch, NULL,
+                           "the object store of watch %s is damaged: a checksum that was read for %s is "
+                           "wrong; the next start builds it anew from the API server",
+                           config->name, run->order->key);
 }
 
 static int read_reconcile(struct run *run)
@@ -147,7 +145,7 @@ static int read_reconcile(struct run *run)
         int r = store_read(run->watch->reader, order->generation, order->key, &run->object);
 
         if (r == -EBADMSG)
-                return store_is_damaged(run);
+                return run_store_damaged(run, run->watch->config);
         if (r < 0)
                 return r;
         if (strcmp(run->object.uid, order->uid) != 0)
@@ -327,7 +325,7 @@ static void on_handler_done(const struct process_result *result, void *userdata)
         run->handler_done = true;
         record_answer(run, result->output->data, result->output->size);
         if (result->left_over)
-                run_log_line("(processes that the handler left behind were ended)", run);
+                run_log_line(PROCESS_LEFT_OVER, run);
         if (result->end == PROCESS_EXITED && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 judge_answer(run, result);
                 return;
@@ -430,13 +428,15 @@ static bool order_is_settling(const struct run *run)
                scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
 }
 
-/* A change of something related runs everybody who might depend on it. */
+/* A change of something related runs everybody who might depend on it. What an attempt that waits for its
+ * children has begun is no success yet: nothing is as it was after the last one. */
 static bool is_unneeded(const struct run *run)
 {
         const struct message_run *order = run->order;
 
-        return run->action == ACTION_RECONCILE && strcmp(order->reason, "related changed") == 0 &&
-               order->known_fingerprint != 0 && order->known_fingerprint == run->fingerprint &&
+        return run->action == ACTION_RECONCILE && !order->settling[0] &&
+               strcmp(order->reason, "related changed") == 0 && order->known_fingerprint != 0 &&
+               order->known_fingerprint == run->fingerprint &&
                order->known_related == run->related_fingerprint;
 }
 
@@ -446,9 +446,11 @@ static bool related_are_there(struct run *run)
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = related_collect(run, &error);
 
+        if (r == -ECANCELED)
+                return false;
         if (r == -EBADMSG && run->action != ACTION_RECONCILE)
                 r = 0; /* what is going needs no more than itself */
-        if (r == -EBADMSG && error_message(&error)[0])
+        if (r == -EBADMSG)
                 run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
         else if (r < 0)
                 run_finish(run, RESULT_RETRY, "related objects cannot be read from their store: %s",
@@ -510,7 +512,13 @@ static void begin(struct run *run)
         }
         if (order_is_settling(run))
                 children_undo(run);
-        else if (related_are_there(run))
+        else
+                run_attempt(run);
+}
+
+void run_attempt(struct run *run)
+{
+        if (related_are_there(run))
                 write_prepare(run);
 }
 
@@ -518,9 +526,13 @@ void run_handler(struct run *run)
 {
         int r;
 
+        if (run->cancelled) {
+                run_finish(run, RESULT_CANCELLED, "the operator stops before the handler was begun");
+                return;
+        }
         run->handler_ran = true;
         r = start_handler(run);
-        if (r < 0)
+        if (r < 0 && r != -ECANCELED)
                 run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s%s",
                            run->watch->config->handler_exec[0].value, strerror(-r), start_advice(r));
 }
@@ -556,20 +568,26 @@ static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _un
         return 0;
 }
 
+/* false: it is not at work, not yet or not any more. */
+static bool end_handler(struct run *run, uint64_t grace_usec)
+{
+        if (run->handler_done)
+                return false;
+        if (!run->process)
+                return coprocess_cancel(run, grace_usec);
+        process_end(run->process, grace_usec);
+        return true;
+}
+
 /* Asked again, the earlier end counts. */
 void run_cancel(struct run *run, uint64_t grace_usec)
 {
         uint64_t at = clock_boottime_usec() + grace_usec;
 
         run->cancelled = true;
-        if (!run->handler_done) {
-                if (run->process)
-                        process_end(run->process, grace_usec);
-                else
-                        coprocess_cancel(run, grace_usec);
+        if (end_handler(run, grace_usec))
                 return;
-        }
-        /* A write that is under way may still end; it is not begun anew. */
+        /* A request that is under way may still end; no other one is begun, and no handler. */
         if (run->cancel_at > 0 && run->cancel_at <= at)
                 return;
         run->cancel_at = at;

@@ -57,7 +57,8 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
                         text_append_string(out, ",");
                 write_child(&plan->wait.child[i], false, out);
         }
-        text_printf(out, "],\"requeueAfter\":\"%" PRIu64 "\",\"message\":", plan->requeue_after_usec);
+        text_printf(out, "],\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64 "\",\"message\":",
+                    plan->related, plan->requeue_after_usec);
         text_json_string(out, plan->message ? plan->message : "");
         text_append_string(out, "}");
         return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
@@ -115,6 +116,7 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
                 .fingerprint = read_number(root, "fingerprint"),
                 .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
+                .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),
         };
         int r = !plan.cause || !plan.message ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;

@@ -15,6 +15,7 @@ struct settle_plan {
         uint64_t fingerprint; /* of the object that the attempt was about */
         uint64_t essence; /* likewise, whatever the watch's trigger is: our own writes do not change it */
         struct child_list wait; /* are to become ready first; then there is no cause yet */
+        uint64_t related;       /* fingerprint of what the answer was made from beside the object */
         char *message;          /* of the answer, and its requeueAfter: for when they are */
         uint64_t requeue_after_usec;
         struct child_list undo; /* with `previous`: is restored, without: is deleted */

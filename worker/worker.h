@@ -127,6 +127,11 @@ struct run {
 bool run_is_replay(const struct run *run); /* nothing of it may reach the API server */
 char **arguments_build(const struct record_watch *config);
 void run_log_line(const char *line, void *userdata); /* userdata: the run */
+/* A wrong checksum was read in the store of this watch (its own, or of what it owns or is related to): ends
+ * the worker, and the next start builds that store anew. Returns -ECANCELED. */
+int run_store_damaged(const struct run *run, const struct record_watch *config);
+/* From the beginning, with what is related as it is now; ends in run_handler() or run_finish(). */
+void run_attempt(struct run *run);
 /* Says DONE and frees the run. */
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
 
@@ -145,7 +150,7 @@ bool limits_explain(const struct record_watch *config, const struct process_resu
 void unselected_fetch(struct run *run);
 
 /* related.c: what the object depends on, as it is now. -EBADMSG: the program that names it fails, with its
- * words. */
+ * words; -ECANCELED: the worker ends (run_store_damaged). */
 int related_collect(struct run *run, struct error *error);
 /* request.c: an object of a store with its kind, which lists leave out. */
 void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,

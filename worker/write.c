@@ -529,7 +529,10 @@ static void prepare_gone(struct run *run)
         if (there)
                 run_handler(run);
         else
-                run_finish(run, RESULT_STALE, "our finalizer was taken away");
+                run_finish(run, RESULT_STALE, "%s",
+                           run->object.json ? "somebody else took our finalizer away"
+                                            : "its last state is lost, and with it whether our finalizer "
+                                              "held it");
 }
 
 /* What is being deleted is finalized while our finalizer holds it; behind that it is no concern of ours. */

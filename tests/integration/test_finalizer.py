@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`finalizer: true`: nothing goes before its handler has cleaned up."""
 import json
+import signal
 
 import pytest
 
@@ -49,6 +50,24 @@ def test_added_before_the_first_run_and_removed_after_the_last(start, operator, 
     assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
     patches = devserver.requests(lambda request: request.get("verb") == "patch" and request.get("name") == "next")
     assert len(patches) == 1
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_an_end_before_the_handler_begins_begins_none(devserver, operator, handler, widgets, way):
+    """The PATCH that adds it is not answered: what comes after that is for the next start."""
+    operator.configure(devserver, [watch("widgets", handler, finalizer=True)], stop={"grace": "100ms"})
+    operator.start_ready().wait_synced()
+    fault = devserver.fault({"verb": "patch", "resource": "widgets"}, hang=True, times=0)
+    widgets.create("first")
+    wait_until(lambda: devserver.faults()[fault]["hit"], "the PATCH")
+    operator.send_signal(signal.SIGTERM if way == "stop" else signal.SIGKILL)
+    operator.wait_exit(expect=0 if way == "stop" else -signal.SIGKILL, deadline=10)
+    operator.assert_no_processes(deadline=1.5)
+    devserver.clear_faults(fault)
+    assert handler.count() == 0
+    operator.start_ready()
+    handler.wait_finished(name="first")
+    operator.stop()
 
 
 def test_a_failed_cleanup_never_releases_it(start, operator, handler, widgets):

@@ -73,6 +73,26 @@ def test_what_is_ready_at_once_is_not_waited_for(start, operator, handler, widge
     assert operator.ctl.status()["watches"][0]["settling"] == 0
 
 
+@pytest.mark.parametrize("what", ["object", "related"])
+def test_a_change_meanwhile_is_a_new_attempt(start, operator, handler, widgets, api, what):
+    """Also of what the answer was made from beside the object; and it is told all that it depends on."""
+    config_maps = api.resource("v1", "configmaps", "default")
+    config_maps.create("settings", labels={"for": "widgets"}, data={"level": "1"})
+    start(related=[{"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": "for=widgets"}])
+    widgets.create("w", spec={"size": 1})
+    waiting(widgets)
+    if what == "object":
+        widgets.merge_patch("w", {"spec": {"size": 2}})
+    else:
+        config_maps.merge_patch("settings", {"data": {"level": "2"}})
+    request = handler.wait_finished(name="w", count=2)
+    assert request.object["spec"]["size"] == (2 if what == "object" else 1)
+    assert [entry["data"]["level"] for entry in request.body["related"]] == ["1" if what == "object" else "2"]
+    waiting(widgets)
+    operator.stop()
+    assert len(handler.requests(name="w")) == 2
+
+
 @pytest.mark.parametrize("rollback", [False, True])
 def test_a_child_that_fails_is_a_failed_attempt(start, operator, handler, widgets, deployments, rollback):
     start(**({"onFailure": "rollback"} if rollback else {}))

@@ -21,8 +21,8 @@ def configured(devserver, operator, handler, widgets):
     return operator
 
 
-def data_file(operator):
-    found = sorted((operator.state_directory / "store" / "widgets").glob("*/data.mdb"))
+def data_file(operator, name="widgets"):
+    found = sorted((operator.state_directory / "store" / name).glob("*/data.mdb"))
     assert len(found) == 1
     return found[0]
 
@@ -121,7 +121,7 @@ def test_a_worker_that_reads_damage(configured, handler):
     scribble(data_file(configured))
     assert configured.ctl.run("retry", "widgets", "default/w1").returncode == 0
     configured.wait_exit(expect=74)
-    assert "damaged: the checksum of default/w1" in configured.logs(level="critical")[0]["message"]
+    assert "damaged: a checksum that was read for default/w1" in configured.logs(level="critical")[0]["message"]
     configured.start_ready().wait_synced()
     assert len(rebuilt(configured)) == 1
     assert not configured.ctl.status()["quarantine"]
@@ -129,6 +129,31 @@ def test_a_worker_that_reads_damage(configured, handler):
     wait_until(lambda: handler.count() >= before + 1, "the run of w1")
     assert all("y" * 100 not in request.text for request in handler.requests())
     configured.stop()
+
+
+@pytest.mark.parametrize("key", ["owns", "related"])
+def test_damage_of_what_comes_with_the_request(devserver, operator, handler, widgets, api, key):
+    """It is no failure of the handler, which is not begun."""
+    other = {"apiVersion": "v1", "kind": "ConfigMap"}
+    operator.configure(devserver, [watch("widgets", handler, **{key: [other]})], workers=1)
+    uid = widgets.create("a")["metadata"]["uid"]
+    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": uid, "controller": True}
+    api.resource("v1", "configmaps", "default").create("child", ownerReferences=[owner], data={"text": "x" * 500})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="a", where=lambda run: run.body["children" if key == "owns" else "related"])
+    wait_until(lambda: operator.ctl.status()["workers"][0]["state"] == "idle", "the worker to be idle")
+    before = handler.count()
+    name = f"widgets.{key}.ConfigMap.0"
+    scribble(data_file(operator, name))
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    operator.wait_exit(expect=74)
+    assert f"the object store of watch {name} is damaged" in operator.logs(level="critical")[0]["message"]
+    operator.start_ready().wait_synced()
+    assert len(rebuilt(operator)) == 1
+    handler.wait_finished(name="a", where=lambda run: run.object.get("spec") == {"size": 2})
+    operator.stop()
+    assert all("y" * 100 not in request.text for request in handler.requests())
+    assert handler.count() == before + 1
 
 
 def test_damage_is_found_at_the_start(configured, handler, widgets):
