@@ -466,7 +466,7 @@ static int absent_object(const struct store_object *object, void *userdata)
         if (stream_of_key(watcher, object->key) != stream)
                 return 0;
         if (is_owned(watcher))
-                return owned_gone(watcher, object->key);
+                return stream->list_incomplete ? 0 : owned_gone(watcher, object->key);
         if (absence_is_deletion(watcher) && !stream->list_incomplete)
                 return apply_gone(watcher, object->key, object->uid);
         return verification_add(watcher, object->key, object->uid, false);
