@@ -328,6 +328,29 @@ def test_an_unreadable_item_of_a_list_is_not_a_deletion_where_the_store_is_lost(
     listing.stop()
 
 
+def test_an_unreadable_item_of_a_list_of_owned_objects_is_not_gone(listing):
+    """What such a list does not show stays, and its owner is run for nothing that is not true."""
+    config_maps = listing.devserver.api.resource("v1", "configmaps", "default")
+    owner = listing.create("a")["metadata"]
+    config_maps.create("child", data={"a": "1"}, ownerReferences=[
+        {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": owner["uid"], "controller": True}])
+    listing.start_synced(owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])
+    listing.ran("a")
+    answer = json.loads(listing.devserver.api.raw("GET", "/api/v1/namespaces/default/configmaps").text)
+    [item] = [item for item in answer["items"] if item["metadata"]["name"] == "child"]
+    item["metadata"] = {"name": "child", "namespace": "default"}
+    of_children = {"resource": "configmaps"}
+    listing.devserver.fault({**of_children, "verb": "list"}, status=200, body=json.dumps(answer), contentType="application/json")
+    listing.devserver.fault({**of_children, "verb": "watch"}, status=410)
+    listing.devserver.close_watches("cut")
+    wait_until(lambda: "without readable metadata" in listing.operator.output.text(), "the list")
+    listing.widgets.merge_patch("a", {"spec": {"size": 7}})
+    request = listing.handler.wait_finished(name="a", where=lambda run: run.object["spec"] == {"size": 7})
+    assert [child["metadata"]["name"] for child in request.body["children"]] == ["child"]
+    listing.stop()
+    assert not [run for run in listing.handler.requests() if not run.body["children"]]
+
+
 # Versions
 
 def test_bookmarks_move_the_version(follow):
