@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/cgroup.h"
@@ -60,20 +61,31 @@ static void print_cluster(const struct report *report)
                        error_message(&report->cluster_error));
 }
 
-static void print_limits_note(const struct config *config)
+static void add_note(cJSON *notes, const char *format, ...) _printf_(2, 3);
+
+static void add_note(cJSON *notes, const char *format, ...)
 {
-        for (size_t i = 0; i < config->watch_count; i++) {
-                if (!config_has_limits(&config->watch[i]))
-                        continue;
-                puts("note: handler.limits hold as they are meant only in a control group that is delegated "
-                     "to "
-                     "the operator (drop-in cgroups.conf); its start and reconciledctl status say how they "
-                     "do");
-                return;
-        }
+        _cleanup_text_ struct text note = TEXT_EMPTY;
+        va_list arguments;
+
+        va_start(arguments, format);
+        text_vprintf(&note, format, arguments);
+        va_end(arguments);
+        cJSON_AddItemToArray(notes, cJSON_CreateString(note.data ? note.data : ""));
 }
 
-static void print_users_note(const struct config *config)
+static void add_limits_note(cJSON *notes, const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config_has_limits(&config->watch[i])) {
+                        add_note(notes, "handler.limits hold as they are meant only in a control group that "
+                                        "is delegated to the operator (drop-in cgroups.conf); its start and "
+                                        "reconciledctl status say how they do");
+                        return;
+                }
+}
+
+static void add_users_notes(cJSON *notes, const struct config *config)
 {
         bool same = false;
 
@@ -81,14 +93,53 @@ static void print_users_note(const struct config *config)
                 const struct config_watch *watch = &config->watch[i];
 
                 if (watch->handler.user)
-                        printf("note: handlers of watch %s run as the user %s: the operator must be root or "
-                               "have CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)\n",
-                               watch->name, watch->handler.user);
+                        add_note(notes,
+                                 "handlers of watch %s run as the user %s: the operator must be root or "
+                                 "have CAP_SETUID, CAP_SETGID and CAP_KILL (drop-in user.conf)",
+                                 watch->name, watch->handler.user);
                 same = same || (!watch->handler.user && !watch->owner);
         }
         if (same)
-                puts("note: credentials not separated: handlers run as the operator's own user (see "
-                     "handler.user)");
+                add_note(notes, "credentials not separated: handlers run as the operator's own user (see "
+                                "handler.user)");
+}
+
+/* Only the ledger knows then what is gone. */
+static void add_deletions_note(cJSON *notes, const struct config *config)
+{
+        _cleanup_text_ struct text names = TEXT_EMPTY;
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (!config->watch[i].owner && !config->watch[i].finalizer)
+                        text_printf(&names, "%s%s", names.size > 0 ? ", " : "", config->watch[i].name);
+        if (names.size > 0)
+                add_note(notes,
+                         "without a finalizer (%s), deletions while no operator runs are found only if the "
+                         "state folder outlives it: in a cluster a StatefulSet with a volume claim, not a "
+                         "Deployment with an emptyDir",
+                         names.data);
+}
+
+/* What is no mistake, and should be known. */
+static cJSON *make_notes(const struct config *config)
+{
+        cJSON *notes = cJSON_CreateArray();
+
+        add_limits_note(notes, config);
+        add_users_notes(notes, config);
+        add_deletions_note(notes, config);
+        return notes;
+}
+
+static void print_notes(const struct config *config)
+{
+        cJSON *notes = make_notes(config), *note;
+
+        cJSON_ArrayForEach(note, notes)
+        {
+                printf("note: %s\n", cJSON_GetStringValue(note));
+        }
+        cJSON_Delete(notes);
 }
 
 static void print_report(const struct report *report)
@@ -106,8 +157,7 @@ static void print_report(const struct report *report)
         printf("%s: operator %s, %zu watches, %u workers: no mistakes found\n",
                report->path ? report->path : "the configuration", config->operator_name, config->watch_count,
                config->workers);
-        print_limits_note(config);
-        print_users_note(config);
+        print_notes(config);
         print_cluster(report);
 }
 
@@ -147,6 +197,7 @@ static int print_report_json(const struct report *report)
                 cJSON_AddStringToObject(document, "operator", report->config->operator_name);
                 cJSON_AddNumberToObject(document, "watches", (double)report->config->watch_count);
                 cJSON_AddNumberToObject(document, "workers", report->config->workers);
+                cJSON_AddItemToObject(document, "notes", make_notes(report->config));
                 add_cluster(document, report);
         }
         r = ctl_print_json(document);

@@ -32,20 +32,29 @@ enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
 int ctl_print_json(const cJSON *answer);
+/* What was done: a line, or for programs the answer (which is taken; NULL: nothing more) with the members
+ * done and message. Returns the exit code. */
+int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
 
 /* Says what failed; returns the exit code. */
 int ctl_failed(int status, const struct error *error);
 
 /* argument: a watch, or nothing: all; returns the exit code. */
-int ctl_retry_all(const char *runtime_directory, char **argument);
+int ctl_retry_all(const char *runtime_directory, char **argument, bool json);
 
 /* Return exit codes. */
-int ctl_pause(const char *runtime_directory, const char *watch, const char *why);
-int ctl_resume(const char *runtime_directory, const char *watch);
+int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json);
+int ctl_resume(const char *runtime_directory, const char *watch, bool json);
 
-/* argument: watch, key. Return exit codes. */
-int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why, bool yes);
-int ctl_uninstall(const char *runtime_directory, bool yes);
+struct consent {
+        bool yes;  /* it was said that this is meant */
+        bool json; /* a program: it is not asked */
+};
+
+/* argument: watch, key. timeout_usec: while nothing moves. Return exit codes. */
+int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
+                          const struct consent *consent);
+int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent);
 
 /* Writes the status for people. */
 void ctl_print_status(const cJSON *status);
@@ -92,5 +101,5 @@ struct rbac_options {
         size_t plural_count;
 };
 
-/* Writes the roles that a configuration needs; returns the exit code. */
-int ctl_rbac(const char *path, const struct rbac_options *options);
+/* Writes the roles that a configuration needs, as YAML or one List in JSON; returns the exit code. */
+int ctl_rbac(const char *path, const struct rbac_options *options, bool json);

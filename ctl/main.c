@@ -25,13 +25,14 @@ static const struct option option[] = {
         {"interval", required_argument, NULL, 'i'},
         {"follow", no_argument, NULL, 'F'},
         {"reason", required_argument, NULL, 'w'},
+        {"timeout", required_argument, NULL, 't'},
         {"yes", no_argument, NULL, 'y'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
 };
 
-#define INTERVAL_LEAST (100 * USEC_PER_MSEC)
+#define DURATION_LEAST (100 * USEC_PER_MSEC)
 
 struct options {
         char given[ELEMENTS(option)]; /* the letters of options, each once */
@@ -39,6 +40,7 @@ struct options {
         bool json, ready, finalizer, all_failed, follow, yes;
         const char *why;
         uint64_t interval_usec; /* between two pictures */
+        uint64_t timeout_usec;  /* of waiting while nothing moves */
         struct rbac_options rbac;
         struct ctl_run_options run;
 };
@@ -46,10 +48,10 @@ struct options {
 static void help(void)
 {
         puts("Usage: reconciledctl [OPTION...] VERB\n\n"
-             "  status              what the running operator does (--json: for programs)\n"
+             "  status              what the running operator does\n"
              "  top                 the same, live: rates, the slowest handlers, what fails; q ends it\n"
              "                      (--interval 2s: between two pictures)\n"
-             "  explain WATCH KEY   why this object (namespace/name) did or did not run (--json)\n"
+             "  explain WATCH KEY   why this object (namespace/name) did or did not run\n"
              "  logs [--follow] WATCH [KEY] [-- OPTION...]\n"
              "                      what the journal has of it; options are journalctl's\n"
              "  check [FILE]        check a configuration; says every mistake with its line\n\n"
@@ -65,7 +67,9 @@ static void help(void)
              "                      take our finalizer off an object whose cleanup cannot succeed\n"
              "  pause [--reason TEXT] WATCH, resume WATCH\n"
              "                      let nothing of a watch run, also over restarts; changes are kept\n"
-             "  uninstall [--yes]   take our finalizers off everything; shows what first\n"
+             "  uninstall [--yes] [--timeout 30s]\n"
+             "                      take our finalizers off everything; shows what first; gives up when\n"
+             "                      nothing has moved for so long\n"
              "  run --object FILE|NS/NAME [--watch WATCH] [--apply]\n"
              "                      run one handler without an operator and show what it writes: of FILE "
              "on\n"
@@ -77,7 +81,8 @@ static void help(void)
              "/reconciled.yaml)\n"
              "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
              ")\n"
-             "  --json, --help, --version\n\n"
+             "  --json                    for programs, of every verb\n"
+             "  --help, --version\n\n"
              "Exit codes: 0, 1 the handler failed or answers differ, 64 usage, 69 no operator is running "
              "there, 77 it refuses us, 78 mistakes in "
              "the\n"
@@ -145,48 +150,56 @@ static int verb_health(const struct options *options, int count _unused_, char *
 
 static int verb_rbac(const struct options *options, int count, char **argument)
 {
-        return ctl_rbac(count > 0 ? argument[0] : options->run.config, &options->rbac);
+        return ctl_rbac(count > 0 ? argument[0] : options->run.config, &options->rbac, options->json);
 }
 
-static int by_hand(const struct options *options, const char *command, char **argument)
+/* Silent when it is done, but for programs. */
+static int by_hand(const struct options *options, const char *command, char **argument, const char *what)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = ctl_command(options->runtime_directory, command, argument, &error);
 
-        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+        if (r < 0)
+                return ctl_failed(r, &error);
+        return options->json ? ctl_done(true, NULL, "%s of watch %s %s", argument[1], argument[0], what)
+                             : EXIT_CODE_OK;
 }
 
 static int verb_retry(const struct options *options, int count, char **argument)
 {
         if (options->all_failed)
-                return count < 2 ? ctl_retry_all(options->runtime_directory, argument)
+                return count < 2 ? ctl_retry_all(options->runtime_directory, argument, options->json)
                                  : usage("retry --all-failed takes one watch, or none for all of them");
-        return count == 2 ? by_hand(options, "retry", argument)
+        return count == 2 ? by_hand(options, "retry", argument, "runs as soon as a worker is free")
                           : usage("retry takes a watch and a key (namespace/name)");
 }
 
 static int verb_release(const struct options *options, int count _unused_, char **argument)
 {
         if (!options->finalizer)
-                return by_hand(options, "release", argument);
+                return by_hand(options, "release", argument,
+                               "is neither in quarantine nor doubtful any more");
         if (!options->why)
                 return usage("--reason TEXT says why; the operator's log keeps it");
-        return ctl_release_finalizer(options->runtime_directory, argument, options->why, options->yes);
+        return ctl_release_finalizer(options->runtime_directory, argument, options->why,
+                                     &(struct consent){.yes = options->yes, .json = options->json});
 }
 
 static int verb_pause(const struct options *options, int count _unused_, char **argument)
 {
-        return ctl_pause(options->runtime_directory, argument[0], options->why ? options->why : "");
+        return ctl_pause(options->runtime_directory, argument[0], options->why ? options->why : "",
+                         options->json);
 }
 
 static int verb_resume(const struct options *options, int count _unused_, char **argument)
 {
-        return ctl_resume(options->runtime_directory, argument[0]);
+        return ctl_resume(options->runtime_directory, argument[0], options->json);
 }
 
 static int verb_uninstall(const struct options *options, int count _unused_, char **argument _unused_)
 {
-        return ctl_uninstall(options->runtime_directory, options->yes);
+        return ctl_uninstall(options->runtime_directory, options->timeout_usec,
+                             &(struct consent){.yes = options->yes, .json = options->json});
 }
 
 static int verb_run(const struct options *options, int count _unused_, char **argument _unused_)
@@ -203,6 +216,7 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         struct ctl_run_options run = options->run;
 
         run.object = argument[0];
+        run.json = options->json;
         return ctl_replay(&run);
 }
 
@@ -229,10 +243,10 @@ static const struct verb verb[] = {
          verb_logs},
         {"check", "whether a configuration has mistakes", "jc", 0, 1, {WORD_FILE}, "one file", verb_check},
         {"health", "a probe", "jR", 0, 0, {0}, "no arguments", verb_health},
-        {"rbac", "the roles that a configuration needs", "cnap", 0, 1, {WORD_FILE}, "one file", verb_rbac},
+        {"rbac", "the roles that a configuration needs", "jcnap", 0, 1, {WORD_FILE}, "one file", verb_rbac},
         {"retry",
          "run an object now",
-         "A",
+         "jA",
          0,
          2,
          {WORD_WATCH, WORD_FAILING},
@@ -240,15 +254,22 @@ static const struct verb verb[] = {
          verb_retry},
         {"release",
          "let an object out of quarantine",
-         "fwy",
+         "jfwy",
          2,
          2,
          {WORD_WATCH, WORD_QUARANTINED},
          "a watch and a key (namespace/name)",
          verb_release},
-        {"pause", "let nothing of a watch run", "w", 1, 1, {WORD_WATCH}, "a watch", verb_pause},
-        {"resume", "let a watch run again", "", 1, 1, {WORD_WATCH}, "a watch", verb_resume},
-        {"uninstall", "take our finalizers off everything", "y", 0, 0, {0}, "no arguments", verb_uninstall},
+        {"pause", "let nothing of a watch run", "jw", 1, 1, {WORD_WATCH}, "a watch", verb_pause},
+        {"resume", "let a watch run again", "j", 1, 1, {WORD_WATCH}, "a watch", verb_resume},
+        {"uninstall",
+         "take our finalizers off everything",
+         "jyt",
+         0,
+         0,
+         {0},
+         "no arguments",
+         verb_uninstall},
         {"run",
          "run a handler without an operator",
          "jcWoP",
@@ -259,7 +280,7 @@ static const struct verb verb[] = {
          verb_run},
         {"replay",
          "run again what was recorded",
-         "cW",
+         "jcW",
          1,
          1,
          {WORD_FILE},
@@ -375,13 +396,11 @@ static const char **text_of(struct options *options, int c)
         }
 }
 
-static int take_interval(struct options *options, const char *text)
+static int take_duration(uint64_t *duration, const char *text, const char *mistake)
 {
-        int r = duration_parse(text, &options->interval_usec);
+        int r = duration_parse(text, duration);
 
-        if (r < 0 || options->interval_usec < INTERVAL_LEAST || options->interval_usec > USEC_PER_HOUR)
-                return usage("--interval takes a duration from 100ms to 1h");
-        return 0;
+        return r < 0 || *duration < DURATION_LEAST || *duration > USEC_PER_HOUR ? usage(mistake) : 0;
 }
 
 static int take_plural(struct options *options, const char *text)
@@ -406,7 +425,11 @@ static int take_option(struct options *options, int c, const char *text)
         else if (place)
                 *place = text;
         else if (c == 'i')
-                return take_interval(options, text);
+                return take_duration(&options->interval_usec, text,
+                                     "--interval takes a duration from 100ms to 1h");
+        else if (c == 't')
+                return take_duration(&options->timeout_usec, text,
+                                     "--timeout takes a duration from 100ms to 1h");
         else if (c == 'p')
                 return take_plural(options, text);
         else
@@ -420,6 +443,7 @@ int main(int argc, char **argv)
         struct options options = {
                 .runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR,
                 .interval_usec = 2 * USEC_PER_SEC,
+                .timeout_usec = 30 * USEC_PER_SEC,
                 .rbac = {.namespace = "default", .service_account = "reconciled"},
         };
         int c, r;

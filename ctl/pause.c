@@ -14,7 +14,7 @@ static int ask(const char *runtime_directory, const char *command, const char *w
         return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
 }
 
-int ctl_pause(const char *runtime_directory, const char *watch, const char *why)
+int ctl_pause(const char *runtime_directory, const char *watch, const char *why, bool json)
 {
         cJSON *answer = NULL;
         int r = ask(runtime_directory, "pause", watch, why, &answer);
@@ -22,24 +22,19 @@ int ctl_pause(const char *runtime_directory, const char *watch, const char *why)
         if (r != EXIT_CODE_OK)
                 return r;
         if (!ctl_is(answer, "changed"))
-                printf("watch %s has been paused before\n", watch);
-        else if (ctl_number(answer, "running") > 0)
-                printf("watch %s is paused; %" PRIu64 " that run will be finished\n", watch,
-                       ctl_number(answer, "running"));
-        else
-                printf("watch %s is paused; nothing of it runs\n", watch);
-        cJSON_Delete(answer);
-        return EXIT_CODE_OK;
+                return ctl_done(json, answer, "watch %s has been paused before", watch);
+        if (ctl_number(answer, "running") > 0)
+                return ctl_done(json, answer, "watch %s is paused; %" PRIu64 " that run will be finished",
+                                watch, ctl_number(answer, "running"));
+        return ctl_done(json, answer, "watch %s is paused; nothing of it runs", watch);
 }
 
-int ctl_resume(const char *runtime_directory, const char *watch)
+int ctl_resume(const char *runtime_directory, const char *watch, bool json)
 {
         cJSON *answer = NULL;
         int r = ask(runtime_directory, "resume", watch, NULL, &answer);
 
-        if (r != EXIT_CODE_OK)
-                return r;
-        printf("watch %s %s\n", watch, ctl_is(answer, "changed") ? "is resumed" : "was not paused");
-        cJSON_Delete(answer);
-        return EXIT_CODE_OK;
+        return r != EXIT_CODE_OK ? r
+                                 : ctl_done(json, answer, "watch %s %s", watch,
+                                            ctl_is(answer, "changed") ? "is resumed" : "was not paused");
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of the operator's answers, and times as people read them. */
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "base/exit-code.h"
+#include "base/text.h"
 #include "ctl/ctl.h"
 
 const char *ctl_text(const cJSON *object, const char *name)
@@ -62,6 +65,26 @@ void ctl_colour(enum colour colour)
 
         if (ctl_wants_colour())
                 fputs(code[colour], stdout);
+}
+
+int ctl_done(bool json, cJSON *answer, const char *format, ...)
+{
+        _cleanup_text_ struct text message = TEXT_EMPTY;
+        va_list arguments;
+
+        va_start(arguments, format);
+        text_vprintf(&message, format, arguments);
+        va_end(arguments);
+        if (!json) {
+                puts(message.data ? message.data : "");
+        } else {
+                answer = answer ? answer : cJSON_CreateObject();
+                cJSON_AddTrueToObject(answer, "done");
+                cJSON_AddStringToObject(answer, "message", message.data ? message.data : "");
+                (void)ctl_print_json(answer);
+        }
+        cJSON_Delete(answer);
+        return EXIT_CODE_OK;
 }
 
 int ctl_print_json(const cJSON *answer)

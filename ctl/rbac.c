@@ -10,19 +10,11 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl.h"
+#include "ctl/manifest.h"
 #include "supervisor/config.h"
 
-#define EVENTS_RULE                                                                                         \
-        "# Events about the objects\n"                                                                      \
-        "- apiGroups: [events.k8s.io]\n"                                                                    \
-        "  resources: [events]\n"                                                                           \
-        "  verbs: [create, patch]\n"
-
-#define IDENTITY_RULE                                                                                       \
-        "- apiGroups: ['']\n"                                                                               \
-        "  resources: [namespaces]\n"                                                                       \
-        "  resourceNames: [kube-system]\n"                                                                  \
-        "  verbs: [get]\n"
+#define RBAC_GROUP   "rbac.authorization.k8s.io"
+#define RBAC_VERSION RBAC_GROUP "/v1"
 
 /* As meta.UnsafeGuessKindToResource does it. */
 static void guess_plural(const char *kind, char *plural, size_t size)
@@ -77,93 +69,137 @@ static bool selects(const struct config_watch *watch, const char *namespace)
         return false;
 }
 
-/* patch: what handlers answer, on the object and on its status. */
-static void write_rules(const struct rbac_options *options, const struct config_watch *watch,
-                        struct text *out)
+/* ---- manifests */
+
+static cJSON *add_manifest(cJSON *list, const char *api_version, const char *kind, const char *name,
+                           const char *namespace)
 {
-        const char *slash = strchr(watch->api_version, '/');
-        int group = slash ? (int)(slash - watch->api_version) : 0;
-        char plural[160];
+        cJSON *manifest = cJSON_CreateObject(), *metadata;
+
+        cJSON_AddStringToObject(manifest, "apiVersion", api_version);
+        cJSON_AddStringToObject(manifest, "kind", kind);
+        metadata = cJSON_AddObjectToObject(manifest, "metadata");
+        cJSON_AddStringToObject(metadata, "name", name);
+        if (namespace)
+                cJSON_AddStringToObject(metadata, "namespace", namespace);
+        cJSON_AddItemToArray(list, manifest);
+        return manifest;
+}
+
+/* words: with a space between each. */
+static void add_words(cJSON *object, const char *name, const char *words)
+{
+        cJSON *list = cJSON_AddArrayToObject(object, name);
+
+        do {
+                char word[160];
+                size_t size = strcspn(words, " ");
+
+                snprintf(word, sizeof(word), "%.*s", (int)size, words);
+                cJSON_AddItemToArray(list, cJSON_CreateString(word));
+                words += size + (words[size] == ' ');
+        } while (words[0]);
+}
+
+struct rule {
+        const char *comment, *api_version, *resource, *name, *verbs; /* comment and name: NULL: none */
+};
+
+static void add_rule(cJSON *rules, const struct rule *rule)
+{
+        cJSON *item = cJSON_CreateObject();
+        const char *slash = strchr(rule->api_version, '/');
+        char group[160];
+
+        snprintf(group, sizeof(group), "%.*s", slash ? (int)(slash - rule->api_version) : 0,
+                 rule->api_version);
+        if (rule->comment)
+                cJSON_AddStringToObject(item, MANIFEST_COMMENT, rule->comment);
+        add_words(item, "apiGroups", group);
+        add_words(item, "resources", rule->resource);
+        if (rule->name)
+                add_words(item, "resourceNames", rule->name);
+        add_words(item, "verbs", rule->verbs);
+        cJSON_AddItemToArray(rules, item);
+}
+
+static void add_events_rule(cJSON *rules)
+{
+        add_rule(rules, &(struct rule){.comment = "Events about the objects",
+                                       .api_version = "events.k8s.io/v1",
+                                       .resource = "events",
+                                       .verbs = "create patch"});
+}
+
+/* patch: what handlers answer, on the object and on its status. */
+static void add_rules(const struct rbac_options *options, const struct config_watch *watch, cJSON *rules)
+{
+        char plural[160], status[sizeof(plural) + 8], comment[400];
+        struct rule rule = {comment, watch->api_version, plural, NULL, "get list watch patch"};
 
         find_plural(options, watch->kind, plural, sizeof(plural));
-        if (watch->is_related) {
-                text_printf(out,
-                            "# what the objects of watch %s depend on\n"
-                            "- apiGroups: ['%.*s']\n"
-                            "  resources: [%s]\n"
-                            "  verbs: [get, list, watch]\n",
-                            watch->owner, group, watch->api_version, plural);
-                return;
-        }
-        if (watch->owner) {
-                text_printf(out,
-                            "# what the objects of watch %s own\n"
-                            "- apiGroups: ['%.*s']\n"
-                            "  resources: [%s]\n"
-                            "  verbs: [get, list, watch, create, patch, delete]\n",
-                            watch->owner, group, watch->api_version, plural);
-                return;
-        }
-        text_printf(out,
-                    "# watch %s\n"
-                    "- apiGroups: ['%.*s']\n"
-                    "  resources: [%s]\n"
-                    "  verbs: [get, list, watch, patch]\n"
-                    "- apiGroups: ['%.*s']\n"
-                    "  resources: [%s/status]\n"
-                    "  verbs: [patch]\n",
-                    watch->name, group, watch->api_version, plural, group, watch->api_version, plural);
+        snprintf(status, sizeof(status), "%s/status", plural);
+        snprintf(comment, sizeof(comment), watch->owner ? "what the objects of watch %s %s" : "watch %s%s",
+                 watch->owner ? watch->owner : watch->name,
+                 !watch->owner       ? ""
+                 : watch->is_related ? "depend on"
+                                     : "own");
+        if (watch->owner)
+                rule.verbs = watch->is_related ? "get list watch" : "get list watch create patch delete";
+        add_rule(rules, &rule);
+        if (!watch->owner)
+                add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
 }
 
-static void write_head(const char *kind, const char *name, const char *namespace, struct text *out)
+static void add_binding(const struct rbac_options *options, const char *kind, const char *name,
+                        const char *namespace, cJSON *list)
 {
-        text_printf(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n",
-                    kind, name);
-        if (namespace)
-                text_printf(out, "  namespace: %s\n", namespace);
+        cJSON *binding, *part;
+        char binding_kind[32];
+
+        snprintf(binding_kind, sizeof(binding_kind), "%sBinding", kind);
+        binding = add_manifest(list, RBAC_VERSION, binding_kind, name, namespace);
+        part = cJSON_AddObjectToObject(binding, "roleRef");
+        cJSON_AddStringToObject(part, "apiGroup", RBAC_GROUP);
+        cJSON_AddStringToObject(part, "kind", kind);
+        cJSON_AddStringToObject(part, "name", name);
+        part = cJSON_CreateObject();
+        cJSON_AddStringToObject(part, "kind", "ServiceAccount");
+        cJSON_AddStringToObject(part, "name", options->service_account);
+        cJSON_AddStringToObject(part, "namespace", options->namespace);
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(binding, "subjects"), part);
 }
 
-static void write_binding(const struct rbac_options *options, const char *kind, const char *name,
-                          const char *namespace, struct text *out)
+static void add_cluster_role(const struct rbac_options *options, const struct config *config, cJSON *list)
 {
-        char binding[32];
-
-        snprintf(binding, sizeof(binding), "%sBinding", kind);
-        write_head(binding, name, namespace, out);
-        text_printf(out,
-                    "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\n"
-                    "subjects:\n- kind: ServiceAccount\n  name: %s\n  namespace: %s\n",
-                    kind, name, options->service_account, options->namespace);
-}
-
-static void write_cluster_role(const struct rbac_options *options, const struct config *config,
-                               struct text *out)
-{
+        cJSON *role = add_manifest(list, RBAC_VERSION, "ClusterRole", config->operator_name, NULL);
+        cJSON *rules = cJSON_AddArrayToObject(role, "rules");
         bool wide = false;
 
-        write_head("ClusterRole", config->operator_name, NULL, out);
-        text_append_string(out, "rules:\n# which cluster this is, so that another one is never taken for "
-                                "deletions\n" IDENTITY_RULE);
+        add_rule(rules,
+                 &(struct rule){"which cluster this is, so that another one is never taken for deletions",
+                                "v1", "namespaces", "kube-system", "get"});
         for (size_t i = 0; i < config->watch_count; i++)
                 if (is_cluster_wide(&config->watch[i])) {
-                        write_rules(options, &config->watch[i], out);
+                        add_rules(options, &config->watch[i], rules);
                         wide = true;
                 }
         if (wide)
-                text_append_string(out, EVENTS_RULE);
-        write_binding(options, "ClusterRole", config->operator_name, NULL, out);
+                add_events_rule(rules);
+        add_binding(options, "ClusterRole", config->operator_name, NULL, list);
 }
 
-static void write_role(const struct rbac_options *options, const struct config *config,
-                       const char *namespace, struct text *out)
+static void add_role(const struct rbac_options *options, const struct config *config, const char *namespace,
+                     cJSON *list)
 {
-        write_head("Role", config->operator_name, namespace, out);
-        text_append_string(out, "rules:\n");
+        cJSON *role = add_manifest(list, RBAC_VERSION, "Role", config->operator_name, namespace);
+        cJSON *rules = cJSON_AddArrayToObject(role, "rules");
+
         for (size_t i = 0; i < config->watch_count; i++)
                 if (selects(&config->watch[i], namespace))
-                        write_rules(options, &config->watch[i], out);
-        text_append_string(out, EVENTS_RULE);
-        write_binding(options, "Role", config->operator_name, namespace, out);
+                        add_rules(options, &config->watch[i], rules);
+        add_events_rule(rules);
+        add_binding(options, "Role", config->operator_name, namespace, list);
 }
 
 static bool seen_before(const struct config *config, size_t watch, size_t place)
@@ -176,22 +212,61 @@ static bool seen_before(const struct config *config, size_t watch, size_t place)
         return false;
 }
 
-static void write_roles(const struct rbac_options *options, const struct config *config, struct text *out)
+static void add_roles(const struct rbac_options *options, const struct config *config, cJSON *list)
 {
         for (size_t i = 0; i < config->watch_count; i++) {
                 const struct config_watch *watch = &config->watch[i];
 
                 for (size_t n = 0; n < watch->namespace_count && !is_cluster_wide(watch); n++)
                         if (!seen_before(config, i, n))
-                                write_role(options, config, watch->namespace[n], out);
+                                add_role(options, config, watch->namespace[n], list);
         }
 }
 
-int ctl_rbac(const char *path, const struct rbac_options *options)
+/* ---- the command */
+
+static int print_yaml(const struct config *config, const cJSON *list)
 {
         _cleanup_text_ struct text out = TEXT_EMPTY;
+        const cJSON *manifest;
+
+        text_printf(&out,
+                    "# The least that operator %s needs. Plurals are guessed from kinds: compare them with\n"
+                    "# `kubectl api-resources`, and correct them with --plural Kind=plural. Of what "
+                    "handlers answer as\n"
+                    "# `children`, only kinds that `owns` names are known here: others need roles of their "
+                    "own.\n",
+                    config->operator_name);
+        cJSON_ArrayForEach(manifest, list)
+        {
+                manifest_write(&out, manifest);
+        }
+        if (out.failed)
+                return EXIT_CODE_SOFTWARE;
+        fwrite(out.data, 1, out.size, stdout);
+        return EXIT_CODE_OK;
+}
+
+/* Takes the list. */
+static int print_json(cJSON *list)
+{
+        cJSON *whole = cJSON_CreateObject();
+        int r;
+
+        manifest_strip_comments(list);
+        cJSON_AddStringToObject(whole, "apiVersion", "v1");
+        cJSON_AddStringToObject(whole, "kind", "List");
+        cJSON_AddItemToObject(whole, "items", list);
+        r = ctl_print_json(whole);
+        cJSON_Delete(whole);
+        return r < 0 ? EXIT_CODE_SOFTWARE : EXIT_CODE_OK;
+}
+
+int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
+{
         struct config_problems problems = {0};
         struct config *config = NULL;
+        cJSON *list;
         int r = config_load(path, &config, &problems);
 
         config_problems_done(&problems);
@@ -200,16 +275,12 @@ int ctl_rbac(const char *path, const struct rbac_options *options)
                       stderr);
                 return EXIT_CODE_CONFIGURATION;
         }
-        text_printf(&out,
-                    "# The least that operator %s needs. Plurals are guessed from kinds: compare them with\n"
-                    "# `kubectl api-resources`, and correct them with --plural Kind=plural.\n"
-                    "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: %s\n  namespace: %s\n",
-                    config->operator_name, options->service_account, options->namespace);
-        write_cluster_role(options, config, &out);
-        write_roles(options, config, &out);
+        list = cJSON_CreateArray();
+        add_manifest(list, "v1", "ServiceAccount", options->service_account, options->namespace);
+        add_cluster_role(options, config, list);
+        add_roles(options, config, list);
+        r = json ? print_json(TAKE_PTR(list)) : print_yaml(config, list);
+        cJSON_Delete(list);
         config_free(config);
-        if (out.failed)
-                return EXIT_CODE_SOFTWARE;
-        fwrite(out.data, 1, out.size, stdout);
-        return EXIT_CODE_OK;
+        return r;
 }

@@ -5,17 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl.h"
 
-static bool is_confirmed(bool yes)
+static bool is_confirmed(const struct consent *consent)
 {
         char answer[8] = "";
 
-        if (yes)
+        if (consent->yes)
                 return true;
-        if (!isatty(STDIN_FILENO)) {
+        if (consent->json || !isatty(STDIN_FILENO)) {
                 fputs("reconciledctl: --yes says that this is meant\n", stderr);
                 return false;
         }
@@ -24,41 +25,26 @@ static bool is_confirmed(bool yes)
         return fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0;
 }
 
-int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why, bool yes)
+int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
+                          const struct consent *consent)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         char *arguments[] = {argument[0], argument[1], (char *)(uintptr_t)why, NULL};
         int r;
 
-        printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler has "
-               "made "
-               "stays.\n",
-               argument[1], argument[0]);
-        if (!is_confirmed(yes))
+        if (!consent->json)
+                printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler "
+                       "has made stays.\n",
+                       argument[1], argument[0]);
+        if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "release-finalizer", arguments, &error);
-        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
-}
-
-/* Objects that may carry our finalizer, by watch; the whole. */
-static uint64_t print_plan(const cJSON *status, bool quiet)
-{
-        uint64_t sum = 0;
-        const cJSON *watch;
-
-        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
-        {
-                const cJSON *held = cJSON_GetObjectItemCaseSensitive(watch, "held");
-
-                if (!held)
-                        continue;
-                sum += (uint64_t)held->valuedouble;
-                if (!quiet)
-                        printf("watch %s: %.0f objects\n",
-                               cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(watch, "name")),
-                               held->valuedouble);
-        }
-        return sum;
+        if (r < 0)
+                return ctl_failed(r, &error);
+        return consent->json ? ctl_done(true, NULL,
+                                        "our finalizer is taken off %s of watch %s, if it is being deleted",
+                                        argument[1], argument[0])
+                             : EXIT_CODE_OK;
 }
 
 static int get_status(const char *runtime_directory, cJSON **ret)
@@ -69,51 +55,114 @@ static int get_status(const char *runtime_directory, cJSON **ret)
         return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
 }
 
-#define LOOK_AGAIN_MSEC 200
-#define PATIENCE        150 /* looks without progress */
-
-/* Until none is left, or nothing moves any more. */
-static int wait_for_end(const char *runtime_directory)
+/* Objects that may carry our finalizer: a list of watches that have some; and the whole. */
+static cJSON *list_held(const cJSON *status, uint64_t *ret_sum)
 {
-        uint64_t left = UINT64_MAX, before;
-        unsigned stuck = 0;
+        cJSON *list = cJSON_CreateArray();
+        const cJSON *watch;
 
-        while (left > 0 && stuck < PATIENCE) {
-                cJSON *status = NULL;
+        *ret_sum = 0;
+        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+        {
+                cJSON *item;
+
+                if (!cJSON_HasObjectItem(watch, "held"))
+                        continue;
+                item = cJSON_CreateObject();
+                cJSON_AddStringToObject(item, "name", ctl_text(watch, "name"));
+                cJSON_AddNumberToObject(item, "objects", (double)ctl_number(watch, "held"));
+                cJSON_AddItemToArray(list, item);
+                *ret_sum += ctl_number(watch, "held");
+        }
+        return list;
+}
+
+static void print_plan(const cJSON *list)
+{
+        const cJSON *watch;
+
+        puts("The operator's finalizers will be taken off, without any cleanup, and it runs nothing any "
+             "more:");
+        cJSON_ArrayForEach(watch, list)
+        {
+                printf("watch %s: %" PRIu64 " objects\n", ctl_text(watch, "name"),
+                       ctl_number(watch, "objects"));
+        }
+}
+
+/* How far it is. Takes the list. */
+static void tell(const struct consent *consent, cJSON *list, uint64_t left, bool done, const char *message)
+{
+        cJSON *answer;
+
+        if (!consent->json) {
+                puts(message);
+                cJSON_Delete(list);
+                return;
+        }
+        answer = cJSON_CreateObject();
+        cJSON_AddBoolToObject(answer, "done", done);
+        cJSON_AddStringToObject(answer, "message", message);
+        cJSON_AddNumberToObject(answer, "left", (double)left);
+        cJSON_AddItemToObject(answer, "watches", list);
+        (void)ctl_print_json(answer);
+        cJSON_Delete(answer);
+}
+
+#define LOOK_AGAIN_MSEC 200
+
+/* Until none is left, or nothing has moved for this long. */
+static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
+{
+        uint64_t left = UINT64_MAX, moved = clock_boottime_usec();
+        char message[100];
+
+        for (;;) {
+                cJSON *status = NULL, *list;
+                uint64_t before = left, now = clock_boottime_usec();
                 int r = get_status(runtime_directory, &status);
 
                 if (r != EXIT_CODE_OK)
                         return r;
-                before = left;
-                left = print_plan(status, true);
-                stuck = left < before ? 0 : stuck + 1;
+                list = list_held(status, &left);
                 cJSON_Delete(status);
-                if (left > 0)
-                        (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
+                moved = left < before ? now : moved;
+                if (left == 0) {
+                        tell(consent, list, 0, true,
+                             "done: nothing carries our finalizer; stop and remove the operator now");
+                        return EXIT_CODE_OK;
+                }
+                if (now - moved >= timeout_usec) {
+                        snprintf(message, sizeof(message),
+                                 "%" PRIu64 " %s left; the operator's log says why", left,
+                                 left == 1 ? "object is" : "objects are");
+                        tell(consent, list, left, false, message);
+                        return EXIT_CODE_SOFTWARE;
+                }
+                cJSON_Delete(list);
+                (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
         }
-        if (left > 0) {
-                printf("%" PRIu64 " objects are left; the operator's log says why\n", left);
-                return EXIT_CODE_SOFTWARE;
-        }
-        puts("done: nothing carries our finalizer; stop and remove the operator now");
-        return EXIT_CODE_OK;
 }
 
-int ctl_uninstall(const char *runtime_directory, bool yes)
+int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         char *none[] = {NULL};
-        cJSON *status = NULL;
+        cJSON *status = NULL, *list;
+        uint64_t left;
         int r = get_status(runtime_directory, &status);
 
         if (r != EXIT_CODE_OK)
                 return r;
-        puts("The operator's finalizers will be taken off, without any cleanup, and it runs nothing any "
-             "more:");
-        print_plan(status, false);
+        list = list_held(status, &left);
         cJSON_Delete(status);
-        if (!is_confirmed(yes))
+        if (!consent->json)
+                print_plan(list);
+        else if (!consent->yes)
+                tell(consent, TAKE_PTR(list), left, false, "nothing has been done");
+        cJSON_Delete(list);
+        if (!is_confirmed(consent))
                 return EXIT_CODE_USAGE;
         r = ctl_command(runtime_directory, "uninstall", none, &error);
-        return r < 0 ? ctl_failed(r, &error) : wait_for_end(runtime_directory);
+        return r < 0 ? ctl_failed(r, &error) : wait_for_end(runtime_directory, timeout_usec, consent);
 }

@@ -32,6 +32,7 @@ struct replay {
         size_t count, skipped;
         size_t position, different; /* while comparing */
         struct recorded again;
+        cJSON *differences; /* for programs */
 };
 
 static void recorded_done(struct recorded *recorded)
@@ -180,6 +181,29 @@ static bool is_same(const cJSON *a, const cJSON *b)
         return a == b || (a && b && cJSON_Compare(a, b, true));
 }
 
+static void add_side(cJSON *difference, const char *name, const struct recorded *side)
+{
+        const cJSON *answer = body_of(side->answer);
+        cJSON *item = cJSON_AddObjectToObject(difference, name);
+
+        cJSON_AddStringToObject(item, "result", trace_text(side->end, "message"));
+        cJSON_AddNumberToObject(item, "waitStatus", trace_number(side->end, "waitStatus"));
+        cJSON_AddItemToObject(item, "answer", answer ? cJSON_Duplicate(answer, true) : cJSON_CreateNull());
+}
+
+static void add_difference(cJSON *list, const struct recorded *before, const struct recorded *after)
+{
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(item, "watch", trace_text(before->run, "watch"));
+        cJSON_AddStringToObject(item, "key", trace_text(before->run, "key"));
+        cJSON_AddStringToObject(item, "action", trace_text(before->run, "action"));
+        cJSON_AddStringToObject(item, "file", before->file);
+        add_side(item, "recorded", before);
+        add_side(item, "now", after);
+        cJSON_AddItemToArray(list, item);
+}
+
 /* How the handler ended and what it said; not what became of it on the API server. */
 static void compare(struct replay *replay)
 {
@@ -190,6 +214,10 @@ static void compare(struct replay *replay)
         if (status_before == status_after && is_same(body_of(before->answer), body_of(after->answer)))
                 return;
         replay->different++;
+        if (replay->options->json) {
+                add_difference(replay->differences, before, after);
+                return;
+        }
         printf("%s: %s %s (%s)\n", trace_text(before->run, "watch"), trace_text(before->run, "action"),
                trace_text(before->run, "key"), before->file);
         if (status_before != status_after)
@@ -234,6 +262,28 @@ static int run_again(struct replay *replay)
         return replay->different > 0 ? EXIT_CODE_FAILED : EXIT_CODE_OK;
 }
 
+static void tell(struct replay *replay)
+{
+        cJSON *answer;
+
+        if (!replay->options->json) {
+                printf("%zu runs: %zu as recorded, %zu different", replay->count,
+                       replay->count - replay->different, replay->different);
+                if (replay->skipped > 0)
+                        printf("; %zu left out (with Secrets, of another watch, or unreadable)",
+                               replay->skipped);
+                puts("");
+                return;
+        }
+        answer = cJSON_CreateObject();
+        cJSON_AddNumberToObject(answer, "runs", (double)replay->count);
+        cJSON_AddNumberToObject(answer, "different", (double)replay->different);
+        cJSON_AddNumberToObject(answer, "leftOut", (double)replay->skipped);
+        cJSON_AddItemToObject(answer, "differences", TAKE_PTR(replay->differences));
+        (void)ctl_print_json(answer);
+        cJSON_Delete(answer);
+}
+
 int ctl_replay(const struct ctl_run_options *options)
 {
         _cleanup_(config_free_pointer) struct config *config = ctl_load_config(options->config);
@@ -242,20 +292,17 @@ int ctl_replay(const struct ctl_run_options *options)
 
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
+        replay.differences = cJSON_CreateArray();
         r = read_folder(&replay, options->object) < 0 ? EXIT_CODE_IO : EXIT_CODE_OK;
         if (r == EXIT_CODE_OK && replay.count > 0)
                 r = run_again(&replay);
         if (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED)
-                printf("%zu runs: %zu as recorded, %zu different", replay.count,
-                       replay.count - replay.different, replay.different);
-        if (replay.skipped > 0 && (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED))
-                printf("; %zu left out (with Secrets, of another watch, or unreadable)", replay.skipped);
-        if (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED)
-                puts("");
+                tell(&replay);
         for (size_t i = 0; i < replay.count; i++)
                 recorded_done(&replay.recorded[i]);
         recorded_done(&replay.again);
         free(replay.recorded);
         free(replay.order);
+        cJSON_Delete(replay.differences);
         return r;
 }

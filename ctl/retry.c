@@ -4,7 +4,7 @@
 #include "base/exit-code.h"
 #include "ctl/ctl.h"
 
-int ctl_retry_all(const char *runtime_directory, char **argument)
+int ctl_retry_all(const char *runtime_directory, char **argument, bool json)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         cJSON *answer = NULL;
@@ -14,11 +14,9 @@ int ctl_retry_all(const char *runtime_directory, char **argument)
         if (r < 0)
                 return ctl_failed(r, &error);
         count = ctl_number(answer, "objects");
-        cJSON_Delete(answer);
         if (count == 0)
-                puts("no object has failed");
-        else
-                printf("%" PRIu64 " %s again now; those in quarantine wait for `reconciledctl release`\n",
-                       count, count == 1 ? "object runs" : "objects run");
-        return EXIT_CODE_OK;
+                return ctl_done(json, answer, "no object has failed");
+        return ctl_done(json, answer,
+                        "%" PRIu64 " %s again now; those in quarantine wait for `reconciledctl release`",
+                        count, count == 1 ? "object runs" : "objects run");
 }

@@ -174,6 +174,11 @@ def test_what_was_recorded_runs_again(operator, handler, by_hand, recorded):
     shown = by_hand("replay", folder, expect=1).stdout
     assert "    - status.size: 7\n    + status.size: 8\n    + status.more: true" in shown
     assert shown.endswith("2 runs: 0 as recorded, 2 different\n")
+    found = json.loads(by_hand("replay", folder, "--json", expect=1).stdout)
+    assert (found["runs"], found["different"], found["leftOut"]) == (2, 2, 0)
+    assert sorted(each["key"] for each in found["differences"]) == ["default/a", "default/b"]
+    assert found["differences"][0]["recorded"]["answer"] == {"status": {"size": 7}}
+    assert found["differences"][0]["now"]["answer"] == {"status": {"size": 8, "more": True}}
     (folder / "0.jsonl").write_text("half a li", encoding="utf-8")
     assert "1 left out" in by_hand("replay", folder, expect=1).stdout
     handler.behave("echo broken >&2; exit 3")

@@ -58,7 +58,7 @@ def test_options_are_those_of_the_verb(running):
     assert complete(running, "status", "--a") == []
     always = {"--help", "--version", "--runtime-directory"}
     assert set(complete(running, "--")) == always
-    assert set(complete(running, "release", "--")) == always | {"--finalizer", "--reason", "--yes"}
+    assert set(complete(running, "release", "--")) == always | {"--finalizer", "--json", "--reason", "--yes"}
     assert complete(running, "logs", "widgets", "--", "--f") == []
 
 

@@ -68,14 +68,18 @@ def test_check_for_programs(configured, handler):
     path = str(configured.config_file)
     found = as_json(configured, "check", path)
     assert found["valid"] and found["problems"] == [] and found["server"].startswith("http")
+    [lost] = [note for note in found["notes"] if "deletions while no operator runs" in note]
+    assert "without a finalizer (widgets)" in lost and "StatefulSet" in lost
+    assert f"note: {lost}\n" in configured.ctl.run("check", path).stdout
     assert (found["operator"], found["watches"], found["workers"]) == ("widgets.example.com", 1, 2)
     configured.write_config("operator: x\nwatchs: []\n")
     found = as_json(configured, "check", path, code=78)
     assert not found["valid"] and "server" not in found
     wrong = next(problem for problem in found["problems"] if problem["key"] == "watchs")
     assert wrong["line"] == 2 and wrong["file"] == path and "watches" in wrong["text"] and not wrong["warning"]
-    configured.configure(None, [watch("widgets", handler)], cluster={"kubeconfig": "/nowhere"})
+    configured.configure(None, [watch("widgets", handler, finalizer=True)], cluster={"kubeconfig": "/nowhere"})
     found = as_json(configured, "check", path, code=78)
+    assert not any("deletions" in note for note in found["notes"])
     assert not found["valid"] and "/nowhere" in found["clusterError"]
 
 
@@ -90,10 +94,35 @@ def test_health_for_programs(configured, devserver):
     assert as_json(configured, "health", "--ready") == {"live": True, "ready": True, "reason": ""}
 
 
-def test_verbs_that_have_no_answer_for_programs(configured):
-    for words in (["rbac"], ["retry", "widgets", "default/a"], ["pause", "widgets"], ["uninstall"]):
-        done = configured.ctl.run(*words, "--json")
-        assert done.returncode == 64 and f"{words[0]} has no --json" in done.stderr
+def test_what_was_done_for_programs(configured, devserver, handler, widgets):
+    handler.behave("exit 65")
+    configured.configure(devserver, [watch("widgets", handler, finalizer=True)])
+    configured.start_ready().wait_synced()
+    widgets.create("a")
+    wait_until(lambda: configured.ctl.status()["watches"][0]["permanent"] == 1, "the failure")
+    assert as_json(configured, "pause", "widgets") == {
+        "changed": True, "running": 0, "done": True, "message": "watch widgets is paused; nothing of it runs"}
+    assert as_json(configured, "pause", "widgets")["changed"] is False
+    refused = configured.ctl.run("pause", "gadgets", "--json")
+    assert (refused.returncode, refused.stdout) == (70, "") and "no such watch" in refused.stderr
+    assert as_json(configured, "resume", "widgets")["message"] == "watch widgets is resumed"
+    found = as_json(configured, "retry", "--all-failed")
+    assert (found["done"], found["objects"]) == (True, 1) and "1 object runs again" in found["message"]
+    handler.wait_finished(name="a", count=2)
+    assert as_json(configured, "retry", "widgets", "default/a")["done"]
+    handler.wait_finished(name="a", count=3)
+    release = ["release", "--finalizer", "--reason", "x", "widgets", "default/a"]
+    assert configured.ctl.run(*release, "--json").stdout == "", "no question is asked of a program"
+    assert as_json(configured, *release, "--yes")["done"]
+    plan = as_json(configured, "uninstall", code=64)
+    assert plan == {"done": False, "message": "nothing has been done", "left": 1, "watches": [{"name": "widgets", "objects": 1}]}
+    assert widgets.get("a")["metadata"]["finalizers"]
+    found = as_json(configured, "uninstall", "--yes")
+    assert (found["done"], found["left"]) == (True, 0)
+    assert not widgets.get("a")["metadata"].get("finalizers")
+
+
+def test_what_a_verb_does_not_take(configured):
     assert "status has no --yes" in configured.ctl.run("--yes", "status").stderr, "what is ignored looks as if it were obeyed"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """reconciledctl health, as an exec probe uses it, and reconciledctl rbac."""
+import json
 import os
 import signal
 
@@ -66,6 +67,9 @@ def test_rbac(devserver, operator, handler):
         ("example.com", "policies"), ("example.com", "policies/status"), ("", "pods"), ("", "pods/status"),
         ("example.com", "statuses"), ("example.com", "statuses/status"),
         ("events.k8s.io", "events")]
+    as_list = json.loads(operator.ctl.run("rbac", str(operator.config_file), "--namespace", "ours", "--service-account", "us",
+                                          "--json").stdout)
+    assert (as_list["apiVersion"], as_list["kind"]) == ("v1", "List") and as_list["items"] == list(found.values())
     binding = found["RoleBinding", "two"]
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "us", "namespace": "ours"}]
     assert binding["roleRef"]["name"] == "widgets.example.com"
@@ -76,6 +80,10 @@ def test_rbac_of_owned_kinds(devserver, operator, handler):
                                          owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])])
     rules = {rule["resources"][0]: rule["verbs"] for rule in roles(operator)["Role", "one"]["rules"]}
     assert rules["deployments"] == ["get", "list", "watch", "create", "patch", "delete"]
+    said = operator.ctl.run("rbac", str(operator.config_file), "--service-account", "on").stdout
+    assert "# what the objects of watch widgets own\n- apiGroups: [apps]\n" in said
+    assert "only kinds that `owns` names are known here" in said
+    assert '  name: "on"\n' in said, "which YAML would read as true"
 
 
 def test_rbac_corrected(devserver, operator, handler):

@@ -69,8 +69,12 @@ def test_what_cannot_be_released_is_said(start, operator, handler):
     operator.stop()
 
 
-def test_uninstall_takes_them_off_everything(start, operator, handler, widgets):
-    start()
+def test_uninstall_takes_them_off_everything(start, operator, handler, widgets, api):
+    start([watch("widgets", handler, finalizer=True, retry={"first": "20ms", "max": "50ms"}),
+           watch("maps", handler, api_version="v1", kind="ConfigMap", finalizer=True)])
+    maps = api.resource("v1", "configmaps", "default")
+    maps.create("map")
+    handler.wait_finished(name="map")
     names = [f"w{number}" for number in range(30)]
     for name in names:
         widgets.create(name)
@@ -79,12 +83,12 @@ def test_uninstall_takes_them_off_everything(start, operator, handler, widgets):
     widgets.delete("w0")
     handler.wait_finished(name="w0", action="finalize")
     asked = operator.ctl.run("uninstall")
-    assert asked.returncode == 64 and "watch widgets: 30 objects" in asked.stdout
+    assert asked.returncode == 64 and "watch widgets: 30 objects\nwatch maps: 1 objects\n" in asked.stdout
     assert all(held(widgets, name) for name in names)
     done = operator.ctl.run("uninstall", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not widgets.exists("w0")
-    assert not any(held(widgets, name) for name in names[1:])
+    assert not any(held(widgets, name) for name in names[1:]) and not held(maps, "map")
     assert operator.logs(message_id=MESSAGE_ID["UNINSTALLING"])
     before = handler.count()
     widgets.merge_patch("w1", {"spec": {"size": 2}})
@@ -99,7 +103,12 @@ def test_uninstall_says_what_is_left(start, operator, handler, widgets, devserve
     for name in ("a", "b"):
         widgets.create(name)
         handler.wait_finished(name=name)
-    devserver.fault(match={"verb": "patch", "name": "a"}, times=1, status=500, message="not now")
+    fault = devserver.fault(match={"verb": "patch", "name": "a"}, times=0, status=500, message="not now")
+    done = operator.ctl.run("uninstall", "--yes", "--timeout", "500ms")
+    assert done.returncode == 70 and done.stdout.endswith("1 object is left; the operator's log says why\n"), done.stdout
+    assert held(widgets, "a") and not held(widgets, "b")
+    assert "not now" in operator.wait_for_log(message_id=MESSAGE_ID["RUN_FAILED"])["message"]
+    devserver.clear_faults(fault)
     done = operator.ctl.run("uninstall", "--yes")
     assert done.returncode == 0, "one that failed is tried again"
     assert not held(widgets, "a") and not held(widgets, "b")
