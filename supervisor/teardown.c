@@ -167,9 +167,12 @@ void stop_gracefully(struct supervisor *supervisor)
 
         if (supervisor->phase == PHASE_TEARDOWN)
                 return;
-        if (supervisor->reloading && supervisor->phase > PHASE_RUNNING) {
-                /* A stop in the middle of a reload: the same way, without a beginning behind it. */
+        if (supervisor->phase > PHASE_RUNNING &&
+            (supervisor->reloading || supervisor->exit_code != EXIT_CODE_OK)) {
+                /* A stop in the middle of a reload: the same way, without a beginning behind it, by us or
+                 * (in another version) by who starts us. */
                 supervisor->reloading = false;
+                supervisor->exit_code = EXIT_CODE_OK;
                 notify_stopping(supervisor);
                 return;
         }

@@ -526,12 +526,14 @@ def test_what_concerns_all_restarts_in_place(configured, devserver, make_handler
     assert len(handler.requests(name="a")) == 1
 
 
-def test_another_version_of_the_program(configured, devserver, make_handler, widgets, sandbox):
-    """Which a supervisor that can execute nothing cannot begin: whoever started it does."""
+@pytest.mark.parametrize("stopped", [False, True], ids=["alone", "and a stop behind it"])
+def test_another_version_of_the_program(configured, devserver, make_handler, widgets, sandbox, stopped):
+    """Which a supervisor that can execute nothing cannot begin: whoever started it does, unless it was to stop."""
     configured.stop()
     folder = sandbox.subfolder("programs")
     sandbox.programs = stage(folder)
-    slow = make_handler("sleep 1")
+    slow = make_handler()
+    slow.behave(f"while [ ! -e {slow.folder}/go ]; do sleep 0.02; done")
     configured.configure(devserver, [watch("widgets", slow)])
     configured.start_ready().wait_synced()
     program = sandbox.program("reconciled")
@@ -543,7 +545,11 @@ def test_another_version_of_the_program(configured, devserver, make_handler, wid
     os.kill(configured.pid, signal.SIGHUP)
     configured.wait_for_log("has been replaced by another version", message_id=MESSAGE_ID["PROGRAM_REPLACED"])
     copy.rename(program)
-    configured.wait_exit(expect=70)
+    if stopped:
+        configured.send_signal(signal.SIGTERM)
+        configured.wait_for_log("asked to stop")
+    (slow.folder / "go").touch()
+    configured.wait_exit(expect=0 if stopped else 70)
     configured.assert_no_processes()
     assert not configured.logs(level="critical")
     configured.start_ready().wait_synced()
