@@ -188,7 +188,8 @@ static int change_unselected(struct watch *watch, const struct record_change *ch
         bool told;
         int r;
 
-        queue_forget(supervisor->queue, watch_number(watch), change->key, change->uid);
+        queue_forget(supervisor->queue, watch_number(watch), change->key, change->uid,
+                     clock_boottime_usec());
         if (!row)
                 return 0;
         /* Our finalizer must not stay on what we have nothing to do with. */

@@ -396,6 +396,11 @@ static int apply_result(struct ending *ending)
                         forget_vanished(ending);
                         return 0;
                 }
+                if (ending->done->action == ACTION_RELEASE && !ending->is_first) {
+                        /* It goes on; what has changed meanwhile was not looked at. */
+                        ending->outcome.reason = "requested";
+                        return 0;
+                }
                 /* Gone: its deletion is announced by the watch. Nothing is owed only if this was its first
                  * run, and no handler has begun; a run of a former life may have. */
                 ending->outcome.handled = true;
@@ -495,7 +500,8 @@ static int forget_deletion(struct supervisor *supervisor, const struct ending *e
 {
         uint64_t sequence;
 
-        if (!queue_take_deletion(supervisor->queue, run->watch, run->key, run->uid, &sequence))
+        if (!queue_take_deletion(supervisor->queue, run->watch, run->key, run->uid, clock_boottime_usec(),
+                                 &sequence))
                 return 0;
         return handled_add(ending->watch, run->key, run->uid, sequence);
 }

@@ -58,7 +58,8 @@ struct work *entry_head(const struct entry *entry)
 {
         if (entry->deletion)
                 return entry->deletion;
-        if (entry->update && entry->nudge && entry->nudge->not_before < entry->update->not_before)
+        if (entry->update && entry->nudge && !entry->update->urgent &&
+            entry->nudge->not_before < entry->update->not_before)
                 return entry->nudge;
         return entry->update ? entry->update : entry->nudge;
 }
@@ -247,7 +248,7 @@ static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
         if (entry->place == PLACE_READY && head->not_before <= now && line_of(head) == entry->line &&
             !head->suspect)
                 return;
-        if (entry->place == PLACE_SUSPECT && head->not_before <= now)
+        if (entry->place == PLACE_SUSPECT && head->not_before <= now && head->suspect)
                 return;
         if (entry->place == PLACE_DELAYED && head->not_before == entry->due)
                 return;
@@ -256,6 +257,15 @@ static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
 }
 
 /* ---- push */
+
+/* Who asks by hand says by his reason what for: `release` is another run than the deletion that waits. */
+static void take_wish(struct work *work, const struct queue_item *item)
+{
+        if (!item->urgent)
+                return;
+        work->urgent = true;
+        work->reason = item->reason;
+}
 
 static int push_deletion(struct entry *entry, const struct queue_item *item)
 {
@@ -266,11 +276,13 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
                 drop(&entry->update);
         if (work_is_of(entry->nudge, item->uid))
                 drop(&entry->nudge);
-        if (work_is(entry->current, CHANGE_DELETED, item->uid))
+        if (work_is(entry->current, CHANGE_DELETED, item->uid)) {
+                take_wish(entry->current, item); /* for when it comes back */
                 return 0;
+        }
         if (*slot) {
                 (*slot)->sequence = item->sequence;
-                (*slot)->urgent = (*slot)->urgent || item->urgent;
+                take_wish(*slot, item);
                 if (item->not_before < (*slot)->not_before)
                         (*slot)->not_before = item->not_before;
                 return 0;
@@ -291,11 +303,14 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         if (!work)
                 return -ENOMEM;
         if (old) {
+                /* What was asked for by hand is done, whatever else happens to the object. */
+                bool is_asked = old->urgent && !item->urgent && work_is_of(old, item->uid);
+
                 work->suspect = work->suspect || old->suspect;
-                work->urgent = work->urgent || old->urgent;
+                work->urgent = work->urgent || is_asked;
                 if (old->priority < work->priority)
                         work->priority = old->priority;
-                if (old->not_before < work->not_before) {
+                if (old->not_before < work->not_before || is_asked) {
                         work->not_before = old->not_before;
                         work->reason = old->reason;
                 }
@@ -495,10 +510,21 @@ static struct entry *find_run(const struct queue *queue, uint64_t run)
 static bool was_read(const struct work *pending, const struct work *current,
                      const struct queue_outcome *outcome)
 {
-        return pending && strcmp(pending->uid, current->uid) == 0 && pending->fingerprint != 0 &&
+        return pending && !pending->urgent && strcmp(pending->uid, current->uid) == 0 &&
+               pending->fingerprint != 0 &&
                (pending->fingerprint == outcome->fingerprint ||
                 pending->fingerprint == outcome->own_fingerprint ||
                 (pending->version != 0 && pending->version <= outcome->known_version));
+}
+
+/* What is newer is run, and what was asked for by hand is still what is done. */
+static void hand_over(const struct work *work, struct work *newer)
+{
+        if (!work->urgent || newer->urgent || !work_is_of(newer, work->uid))
+                return;
+        newer->urgent = true;
+        newer->reason = work->reason;
+        newer->not_before = work->not_before;
 }
 
 /* The work comes back: a deletion to the front of its line; an update, unless something newer is pending. */
@@ -508,6 +534,8 @@ static void work_return(struct entry *entry, struct work *work)
                 work->next = entry->deletion;
                 entry->deletion = work;
         } else if (entry->update || *entry_deletion(entry, work->uid)) {
+                if (entry->update)
+                        hand_over(work, entry->update);
                 work_free(work);
         } else {
                 entry->update = work;
@@ -568,8 +596,6 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now)
         if (!entry)
                 return -ENOENT;
         ready_since = entry->ready_since;
-        if (entry->update)
-                entry->update->urgent = entry->update->urgent || work->urgent;
         work_return(entry, work);
         if (entry_settle(queue, entry, now) || entry->place != PLACE_READY)
                 return 0;
@@ -579,7 +605,20 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now)
         return 0;
 }
 
-bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
+/* Some of its work is none any more. */
+static void entry_lost(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        if (entry->place == PLACE_RUNNING)
+                return;
+        if (entry_head(entry)) {
+                entry_review(queue, entry, now);
+                return;
+        }
+        entry_unplace(queue, entry);
+        entry_settle(queue, entry, now);
+}
+
+bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,
                          uint64_t *ret_sequence)
 {
         struct entry *entry = entry_table_find(queue, watch, key);
@@ -590,14 +629,11 @@ bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, c
         *slot = work->next;
         *ret_sequence = work->sequence;
         work_free(work);
-        if (entry->place != PLACE_RUNNING) {
-                entry_unplace(queue, entry);
-                entry_settle(queue, entry, 0);
-        }
+        entry_lost(queue, entry, now);
         return true;
 }
 
-void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid)
+void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now)
 {
         struct entry *entry = entry_table_find(queue, watch, key);
         struct work **slot, *work;
@@ -614,10 +650,7 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
                 *slot = work->next;
                 work_free(work);
         }
-        if (entry->place == PLACE_RUNNING)
-                return;
-        entry_unplace(queue, entry);
-        entry_settle(queue, entry, 0);
+        entry_lost(queue, entry, now);
 }
 
 /* All entries of a watch, out of their places and linked by `next`; they are still in the table. */

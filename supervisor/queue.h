@@ -114,10 +114,10 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 /* A run that was never begun: its work is the first of its line again. -ENOENT as above. */
 int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* The deletion that is pending for a key's UID is none any more; false: there was none. */
-bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
+bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,
                          uint64_t *ret_sequence);
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
-void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid);
+void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);
 
 /* Where a key stands, for a person who asks. */
 enum queue_state {

@@ -122,16 +122,16 @@ static void test_a_deletion_that_is_over_with_a_run(void **state)
         (void)state;
         queue_push(queue, 0, &item, 1);
         assert_true(queue_next(queue, 1, &run));
-        assert_false(queue_take_deletion(queue, 0, "a", "u", &sequence));
+        assert_false(queue_take_deletion(queue, 0, "a", "u", 2, &sequence));
         queue_push(queue, 0, &gone, 2);
         queue_push(queue, 0, &next, 2);
-        assert_true(queue_take_deletion(queue, 0, "a", "u", &sequence));
+        assert_true(queue_take_deletion(queue, 0, "a", "u", 2, &sequence));
         assert_int_equal(sequence, 7);
         done(queue, run.id, 1, 3);
         assert_true(queue_next(queue, 3, &run));
         assert_string_equal(run.uid, "v");
         done(queue, run.id, 0, 4);
-        assert_false(queue_take_deletion(queue, 0, "a", "v", &sequence));
+        assert_false(queue_take_deletion(queue, 0, "a", "v", 2, &sequence));
         queue_free(queue);
 }
 
