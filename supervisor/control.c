@@ -86,6 +86,11 @@ static int refuse_query(struct control_peer *peer, const char *error)
         return channel_send(peer->channel, MESSAGE_REPLY, &reply);
 }
 
+static int refuse_uninstalling(struct control_peer *peer)
+{
+        return refuse_query(peer, "the operator is being uninstalled: nothing else runs any more");
+}
+
 static int answer_done(struct control_peer *peer)
 {
         return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
@@ -96,6 +101,8 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         bool release = strcmp(query->command, "release") == 0;
         int r;
 
+        if (peer->supervisor->uninstalling)
+                return refuse_uninstalling(peer);
         if (!release && owned_awaited(watch))
                 return refuse_query(peer,
                                     "the watch has not seen all objects of its owned and related kinds; "
@@ -124,7 +131,7 @@ static int answer_retry_all(struct control_peer *peer, const struct message_quer
         int r;
 
         if (peer->supervisor->uninstalling)
-                return refuse_query(peer, "the operator is being uninstalled: nothing else runs any more");
+                return refuse_uninstalling(peer);
         if (watch && watch->paused_realtime > 0)
                 return refuse_query(peer, "the watch is paused; resume it first");
         r = retry_all(peer->supervisor, watch, &count);
@@ -171,6 +178,8 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 {
         int r;
 
+        if (peer->supervisor->uninstalling)
+                return refuse_uninstalling(peer);
         if (!watch->config->finalizer)
                 return refuse_query(peer, "the watch has no finalizer");
         r = release_finalizer(peer->supervisor, watch, query->argument[1].value, query->argument[2].value,

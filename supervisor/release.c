@@ -25,9 +25,11 @@ struct search {
 static int take_row(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
 {
         struct search *search = userdata;
+        /* What is gone already is merely forgotten: behind its deletion nothing would come to its turn. */
+        bool is_gone = row->deleting && search->reason == uninstall_reason;
         struct queue_item item = {.key = row->key,
                                   .uid = row->uid,
-                                  .kind = CHANGE_UPDATED,
+                                  .kind = is_gone ? CHANGE_DELETED : CHANGE_UPDATED,
                                   .urgent = true,
                                   .reason = search->reason};
         unsigned number = (unsigned)(search->watch - search->supervisor->watch);
@@ -98,8 +100,11 @@ int uninstall(struct supervisor *supervisor, uid_t uid)
 {
         int r = 0;
 
-        /* From now on nothing else runs: it would bring the finalizers back. */
+        /* From now on nothing else runs, not even what waits in the queue: it would bring the finalizers
+         * back. */
         supervisor->uninstalling = true;
+        FOREACH_WATCH(watch, supervisor)
+                pause_apply(watch);
         assign_recall(supervisor, "the operator is uninstalled");
         log_write(
                 LOG_WARNING, MESSAGE_ID_UNINSTALLING, NULL,

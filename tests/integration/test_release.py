@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways out: our finalizer comes off one object by hand, with a trace; or off everything, when the operator goes."""
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from harness import wait_until, watch
@@ -10,9 +12,9 @@ FINALIZER = "widgets.example.com/finalizer"
 
 @pytest.fixture
 def start(devserver, operator, handler):
-    def start(watches=None, **more):
+    def start(watches=None, workers=2, **more):
         more = {"finalizer": True, "retry": {"first": "20ms", "max": "50ms"}, **more}
-        operator.configure(devserver, watches or [watch("widgets", handler, **more)])
+        operator.configure(devserver, watches or [watch("widgets", handler, **more)], workers=workers)
         return operator.start_ready().wait_synced()
 
     handler.behave("[ $RECONCILED_ACTION != finalize ]")
@@ -55,8 +57,10 @@ def test_one_that_is_not_deleted_keeps_it(start, operator, handler, widgets):
     assert release(operator, "default/alive", "--reason", "by mistake", "--yes").returncode == 0
     operator.wait_for_log("our finalizer stays, because the object is not being deleted")
     assert held(widgets, "alive")
+    again = handler.wait_finished(name="alive", count=2)
+    assert again.body["reason"] == "requested", "a change that came meanwhile would be lost otherwise"
     widgets.merge_patch("alive", {"spec": {"size": 2}})
-    handler.wait_finished(name="alive", count=2)
+    handler.wait_finished(name="alive", count=3)
     operator.stop()
 
 
@@ -96,6 +100,44 @@ def test_uninstall_takes_them_off_everything(start, operator, handler, widgets, 
     assert not widgets.exists("w2")
     operator.stop()
     assert handler.count() == before and not held(widgets, "w1"), "nothing else runs any more"
+
+
+def test_what_waits_at_an_uninstall_does_not_run(start, operator, handler, make_handler, widgets, api):
+    """Neither what was never handed to a worker, nor what is asked for by hand, nor the cleanup of what is gone."""
+    other = make_handler()
+    start([watch("widgets", handler, finalizer=True),
+           watch("maps", other, api_version="v1", kind="ConfigMap")], workers=1)
+    for name in ("gone", "first"):
+        widgets.create(name)
+        handler.wait_finished(name=name)
+    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    widgets.merge_patch("first", {"spec": {"size": 2}})
+    handler.wait_for(name="first", count=2)
+    runs, of_others = handler.count(), other.count()
+    widgets.merge_patch("gone", {"metadata": {"finalizers": None}})
+    widgets.delete("gone")
+    for number in range(3):
+        widgets.create(f"w{number}")
+        api.resource("v1", "configmaps", "default").create(f"m{number}")
+
+    def waiting():
+        return [row["queued"] + row["running"] for row in operator.ctl.status()["watches"]]
+
+    wait_until(lambda: waiting() == [5, 3], lambda: f"all to be known: {waiting()}")
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(operator.ctl.run, "uninstall", "--yes")
+        operator.wait_for_log(message_id=MESSAGE_ID["UNINSTALLING"])
+        (handler.folder / "go").touch()
+        done = done.result()
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in (["retry", "widgets", "default/w0"], ["retry", "maps", "default/m0"], ["retry", "--all-failed"]):
+        refused = operator.ctl.run(*words)
+        assert refused.returncode == 70 and "being uninstalled" in refused.stderr
+    wait_until(lambda: all(worker["state"] == "idle" for worker in operator.ctl.status()["workers"]), "the end of all")
+    assert not any(row["pausedSince"] for row in operator.ctl.status()["watches"]), "nobody has paused anything"
+    operator.stop()
+    assert (handler.count(), other.count()) == (runs, of_others)
+    assert not any(held(widgets, name) for name in ("first", "w0", "w1", "w2"))
 
 
 def test_uninstall_says_what_is_left(start, operator, handler, widgets, devserver):
