@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What children.c and children-undo.c share: the machine that goes through an object's children. */
+#include "worker/applied.h"
 #include "worker/child.h"
 #include "worker/children.h"
 #include "worker/settle.h"
@@ -26,9 +27,10 @@ struct children {
         char waiting[400];               /* the first that is not ready, and why; "" = none */
         struct settle_plan plan;
         enum phase phase;
-        size_t position; /* in the list of the phase */
-        bool remembered; /* the annotation was written in this phase */
-        size_t left;     /* deleted, and still there */
+        size_t position;          /* in the list of the phase */
+        bool remembered;          /* the annotation was written in this phase */
+        size_t left;              /* deleted, and still there */
+        struct applied_text sent; /* what is being applied */
         unsigned failures;
         struct text trouble;
 };
@@ -62,10 +64,15 @@ int children_remember_next(
         struct children *children); /* of the phase table: nothing is made that is not remembered */
 int children_forget_next(struct children *children);
 
+/* children-applied.c */
+/* Whether to apply it would change nothing; then it is taken as applied. */
+bool children_is_applied(struct children *children, struct child_object *child, const struct text *body);
+void children_note_applied(struct children *children, const struct kube_response *response);
+
 /* children-wait.c */
 void children_judge(struct children *children, struct child_object *child,
-                    const struct kube_response *response); /* as it was applied */
-int children_look_next(struct children *children);         /* of the phase table */
+                    const char *json);             /* as it is since it was applied */
+int children_look_next(struct children *children); /* of the phase table */
 void children_finish_wait(struct children *children);
 /* It is looked at again. */
 void children_note_unready(struct children *children, const struct child_object *child, const char *why);

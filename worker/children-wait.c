@@ -15,14 +15,13 @@
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
 #define WHY_MAX          300
 
-void children_judge(struct children *children, struct child_object *child,
-                    const struct kube_response *response)
+void children_judge(struct children *children, struct child_object *child, const char *json)
 {
         char why[WHY_MAX];
 
         if (children->run->watch->config->wait_usec == 0)
                 return;
-        child->unready = readiness_of(response->body, why, sizeof(why)) != READINESS_READY;
+        child->unready = readiness_of(json, why, sizeof(why)) != READINESS_READY;
         if (child->unready && children->waiting[0] == '\0')
                 snprintf(children->waiting, sizeof(children->waiting), "%s %s: %s", child->kind, child->name,
                          why);

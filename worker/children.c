@@ -278,7 +278,8 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->applied = true;
                 children_note_touched(child, response);
-                children_judge(children, child, response);
+                children_note_applied(children, response);
+                children_judge(children, child, response->body);
                 children->position++;
         } else {
                 child->touched = child->looked && (response->error.http_status == 0 ||
@@ -289,20 +290,28 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
         children_advance(children);
 }
 
-static int apply_one(struct children *children, const struct child_object *child)
-{
-        _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = child_body(&children->owner, child, &body);
-
-        return r < 0 ? r : children_request(children, child, "PATCH", &body, on_applied);
-}
-
 /* At what is there before it is applied: to undo it, to show what changes, or for fear that it is another
  * object's child: the API server, which sees one field manager, would let it change hands without a word. */
 static bool must_look(const struct run *run, const struct child_object *child)
 {
         return run->watch->config->rollback || record_is_by_hand(run->worker->record) ||
                (!run->watch->config->children_force && (child->is_new || run->order->attempt > 1));
+}
+
+/* 0: that would change nothing. */
+static int apply_one(struct children *children, struct child_object *child)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        int r = child_body(&children->owner, child, &body);
+
+        if (r < 0)
+                return r;
+        child->applied = children_is_applied(children, child, &body);
+        if (child->applied)
+                return 0;
+        return must_look(children->run, child) && !child->looked
+                       ? children_look(children, child)
+                       : children_request(children, child, "PATCH", &body, on_applied);
 }
 
 static int apply_next(struct children *children)
@@ -319,13 +328,14 @@ static int apply_next(struct children *children)
                 r = children_resolve(children, child);
                 if (r != 0)
                         return r;
-                if (child_list_has(&children->known, child))
-                        return must_look(children->run, child) && !child->looked
-                                       ? children_look(children, child)
-                                       : apply_one(children, child);
-                /* Its kind came with another child. */
-                r = child->recorded ? -EBADMSG : check_twins(children);
-                return r != 0 ? r : children_send_record(children, true);
+                if (!child_list_has(&children->known, child)) {
+                        /* Its kind came with another child. */
+                        r = child->recorded ? -EBADMSG : check_twins(children);
+                        return r != 0 ? r : children_send_record(children, true);
+                }
+                r = apply_one(children, child);
+                if (r != 0)
+                        return r;
         }
         return 0;
 }

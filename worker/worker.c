@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "worker/applied.h"
 #include "worker/event.h"
 #include "worker/kind.h"
 #include "worker/record.h"
@@ -83,6 +84,8 @@ static int on_config(struct child *child, struct message **config)
                 r = recorder_new(worker, &worker->recorder);
         if (r >= 0)
                 r = record_new(worker, &worker->record);
+        if (r >= 0)
+                r = applied_new(&worker->applied);
         if (r >= 0 && worker->config->dry_run)
                 kube_client_set_dry_run(worker->client);
         if (r < 0)
@@ -236,6 +239,7 @@ void worker_done(struct worker *worker)
         }
         free(worker->watch);
         kinds_free(worker);
+        applied_free(worker->applied);
         kube_client_free(worker->client);
         record_free(worker->record);
         message_free(worker->config_message);

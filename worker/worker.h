@@ -17,6 +17,7 @@
 #define WAITING_MAX 64 /* a supervisor gives fewer at once */
 
 struct run;
+struct applied;
 struct coprocess;
 struct children;
 struct kind;
@@ -52,6 +53,7 @@ struct worker {
         struct record *record;     /* of runs; NULL: not wanted */
         struct kind *kind;         /* of children, looked up */
         size_t kind_count;
+        struct applied *applied;    /* ... and what they are since then */
         bool stopping, events_over; /* Events that still wait are not waited for any more */
 };
 

@@ -147,11 +147,21 @@ def test_order_of_kinds_and_cleanup_where_no_reference_may_be(start, handler, wi
     widgets.create("w")
     wait_until(lambda: api.raw("GET", "/api/v1/namespaces/other/configmaps/a").code == 200, "the child elsewhere")
     assert "ownerReferences" not in other.get("a")["metadata"]
+    assert "ownerReferences" not in api.resource("v1", "namespaces").get("other")["metadata"]
+    at_rest(operator)
     handler.answer({})
     widgets.delete("w")
     handler.wait_finished(name="w", action="deleted")
-    wait_until(lambda: api.raw("GET", "/api/v1/namespaces/other/configmaps/a").code == 404, "its deletion")
+    wait_until(lambda: api.raw("GET", "/api/v1/namespaces/other").code == 404, "the deletion of both")
     operator.stop()
+
+    def sent(verb):
+        return [(request["resource"], request["status"]) for request in devserver.requests(
+            lambda request: request.get("verb") == verb and request["resource"] in ("namespaces", "configmaps"))]
+
+    assert sent("patch") == [("namespaces", 201), ("configmaps", 201)]
+    assert sent("delete") == [("configmaps", 200), ("namespaces", 200)]
+    assert handler.count() == 2
 
 
 def test_finalize_waits_until_they_are_gone(start, handler, widgets, config_maps):

@@ -124,6 +124,45 @@ def test_own_writes_end_after_a_run_or_two(start, operator, handler, widgets, co
     assert len(handler.requests(name="w")) <= 3, reasons(handler, "w")
 
 
+def test_what_would_change_nothing_is_not_sent(devserver, operator, handler, widgets, config_maps):
+    """Of what the store of its kind shows as it was left; what nobody watches is applied each time."""
+    unwatched = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "unwatched"}}
+    operator.configure(devserver, [watch("widgets", handler, owns=[{"apiVersion": "v1", "kind": "ConfigMap"}],
+                                         children={"force": True})], workers=1)
+    operator.start_ready().wait_synced()
+
+    def applied(name):
+        return len(devserver.requests(lambda request: request.get("verb") == "patch" and request.get("name") == name
+                                      and "fieldManager" in request["query"]))
+
+    def settle():
+        newest = config_maps.get("child")["metadata"]["resourceVersion"]
+        seen(handler, lambda children: [child["metadata"]["resourceVersion"] for child in children] == [newest])
+        at_rest(operator)
+
+    def run(size):
+        widgets.merge_patch("w", {"spec": {"size": size}})
+        handler.wait_finished(name="w", where=lambda request: request.object["spec"]["size"] == size)
+        settle()
+
+    handler.answer({"children": [CHILD, unwatched]})
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: config_maps.exists("child"), "the child")
+    settle()
+    run(2)
+    assert applied("child") == 1 and handler.count() >= 3
+    wait_until(lambda: applied("unwatched") == handler.count(), "the child that nobody watches, in each run")
+    handler.answer({"children": [{**CHILD, "data": {"a": "2"}}, unwatched]})
+    run(3)
+    assert config_maps.get("child")["data"] == {"a": "2"} and applied("child") == 2
+    config_maps.merge_patch("child", {"data": {"a": "drifted"}})
+    wait_until(lambda: config_maps.get("child")["data"] == {"a": "2"}, "the repair", 60)
+    settle()
+    run(4)
+    assert applied("child") == 3
+    operator.stop()
+
+
 def test_two_owners_that_take_by_force_are_no_hot_loop(start, operator, handler, widgets, config_maps, devserver):
     handler.answer({"children": [CHILD]})
     start(children={"force": True})

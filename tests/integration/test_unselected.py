@@ -117,7 +117,7 @@ def test_our_finalizer_is_taken_off(start, operator, handler, widgets, told):
     relabel(widgets, "a", "iron")
     wait_until(lambda: not widgets.get("a")["metadata"].get("finalizers"), "its end")
     operator.stop()
-    assert actions(handler, "a") == ["reconcile", "unselected"] if told else ["reconcile"]
+    assert actions(handler, "a") == (["reconcile", "unselected"] if told else ["reconcile"])
     assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
 
 

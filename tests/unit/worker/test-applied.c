@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker remembers of the children that it has applied. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/applied.h"
+
+static struct applied_text text_of(const char *owner, const char *name, char *body)
+{
+        struct child_owner of = {.uid = owner};
+        struct child_object child = {.api_version = (char[]){"v1"},
+                                     .kind = (char[]){"ConfigMap"},
+                                     .namespace_name = (char[]){"default"},
+                                     .name = strdup(name)};
+        struct text text = {.data = body, .size = strlen(body)};
+        struct applied_text result;
+
+        assert_non_null(child.name);
+        result = applied_text_of(&of, &child, &text);
+        free(child.name);
+        return result;
+}
+
+static void test_the_same_text_and_nothing_else(void **state)
+{
+        _cleanup_(applied_free_pointer) struct applied *applied = NULL;
+        struct applied_text first = text_of("o", "a", (char[]){"{1}"});
+        struct applied_text second = text_of("o", "a", (char[]){"{2}"});
+        struct applied_text others = text_of("p", "a", (char[]){"{1}"});
+        struct applied_text another = text_of("o", "b", (char[]){"{1}"});
+
+        (void)state;
+        assert_int_equal(applied_new(&applied), 0);
+        assert_false(applied_made(applied, &first, "uid", "7"));
+        applied_keep(applied, &first, "uid", "7");
+        assert_true(applied_made(applied, &first, "uid", "7"));
+        assert_false(applied_made(applied, &first, "uid", "8"));  /* somebody has changed it */
+        assert_false(applied_made(applied, &first, "uid2", "7")); /* made anew */
+        assert_false(applied_made(applied, &first, "uid7", ""));
+        assert_false(applied_made(applied, &second, "uid", "7"));
+        assert_false(applied_made(applied, &others, "uid", "7"));
+        assert_false(applied_made(applied, &another, "uid", "7"));
+        applied_keep(applied, &second, "uid", "8");
+        assert_true(applied_made(applied, &second, "uid", "8"));
+        assert_false(applied_made(applied, &first, "uid", "7")); /* not what it is now */
+        assert_false(applied_made(applied, &first, "uid", "8"));
+}
+
+/* What is forgotten is forgotten, and never taken for something else. */
+static void test_more_than_it_holds(void **state)
+{
+        _cleanup_(applied_free_pointer) struct applied *applied = NULL;
+        struct applied_text last = {0};
+        size_t known = 0;
+
+        (void)state;
+        assert_int_equal(applied_new(&applied), 0);
+        for (unsigned pass = 0; pass < 2; pass++)
+                for (unsigned i = 0; i < 2 * APPLIED_MAX; i++) {
+                        char name[32], version[32];
+
+                        snprintf(name, sizeof(name), "%u", i);
+                        snprintf(version, sizeof(version), "1%u", i);
+                        last = text_of("o", name, (char[]){"{}"});
+                        if (pass == 1) {
+                                known += applied_made(applied, &last, "uid", version);
+                                continue;
+                        }
+                        applied_keep(applied, &last, "uid", version);
+                        assert_true(applied_made(applied, &last, "uid", version));
+                }
+        assert_true(applied_made(applied, &last, "uid", "1131071"));
+        assert_in_range(known, APPLIED_MAX / 2, APPLIED_MAX);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_the_same_text_and_nothing_else),
+                cmocka_unit_test(test_more_than_it_holds),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

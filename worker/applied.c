@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See applied.h. */
+#include "worker/applied.h"
+
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+struct entry {
+        struct applied_text text; /* child 0: none */
+        uint64_t state;           /* what it is since then */
+};
+
+struct applied {
+        struct entry entry[APPLIED_MAX];
+};
+
+int applied_new(struct applied **ret)
+{
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
+}
+
+void applied_free(struct applied *applied)
+{
+        free(applied);
+}
+
+/* With the byte that ends it, so that no two lists of texts are the same. */
+static uint64_t chain(uint64_t seed, const char *text)
+{
+        return XXH3_64bits_withSeed(text, strlen(text) + 1, seed);
+}
+
+struct applied_text applied_text_of(const struct child_owner *owner, const struct child_object *child,
+                                    const struct text *body)
+{
+        uint64_t hash = chain(0, owner->uid);
+
+        hash = chain(hash, child->api_version);
+        hash = chain(hash, child->kind);
+        hash = chain(hash, child->namespace_name);
+        hash = chain(hash, child->name);
+        return (struct applied_text){
+                .child = hash ? hash : 1,
+                .text = XXH3_64bits(body->data, body->size),
+        };
+}
+
+static size_t place_of(const struct applied_text *text)
+{
+        return text->child & (APPLIED_MAX - 1);
+}
+
+void applied_keep(struct applied *applied, const struct applied_text *text, const char *uid,
+                  const char *version)
+{
+        applied->entry[place_of(text)] = (struct entry){
+                .text = *text,
+                .state = chain(chain(0, uid), version),
+        };
+}
+
+bool applied_made(const struct applied *applied, const struct applied_text *text, const char *uid,
+                  const char *version)
+{
+        const struct entry *entry = &applied->entry[place_of(text)];
+
+        return entry->text.child == text->child && entry->text.text == text->text &&
+               entry->state == chain(chain(0, uid), version);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What this worker has applied of children, and what they became by that: to apply the same once more to one
+ * that nobody else has touched would change nothing. Three numbers each, in a table of a fixed size: a new
+ * entry takes the place of an old one, and what is forgotten is merely applied again.
+ */
+#include <stdint.h>
+
+#include "worker/child.h"
+
+#define APPLIED_MAX 65536 /* a power of two; 1.5 MiB, of which what is not used takes no memory */
+
+struct applied;
+
+struct applied_text {
+        uint64_t child; /* whose, and which one */
+        uint64_t text;
+};
+
+int applied_new(struct applied **ret);
+void applied_free(struct applied *applied);
+DEFINE_CLEANUP(struct applied *, applied_free);
+
+struct applied_text applied_text_of(const struct child_owner *owner, const struct child_object *child,
+                                    const struct text *body);
+/* By this text the child became this object in this version. */
+void applied_keep(struct applied *applied, const struct applied_text *text, const char *uid,
+                  const char *version);
+/* Whether this text was the last one, and made it this. */
+bool applied_made(const struct applied *applied, const struct applied_text *text, const char *uid,
+                  const char *version);

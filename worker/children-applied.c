@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What would change nothing is not sent: a child of a kind that the watch `owns` is not applied again while
+ * the store shows the very version that our last apply of the same text made or found. Who changes it
+ * meanwhile is seen there sooner or later, and that is a reason to run. Other kinds nobody watches, so they
+ * are applied each time.
+ */
+#include <string.h>
+
+#include "worker/children-internal.h"
+
+/* An attempt that follows a failure is no place to save something: a change of a child during the one before
+ * was no reason to run. A resync and a wish by hand are there for what nobody has seen. */
+static bool is_for_all(const struct run *run)
+{
+        static const char *const reason[] = {"resync", "requested", "start"};
+
+        for (size_t i = 0; i < ELEMENTS(reason); i++)
+                if (strcmp(run->order->reason, reason[i]) == 0)
+                        return true;
+        return run->order->attempt > 1;
+}
+
+/* Changes of it reach its owner by the owner reference. */
+static bool is_watched(const struct children *children, const struct child_object *child,
+                       const struct worker_watch *watch)
+{
+        const struct record_watch *config = watch->config;
+
+        return !config->related && strcmp(config->owner, children->run->watch->config->name) == 0 &&
+               strcmp(config->api_version, child->api_version) == 0 &&
+               strcmp(config->kind, child->kind) == 0 && child_may_refer(&children->owner, child);
+}
+
+static bool store_shows(struct children *children, struct child_object *child, struct store *reader)
+{
+        _cleanup_(store_object_done) struct store_object object = {0};
+        _cleanup_text_ struct text key = TEXT_EMPTY;
+
+        text_printf(&key, "%s%s%s", child->namespace_name, child->namespace_name[0] ? "/" : "", child->name);
+        if (key.failed || store_read(reader, 0, key.data, &object) < 0 ||
+            !applied_made(children->run->worker->applied, &children->sent, object.uid,
+                          object.resource_version))
+                return false;
+        children_judge(children, child, object.json);
+        return true;
+}
+
+bool children_is_applied(struct children *children, struct child_object *child, const struct text *body)
+{
+        struct worker *worker = children->run->worker;
+
+        children->sent = applied_text_of(&children->owner, child, body);
+        for (size_t i = 0; i < worker->watch_count && !child->is_new && !is_for_all(children->run); i++)
+                if (is_watched(children, child, &worker->watch[i]) &&
+                    store_shows(children, child, worker->watch[i].reader))
+                        return true;
+        return false;
+}
+
+void children_note_applied(struct children *children, const struct kube_response *response)
+{
+        _cleanup_free_ char *uid = NULL, *version = NULL;
+        struct scan_object object;
+
+        if (scan_object(response->body, response->body_size, &object) >= 0 &&
+            scan_string(object.uid, &uid) >= 0 && scan_string(object.resource_version, &version) >= 0)
+                applied_keep(children->run->worker->applied, &children->sent, uid, version);
+}
