@@ -62,6 +62,7 @@ static void note_pace(struct watch *watch, uint64_t took_usec)
 
 static void drop(struct worker *worker, size_t index)
 {
+        under_way_forget(worker, &worker->given[index]);
         worker->expected_usec -= worker->given[index].expected_usec;
         worker->given_count--;
         memmove(&worker->given[index], &worker->given[index + 1],
@@ -231,6 +232,7 @@ static void send_run(struct worker *worker, struct assignment *given)
         }
         run.attempt++;
         given->to_send = false;
+        under_way_note(worker, given);
         r = channel_send(worker->child->channel, MESSAGE_RUN, &run);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, worker->child, given->run.key,

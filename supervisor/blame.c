@@ -2,8 +2,8 @@
 /*
  * Who is to blame when the operator dies: the object that the process which died first was busy with, and
  * nobody else. It waits with a growing backoff, runs alone and last, and after some crashes without a
- * success it is in quarantine, across restarts, however slowly they come. When the supervisor itself is
- * killed, nobody is blamed: what was under way is no suspect for that.
+ * success it is in quarantine, across restarts, however slowly they come. What it means that the supervisor
+ * itself is killed: under-way.c.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,19 +48,19 @@ void blame_tell(const struct config_watch *config, const struct ledger_row *row)
                   row->key);
 }
 
-static int blame(struct supervisor *supervisor, const struct config_watch *config,
-                 const struct queue_run *run, const char *cause)
+int blame_object(struct supervisor *supervisor, const struct config_watch *config, const char *key,
+                 const char *uid, uint64_t fingerprint, const char *cause)
 {
         struct ledger_row row = {0};
-        int r = ledger_get(supervisor->ledger, config->name, run->key, run->uid, &row);
+        int r = ledger_get(supervisor->ledger, config->name, key, uid, &row);
 
         if (r < 0)
                 return r;
         row.attempts++;
         /* A run that no change asked for (resync, requeueAfter) knows of none: what was handled last is what
          * it died over, and is no change to run for after the restart. */
-        if (run->fingerprint)
-                row.failed_fingerprint = run->fingerprint;
+        if (fingerprint)
+                row.failed_fingerprint = fingerprint;
         else if (!row.failed_fingerprint)
                 row.failed_fingerprint = row.fingerprint;
         row.next_realtime = clock_realtime_usec() + blame_row(config, &row);
@@ -87,7 +87,8 @@ void blame_worker(struct supervisor *supervisor, const struct worker *worker, co
         if (worker->given_count == 0 || worker->given[0].to_send)
                 return;
         run = &worker->given[0].run;
-        r = blame(supervisor, supervisor->watch[run->watch].config, run, cause);
+        r = blame_object(supervisor, supervisor->watch[run->watch].config, run->key, run->uid,
+                         run->fingerprint, cause);
         if (r < 0 && r != -ENOENT)
                 log_error("%s could not be blamed in the ledger: %s", run->key, strerror(-r));
 }
@@ -108,7 +109,7 @@ static int run_now(const struct search *search, const struct ledger_row *row)
                 .key = row->key,
                 .uid = row->uid,
                 .kind = ledger_row_kind(row),
-                .suspect = row->crashes > 0,
+                .suspect = ledger_row_is_suspect(row),
                 .urgent = !search->release,
                 .reason = "requested",
         };
@@ -130,7 +131,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         changed.next_realtime = clock_realtime_usec();
         changed.permanent = false;
         if (search->release)
-                changed.crashes = changed.quarantined_until = 0;
+                changed.crashes = changed.crashed_realtime = changed.quarantined_until = 0;
         r = run_now(search, &changed);
         return r < 0 ? r : ledger_put(search->supervisor->ledger, watch_name, &changed);
 }

@@ -49,6 +49,8 @@ struct config_owned {
         char *names; /* jq, of `related`: only those that it names; NULL = all */
 };
 
+#define WORKERS_MAX 64
+
 struct config_watch {
         struct config_owned *owns; /* each becomes a watch of its own, with `owner` */
         size_t owns_count;

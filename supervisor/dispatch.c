@@ -48,7 +48,7 @@ int dispatch_push(struct watch *watch, const struct record_change *change, enum 
                 .fingerprint = change->fingerprint,
                 .version = resource_version_number(change->resource_version),
                 .sequence = change->sequence,
-                .suspect = row && row->crashes > 0,
+                .suspect = row && ledger_row_is_suspect(row),
                 .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
                 .on_record = reason == child_reason,
                 .not_before = delay_usec > 0 ? now + delay_usec : 0,

@@ -46,7 +46,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         struct queue_item item = {
                 .key = row->key,
                 .uid = row->uid,
-                .suspect = row->crashes > 0,
+                .suspect = ledger_row_is_suspect(row),
                 .kind = ledger_row_kind(row),
                 .priority = strcmp(row->next_reason, "resync") == 0 ? QUEUE_LOW : QUEUE_NORMAL,
                 .reason = static_reason(row->next_reason),

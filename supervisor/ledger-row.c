@@ -86,6 +86,11 @@ enum change_kind ledger_row_kind(const struct ledger_row *row)
         return row->deleting ? CHANGE_DELETED : row->unselected ? CHANGE_UNSELECTED : CHANGE_UPDATED;
 }
 
+bool ledger_row_is_suspect(const struct ledger_row *row)
+{
+        return row->crashes > 0 || row->crashed_realtime > 0;
+}
+
 void ledger_row_done(struct ledger_row *row)
 {
         free(row->key);

@@ -33,7 +33,7 @@ struct ledger_row {
         bool unselected;            /* it exists, but the watch has nothing to do with it; not handled yet */
         uint64_t throttled;         /* unrecoverable answers in a row to our own writes */
         uint64_t crashes;           /* of the operator that are blamed on it, since the last success */
-        uint64_t crashed_realtime;  /* the last one; 0 */
+        uint64_t crashed_realtime;  /* the last one, or that it was merely under way in; 0 */
         uint64_t quarantined_until; /* CLOCK_REALTIME; 0: it is not in quarantine */
         uint64_t written_realtime;  /* when we last wrote to it, and its resourceVersion after that; 0, "" */
         char *written_version;
@@ -60,6 +60,7 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 /* Of the run that it is owed. */
 enum change_kind ledger_row_kind(const struct ledger_row *row);
+bool ledger_row_is_suspect(const struct ledger_row *row); /* it runs alone and last */
 void ledger_row_done(struct ledger_row *row);
 
 /* Many rows will be looked at: in one transaction, each costs half. It ends with the commit. */

@@ -134,7 +134,8 @@ static int succeeded(struct ending *ending)
         }
         row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;
-        row->attempts = row->throttled = row->crashes = row->quarantined_until = 0;
+        row->attempts = row->throttled = 0;
+        row->crashes = row->crashed_realtime = row->quarantined_until = 0;
         row->permanent = false;
         row->handled_realtime = now;
         row->related = done->related;
@@ -193,6 +194,8 @@ static int note_failure(struct ending *ending)
                 row->attempts = 0;
         row->permanent = false;
         row->quarantined_until = 0; /* it was tried again, and nobody has died of it */
+        if (row->crashes == 0)
+                row->crashed_realtime = 0; /* it was merely under way: no suspect any more */
         ending->counted = !in_backoff || row->attempts == 0;
         row->attempts += ending->counted;
         /* What we have written ourselves before it failed is no change to run for. */

@@ -32,7 +32,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         changed.permanent = false;
         changed.next_realtime = clock_realtime_usec();
         changed.next_reason = (char[]){"requested"};
-        item.suspect = row->crashes > 0;
+        item.suspect = ledger_row_is_suspect(row);
         /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
         if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
                 r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());

@@ -124,7 +124,8 @@ static int open_ledger(struct supervisor *supervisor, struct error *error)
         return 0;
 }
 
-/* Made anew at each start: what was merely in work when everything was killed is no suspect for that. */
+/* Made anew at each start: what was merely being read when everything was killed is not doubtful for that.
+ */
 static int add_slots(struct supervisor *supervisor)
 {
         if (asprintf(&supervisor->slots_path, "%s/slots", supervisor->options->runtime_directory) < 0) {
@@ -150,6 +151,8 @@ static int init_parts(struct supervisor *supervisor)
                 r = children_new(supervisor);
         if (r >= 0)
                 r = add_watches(supervisor);
+        if (r >= 0)
+                r = under_way_begin(supervisor);
         if (r >= 0)
                 r = add_signals(supervisor);
         if (r >= 0)
@@ -267,6 +270,8 @@ void supervisor_done(struct supervisor *supervisor)
         }
         FOREACH_WATCH(watch, supervisor)
                 watch_empty(watch);
+        under_way_end(supervisor);
+        under_way_free(supervisor->under_way);
         slots_free(supervisor->slots);
         free(supervisor->slots_path);
         ledger_free(supervisor->ledger);

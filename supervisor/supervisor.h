@@ -22,6 +22,7 @@
 #include "supervisor/slowest.h"
 
 struct supervisor;
+struct under_way;
 struct watch;
 struct worker;
 
@@ -90,6 +91,7 @@ struct assignment {
         struct queue_run run;   /* its strings belong to the queue's entry until queue_done() */
         bool to_send, is_first; /* is_first: of its object, as far as the ledger knows */
         uint64_t expected_usec, took_usec;
+        unsigned place; /* its record (under-way.c) */
 };
 
 #define RUNS_AT_ONCE 16
@@ -100,6 +102,7 @@ struct worker {
         bool filling;
         struct assignment given[RUNS_AT_ONCE]; /* the first is what it is at, the others have not begun */
         size_t given_count;
+        uint32_t places;           /* of its records (under-way.c): which are taken */
         uint64_t expected_usec;    /* of all of them */
         uint64_t started_boottime; /* of the first */
 };
@@ -135,6 +138,7 @@ struct supervisor {
         bool ledger_lost;    /* what it does not know may have been handed out all the same */
         struct slots *slots; /* of the watchers */
         char *slots_path;
+        struct under_way *under_way;
         struct child_slot *child;
         size_t child_count;
         struct watch *watch; /* places */
@@ -293,8 +297,20 @@ void blame_tell(const struct config_watch *config,
                 const struct ledger_row *row); /* that it is in quarantine */
 /* The worker died first: what it was busy with waits from now on. */
 void blame_worker(struct supervisor *supervisor, const struct worker *worker, const char *cause);
+/* One more crash over this object, written down, and said when it is in quarantine. -ENOENT: nothing is
+ * known of it. */
+int blame_object(struct supervisor *supervisor, const struct config_watch *config, const char *key,
+                 const char *uid, uint64_t fingerprint, const char *cause);
 /* By hand: out of quarantine (release), or merely now. -ENOENT: there is no such object. */
 int blame_release(struct supervisor *supervisor, struct watch *watch, const char *key, bool release);
+
+/* under-way.c: which runs workers have, for the case that we are killed ourselves. Reads what the last life
+ * has left, makes suspects of it, and begins anew. */
+int under_way_begin(struct supervisor *supervisor);
+void under_way_end(struct supervisor *supervisor); /* whatever comes now is nobody's fault */
+void under_way_free(struct under_way *under_way);
+void under_way_note(struct worker *worker, struct assignment *given);
+void under_way_forget(struct worker *worker, const struct assignment *given);
 
 /* retry.c: all of a watch, or of all watches (NULL), that have failed. */
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);

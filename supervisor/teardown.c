@@ -129,6 +129,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                 doubt_blame(supervisor, &supervisor->watch[child->index], &view, supervisor->cause);
         supervisor->phase = PHASE_TEARDOWN;
         supervisor->exit_code = exit_code;
+        under_way_end(supervisor);
         notify_failed(exit_code, supervisor->cause);
         signal_all(supervisor, SIGTERM);
         if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
@@ -182,6 +183,7 @@ void stop_gracefully(struct supervisor *supervisor)
                 return;
         }
         supervisor->phase = PHASE_STOPPING_WORKERS;
+        under_way_end(supervisor); /* who loses patience and kills us may do so */
         notify_stopping(supervisor);
         stop_kind(supervisor, true, grace);
         /* Workers end their handlers within the grace; a worker that does not is ended itself. */

@@ -169,19 +169,90 @@ def test_a_suspect_runs_alone(configured, handler, widgets):
     operator.stop()
 
 
-def test_nobody_is_blamed_when_the_supervisor_is_killed(configured, handler, widgets):
+def kill_supervisor(operator):
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+
+
+def suspected(operator):
+    return ledger.read(operator, "SELECT key, crashes FROM ledger WHERE crashes > 0 OR crashed_realtime > 0 ORDER BY key")
+
+
+def test_who_kills_the_supervisor_punishes_nobody(configured, handler, widgets):
+    """Once by hand; then with the whole machine; then because it takes too long to stop."""
     operator = configured(quarantine={"after": 1})
     handler.behave(f"[ -e {handler.folder}/go ] || sleep 60")
     widgets.create("a")
     operator.start_ready()
     handler.wait_for(name="a")
-    operator.send_signal(signal.SIGKILL)
-    operator.wait_exit(expect=-signal.SIGKILL)
+    kill_supervisor(operator)
+    operator.start_ready()
+    handler.wait_for(name="a", count=2)
+    assert suspected(operator) == [("default/a", 0)]
+    kill_supervisor(operator)
+    under_way = operator.runtime_directory / "under-way"
+    with under_way.open("r+b") as file:
+        file.seek(8)
+        file.write(b"another boot's I")
+    operator.start_ready()
+    handler.wait_for(name="a", count=3)
+    operator.send_signal(signal.SIGTERM)
+    wait_until(lambda: not under_way.exists(), "the stop to begin")
+    kill_supervisor(operator)
     (handler.folder / "go").touch()
     operator.start_ready()
-    handler.wait_finished(name="a", count=2)
+    handler.wait_finished(name="a", count=4)
     operator.stop()
-    assert not quarantined(operator)
+    assert not quarantined(operator) and not suspected(operator)
+
+
+@pytest.mark.parametrize("ending", ["exit 0", "exit 75"])
+def test_any_end_of_its_run_clears_a_suspect_of_one_death(configured, handler, widgets, ending):
+    operator = configured(retry={"first": "1h", "max": "1h"})
+    handler.behave("sleep 60")
+    widgets.create("a")
+    operator.start_ready()
+    handler.wait_for(name="a")
+    kill_supervisor(operator)
+    handler.behave(ending)
+    operator.start_ready()
+    handler.wait_finished(name="a", count=2)
+    wait_until(lambda: not suspected(operator), "the end of suspicion")
+    operator.stop()
+
+
+# As the kernel ends a container that is out of memory: all of it, the supervisor first.
+POISON_OF_ALL = """[ $RECONCILED_NAME = poison ] || { until [ -e %(folder)s/free ]; do sleep 0.02; done
+echo '{"status":{"seen":true}}'; exit 0; }
+until [ -e %(folder)s/go ]; do sleep 0.02; done
+set -- $(cat /proc/$PPID/stat); kill -KILL $4; sleep 60"""
+
+
+def test_what_takes_everything_down_each_time_is_quarantined(configured, handler, widgets):
+    operator = configured(workers=3)
+    handler.behave(POISON_OF_ALL % {"folder": handler.folder})
+    others = ("a", "b")
+    for name in (*others, "poison"):
+        widgets.create(name)
+    operator.start_ready()
+    for name in (*others, "poison"):
+        handler.wait_for(name=name)
+    (handler.folder / "go").touch()
+    operator.wait_exit(expect=-signal.SIGKILL)
+    (handler.folder / "free").touch()
+    for crashes in range(3):
+        operator.start()
+        operator.wait_exit(expect=-signal.SIGKILL)
+        assert ("default/poison", crashes) in suspected(operator)
+    operator.start_ready().wait_synced()
+    said = quarantined(operator)
+    assert len(said) == 1 and said[0]["key"] == "default/poison" and "3 times" in said[0]["message"]
+    for name in others:
+        wait_until(lambda name=name: widgets.get(name).get("status"), f"{name} to be served")
+    widgets.create("d")
+    handler.wait_finished(name="d")
+    assert suspected(operator) == [("default/poison", 3)] and len(handler.requests(name="poison")) == 4
+    operator.stop()
 
 
 def test_what_was_not_busy_blames_nobody(configured, operator, handler, widgets):
