@@ -2,10 +2,12 @@
 """An object that brings the operator down again and again harms only itself."""
 import os
 import signal
+import time
 
 import pytest
 
 from harness import ledger, wait_until, watch
+from harness.gateway import Gateway
 from harness.operator import MESSAGE_ID
 
 # The worker is the parent of the handler: it dies while it is busy with the object whose spec says so.
@@ -14,9 +16,9 @@ POISON = """case $RECONCILED_NAME in poison*) kill -KILL $PPID; sleep 60;; esac;
 
 @pytest.fixture
 def configured(devserver, operator, handler, sandbox):
-    def configured(workers=1, **more):
+    def configured(workers=1, top=None, **more):
         more.setdefault("retry", {"first": "1ms", "max": "10ms"})
-        operator.configure(devserver, [watch("widgets", handler, **more)], workers=workers)
+        operator.configure(devserver, [watch("widgets", handler, **more)], workers=workers, **(top or {}))
         return operator
 
     handler.behave(POISON)
@@ -38,8 +40,10 @@ def events(api, reason):
             if event["reason"] == reason]
 
 
-def test_after_three_crashes_it_waits_and_all_others_are_served(configured, handler, widgets, api):
-    operator = configured()
+def test_after_three_crashes_it_waits_and_all_others_are_served(configured, operator, handler, widgets, api):
+    gateway = Gateway(operator.runtime_directory / "gateway.sock")
+    configured(retry={"first": "300ms", "max": "10s"}, top={"gateway": {"listen": f"unix:{gateway.address}"},
+                                                            "heartbeat": {"interval": "100ms", "deadline": "2s"}})
     widgets.create("poison")
     for name in ("a", "b", "c"):
         widgets.create(name)
@@ -61,7 +65,10 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, hand
     assert "in quarantine: 3 crashes" in operator.ctl.run("status").stdout
     wait_until(lambda: "1 quarantined" in operator.status_text, "systemd's status line")
     wait_until(lambda: events(api, "Quarantined"), "an Event on it")
-    assert len(handler.requests(name="poison")) == 3
+    gateway.wait("reconciled_quarantined", 1)
+    began = [request.started for request in handler.requests(name="poison")]
+    assert len(began) == 3
+    assert began[1] - began[0] >= 0.3 and began[2] - began[1] >= 0.6, "it waits from the first crash on, and longer each time"
     operator.stop()
     operator.start_ready().wait_synced()
     widgets.create("e")
@@ -70,6 +77,44 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, hand
     assert len(handler.requests(name="poison")) == 3, "across restarts"
     [event] = events(api, "Quarantined")
     assert event["regarding"]["name"] == "poison" and "3 times" in event["note"] and not event.get("series")
+
+
+def test_only_the_object_of_the_worker_that_died_is_blamed(configured, handler, widgets):
+    operator = configured(workers=4)
+    handler.behave(f"""[ $RECONCILED_NAME = poison ] || sleep 60
+until [ -e {handler.folder}/go ]; do sleep 0.02; done
+kill -KILL $PPID; sleep 60""")
+    names = ("a", "b", "poison", "c")
+    for name in names:
+        widgets.create(name)
+    operator.start_ready()
+    for name in names:
+        handler.wait_for(name=name)
+    (handler.folder / "go").touch()
+    operator.wait_exit(expect=70)
+    assert operator.logs(level="critical")[0]["key"] == "default/poison"
+    assert suspected(operator) == [("default/poison", 1)]
+
+
+def test_a_success_ends_the_count_and_time_does_not(configured, handler, widgets):
+    operator = configured()
+    widgets.create("poison")
+    for _ in range(2):
+        crash(operator)
+    handler.behave("echo '{\"status\":{\"seen\":true}}'")
+    operator.start_ready()
+    wait_until(lambda: widgets.get("poison").get("status"), "its success")
+    operator.stop()
+    handler.behave(POISON)
+    widgets.merge_patch("poison", {"spec": {"size": 2}})
+    for crashes in (1, 2):
+        crash(operator)
+        assert suspected(operator) == [("default/poison", crashes)] and not quarantined(operator)
+        with ledger.edit(operator) as database:
+            weeks_ago = int((time.time() - 30 * 86400) * 1e6)
+            database.execute("UPDATE ledger SET crashed_realtime = ?, next_realtime = ?", (weeks_ago, weeks_ago + 1))
+    crash(operator)
+    assert suspected(operator) == [("default/poison", 3)] and quarantined(operator)
 
 
 @pytest.mark.parametrize("role", ["worker", "watcher", "credential"])
