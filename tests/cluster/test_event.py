@@ -57,8 +57,9 @@ def test_what_happened_while_it_was_down(configured, handler, widgets):
     configured.start_ready()
     handler.wait_finished(name="changes", action="reconcile")
     handler.wait_finished(name="comes", action="reconcile")
-    handler.wait_finished(action="deleted", where=lambda request: request.metadata["uid"] == gone)
-    handler.wait_finished(action="deleted", where=lambda request: request.metadata["uid"] == old)
+    for uid in (gone, old):
+        run = handler.wait_finished(action="deleted", where=lambda request: request.metadata["uid"] == uid)
+        assert run.object["spec"] == {"size": 1}, "the last known state"
     handler.wait_finished(name="replaced", action="reconcile")
     order = [(request.body["action"], request.metadata["uid"]) for request in handler.requests(name="replaced")]
     assert order == [("deleted", old), ("reconcile", new)]

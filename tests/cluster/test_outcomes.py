@@ -80,6 +80,44 @@ def test_children_are_applied_and_conflicts_named_by_field(start, handler, widge
     assert config_maps.get("shared")["data"] == {"a": "1"}
 
 
+def test_they_are_members_of_a_set_and_what_is_left_out_goes(start, handler, widgets, config_maps):
+    handler.answer({"children": [config_map("a"), config_map("b")]})
+    start()
+    widgets.create("w")
+    wait_until(lambda: {"a", "b"} <= set(config_maps.names()), "both")
+    metadata = widgets.get("w")["metadata"]
+    mine = metadata["labels"]["applyset.k8s.io/id"]
+    assert mine.startswith("applyset-") and mine.endswith("-v1")
+    assert metadata["annotations"]["applyset.k8s.io/contains-group-kinds"] == "ConfigMap"
+    assert metadata["annotations"]["applyset.k8s.io/tooling"].startswith("reconciled/")
+    assert set(config_maps.names(labelSelector=f"applyset.k8s.io/part-of={mine}")) == {"a", "b"}
+    config_maps.create("theirs", body=config_map("theirs"))
+    handler.answer({"children": [config_map("b")]})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: not config_maps.exists("a"), "the end of what was left out")
+    wait_until(lambda: widgets.get("w")["metadata"]["annotations"][f"{NAME}/children"].split("/")[-1] == "b", "it to be forgotten")
+    assert config_maps.exists("b") and config_maps.exists("theirs")
+
+
+def test_those_that_no_reference_can_hold_go_with_their_object(start, cluster, handler, widgets, namespace):
+    """In another namespace, and of the cluster: nobody but us deletes them."""
+    cluster.api.resource("v1", "namespaces").create(f"{namespace}-other")
+    elsewhere = cluster.api.resource("v1", "configmaps", f"{namespace}-other")
+    roles = cluster.api.resource("rbac.authorization.k8s.io/v1", "clusterroles")
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": f"{namespace}-role"},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}
+    handler.answer({"children": [config_map("a", namespace=f"{namespace}-other"), role]})
+    start(finalizer=True, readyCondition=True)
+    widgets.create("w")
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "the children")
+    for made in (elsewhere.get("a"), roles.get(f"{namespace}-role")):
+        assert "ownerReferences" not in made["metadata"]
+    handler.answer({})
+    widgets.delete("w")
+    wait_until(lambda: not widgets.exists("w"), "the end of it", 60)
+    assert not elsewhere.exists("a") and not roles.exists(f"{namespace}-role")
+
+
 def test_what_was_changed_is_restored_and_what_was_made_goes(start, handler, widgets, config_maps):
     handler.answer({"children": [config_map("good", {"a": "1", "b": "1"})]})
     start(readyCondition=True, onFailure="rollback", retry={"first": "1h", "max": "1h"})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`children`: applied in the order of kinds, owned, remembered, pruned, and cleaned up with their object."""
+import json
 
 import pytest
 
@@ -315,6 +316,29 @@ def test_not_served_is_not_gone(start, handler, widgets, elsewhere, devserver, m
     wait_until(lambda: not widgets.exists("w"), "its release")
     assert not elsewhere.exists("a")
     operator.stop()
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_what_is_gone_already_needs_no_deletion(start, handler, widgets, elsewhere, devserver, seen):
+    """Somebody has deleted it; or does so between our GET and our DELETE."""
+    handler.answer({"children": [config_map("a", namespace="other")]})
+    operator = start(finalizer=True)
+    widgets.create("w")
+    wait_until(lambda: elsewhere.exists("a"), "the child")
+    at_rest(operator)
+    handler.answer({})
+    if seen:
+        gone = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404,
+                "message": 'configmaps "a" not found', "details": {"name": "a", "kind": "configmaps"}}
+        devserver.fault(match={"verb": "delete", "resource": "configmaps"}, status=404, body=json.dumps(gone),
+                        contentType="application/json")
+    else:
+        elsewhere.delete("a")
+    widgets.delete("w")
+    wait_until(lambda: not widgets.exists("w"), "its release")
+    operator.stop()
+    assert handler.count() == 2 and not operator.logs(message_id=MESSAGE_ID["RUN_FAILED"])
+    assert elsewhere.exists("a") == seen, "the server's word counts"
 
 
 def test_a_kind_that_is_not_served_for_a_while_has_not_gone(start, handler, widgets, elsewhere, devserver):

@@ -109,6 +109,30 @@ def test_deleted_while_the_operator_was_down(start, operator, handler, widgets):
     operator.stop()
 
 
+def test_its_deletion_is_seen_in_a_list(make_devserver, operator, handler):
+    """A server without initial events, which has forgotten what happened while the operator was down."""
+    server = make_devserver(arguments=["--watch-list", "off", "--version-minor", "26"])
+    widgets = server.api.resource("example.com/v1", "widgets", "default")
+    operator.configure(server, [watch("widgets", handler, finalizer=True)])
+
+    def lists():
+        return server.requests(lambda request: request.get("verb") == "list" and request["resource"] == "widgets"
+                               and "limit=1" not in request["query"].split("&"))
+
+    operator.start_ready().wait_synced()
+    widgets.create("first")
+    handler.wait_finished(name="first")
+    operator.stop()
+    before = len(lists())
+    widgets.delete("first")
+    server.compact()
+    operator.start_ready()
+    assert handler.wait_finished(name="first", action="finalize").metadata["deletionTimestamp"]
+    gone(widgets, "first")
+    operator.stop()
+    assert len(lists()) == before + 1 and runs(handler, "first") == ["reconcile", "finalize"]
+
+
 def test_what_is_already_going_gets_no_finalizer(start, operator, handler, widgets):
     widgets.create("going", finalizers=["example.com/other"])
     widgets.delete("going")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`onFailure: rollback`: what a failed attempt did is undone before the attempt counts as over; one attempt a backoff,
 the first cause in front, nobody else held up, and a crash in the middle goes on where it was."""
+import json
 import signal
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, scaled, wait_until, watch
 
 REFUSED = {"status": 422, "reason": "Invalid", "message": "data: too odd"}
 
@@ -48,13 +49,17 @@ def requests(devserver, verb, name):
 
 
 def test_one_attempt_a_backoff_over_twenty_of_them(start, operator, handler, widgets, config_maps, devserver, refuse):
-    refuse()
+    refuse(times=1)
+    devserver.fault(match={"verb": "patch", "resource": "configmaps", "name": "bad"}, after=1, times=0,
+                    **{**REFUSED, "message": "what came of it"})
     handler.answer({"children": [config_map("good"), config_map("bad")]})
     start(retry={"first": "40ms", "max": "40ms"})
     widgets.create("w")
     wait_until(lambda: len(requests(devserver, "patch", "bad")) >= 21, "twenty intervals", 60)
     seen = ready(widgets, "w")
-    assert seen["status"] == "False" and "data: too odd" in seen["message"]
+    assert seen["status"] == "False"
+    first, last = seen["message"].split("; last: ")
+    assert "data: too odd" in first and "what came of it" in last and "too odd" not in last
     operator.stop()
     attempts = [request["time"] for request in requests(devserver, "patch", "bad")]
     assert min(after - before for before, after in zip(attempts, attempts[1:])) >= 0.038, "one attempt an interval"
@@ -66,7 +71,7 @@ def test_one_attempt_a_backoff_over_twenty_of_them(start, operator, handler, wid
     assert all(a[1] != b[1] for a, b in zip(times, times[1:])), "none begins before the one before it is undone"
 
 
-def test_it_waits_until_it_is_really_gone_and_holds_nobody_up(start, operator, handler, widgets, config_maps, refuse):
+def test_it_waits_until_it_is_really_gone_and_holds_nobody_up(start, operator, handler, widgets, config_maps, devserver, refuse):
     refuse()
     handler.behave('case $RECONCILED_NAME in w) echo \'{"children":['
                    '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"slow","finalizers":["example.com/slow"]}},'
@@ -79,6 +84,9 @@ def test_it_waits_until_it_is_really_gone_and_holds_nobody_up(start, operator, h
     message = ready(widgets, "w")["message"]
     assert message.index("data: too odd") < message.index("; cleanup of ConfigMap default/slow still running")
     wait_until(lambda: operator.ctl.status()["watches"][0]["settling"] == 1, "the count")
+    [[plan]] = ledger.read(operator, "SELECT settling FROM ledger WHERE key = 'default/w'")
+    time = int(json.loads(plan)["deadline"]) / 1e6 - requests(devserver, "patch", "bad")[0]["time"]
+    assert 29.9 <= time <= 30 + scaled(5), "the default"
     for number in range(5):
         widgets.create(f"other-{number}")
         handler.wait_finished(name=f"other-{number}")
@@ -93,11 +101,13 @@ def test_it_waits_until_it_is_really_gone_and_holds_nobody_up(start, operator, h
 def test_the_bound_is_kept_and_said(start, operator, handler, widgets, config_maps, refuse):
     refuse()
     handler.answer({"children": [config_map("slow", finalizers=["example.com/slow"]), config_map("bad")]})
-    start(retry={"first": "1h", "max": "1h"}, children={"settle": "700ms"})
+    start(retry={"first": "300ms", "max": "300ms"}, children={"settle": "700ms"})
     widgets.create("w")
     said = operator.wait_for_log("has not ended within its time")
     assert "data: too odd" in said["message"] and "cleanup of ConfigMap default/slow" in said["message"]
-    assert handler.count() == 1
+    again = handler.wait_for(name="w", count=2)
+    assert again.body["attempt"] == 2 and "data: too odd" in again.body["lastError"]
+    assert again.started - handler.requests()[0].started >= 1, "the bound, and then the backoff"
     assert config_maps.exists("slow")
 
 
@@ -123,7 +133,8 @@ def test_a_crash_in_the_middle_goes_on_where_it_was(start, operator, handler, wi
     assert not config_maps.exists("slow")
 
 
-def test_what_was_changed_is_restored(start, operator, handler, widgets, config_maps, refuse):
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_was_changed_is_restored(start, operator, handler, widgets, config_maps, devserver, refuse, killed):
     handler.answer({"children": [config_map("good", {"a": "1", "b": "1"})], "message": "fine"})
     start(retry={"first": "1h", "max": "1h"})
     widgets.create("w", spec={"size": 1})
@@ -131,12 +142,22 @@ def test_what_was_changed_is_restored(start, operator, handler, widgets, config_
     config_maps.merge_patch("good", {"data": {"theirs": "1"}})
     uid = config_maps.get("good")["metadata"]["uid"]
     refuse()
+    if killed:
+        held = devserver.fault(match={"verb": "patch", "resource": "configmaps", "name": "good"}, after=1, times=0, hang=True)
     handler.answer({"children": [config_map("good", {"a": "2", "c": "1"}), config_map("bad")]})
     widgets.merge_patch("w", {"spec": {"size": 2}})
+    if killed:
+        wait_until(lambda: devserver.faults()[held]["hit"], "the PATCH that restores it")
+        assert config_maps.get("good")["data"] == {"a": "2", "c": "1", "theirs": "1"}
+        operator.send_signal(signal.SIGKILL)
+        operator.wait_exit(expect=-signal.SIGKILL)
+        devserver.clear_faults(held)
+        operator.start_ready()
     wait_until(lambda: ready(widgets, "w").get("status") == "False", "the failure")
     wait_until(lambda: config_maps.get("good")["data"] == {"a": "1", "b": "1", "theirs": "1"}, "what it was")
     assert config_maps.get("good")["metadata"]["uid"] == uid
     wait_until(lambda: operator.ctl.status()["watches"][0]["failed"] == 1, "the end of the attempt")
+    assert handler.count() == 2 and len(requests(devserver, "patch", "bad")) == 1
 
 
 def test_keep_is_the_default(start, operator, handler, widgets, config_maps, devserver, refuse):
