@@ -2,13 +2,15 @@
 #include "ipc/log-format.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/duration.h"
 #include "ipc/message.h"
 
-#define FIELD_PREFIX "RECONCILED_"
+#define FIELD_PREFIX  "RECONCILED_"
+#define NAMESPACE_MAX 64 /* a DNS label, and its end */
 
 static const char *level_name(int priority)
 {
@@ -16,6 +18,28 @@ static const char *level_name(int priority)
                                            "warning",   "notice", "info",     "debug"};
 
         return name[priority & 7];
+}
+
+/* Whose record it is: namespace/name, or a name alone, also part by part, so that one can be asked for
+ * without the other. */
+struct object_name {
+        char namespace_name[NAMESPACE_MAX];
+        const char *name; /* NULL: it is about no object */
+};
+
+static void split_key(const struct log_record *record, struct object_name *ret)
+{
+        *ret = (struct object_name){0};
+        for (const struct log_field *field = record->field; field && field->name; field++) {
+                const char *slash;
+
+                if (!field->value || !field->value[0] || strcmp(field->name, FIELD_PREFIX "KEY") != 0)
+                        continue;
+                slash = strchr(field->value, '/');
+                ret->name = slash ? slash + 1 : field->value;
+                snprintf(ret->namespace_name, sizeof(ret->namespace_name), "%.*s",
+                         slash ? (int)(slash - field->value) : 0, field->value);
+        }
 }
 
 /* ---- the journal's native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=value, or, when the value
@@ -44,7 +68,9 @@ static void journal_field(struct text *out, const char *name, const char *value)
 void log_format_journal(struct text *out, const struct log_record *record)
 {
         char priority[2] = {(char)('0' + (record->priority & 7)), '\0'};
+        struct object_name object;
 
+        split_key(record, &object);
         journal_field(out, "MESSAGE", record->message);
         journal_field(out, "PRIORITY", priority);
         journal_field(out, "SYSLOG_IDENTIFIER", "reconciled");
@@ -52,6 +78,8 @@ void log_format_journal(struct text *out, const struct log_record *record)
         journal_field(out, "RECONCILED_ROLE", record->role);
         for (const struct log_field *field = record->field; field && field->name; field++)
                 journal_field(out, field->name, field->value);
+        journal_field(out, FIELD_PREFIX "NAMESPACE", object.namespace_name);
+        journal_field(out, FIELD_PREFIX "NAME", object.name);
 }
 
 /* ---- stderr */
@@ -94,6 +122,9 @@ static void json_member(struct text *out, const char *name, const char *value)
 
 void log_format_json(struct text *out, const struct log_record *record)
 {
+        struct object_name object;
+
+        split_key(record, &object);
         text_append_string(out, "{\"time\":\"");
         append_time(out, record->realtime, true);
         text_append_string(out, "Z\"");
@@ -107,6 +138,8 @@ void log_format_json(struct text *out, const struct log_record *record)
                 short_name(field->name, name, sizeof(name));
                 json_member(out, name, field->value);
         }
+        json_member(out, "namespace", object.namespace_name);
+        json_member(out, "name", object.name);
         text_append_string(out, "}\n");
 }
 

@@ -222,6 +222,16 @@ static int configure(sqlite3 *database)
                                  "PRAGMA trusted_schema = OFF");
 }
 
+/* Of an input or output error SQLite's own words do not tell a full disk from a broken one. */
+static void describe(struct error *error, int r, sqlite3 *database)
+{
+        bool is_plain = !database || (sqlite3_errcode(database) & 0xff) != SQLITE_IOERR ||
+                        sqlite3_system_errno(database) == 0;
+
+        error_set(error, r, "%s%s%s", database ? sqlite3_errmsg(database) : strerror(-r),
+                  is_plain ? "" : ": ", is_plain ? "" : strerror(sqlite3_system_errno(database)));
+}
+
 int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
 {
         sqlite3 *database = NULL;
@@ -245,7 +255,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;
         if (r < 0) {
-                error_set(error, r, "%s", database ? sqlite3_errmsg(database) : strerror(-r));
+                describe(error, r, database);
                 sqlite3_close(database);
                 return r;
         }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
@@ -58,12 +59,16 @@ uint64_t retry_delay(const struct config_watch *config, uint64_t attempts)
 static void log_failure(const struct ending *ending, int priority, const char *id, const char *next)
 {
         const struct message_done *done = ending->done;
-        char attempt[24];
+        char attempt[24], code[12] = "";
+        int status = (int)done->wait_status;
 
         snprintf(attempt, sizeof(attempt), "%" PRIu64, ending->row.attempts);
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+                snprintf(code, sizeof(code), "%d", WEXITSTATUS(status));
         log_write(priority, id,
                   LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
                              {"RECONCILED_UID", done->uid}, {"RECONCILED_ATTEMPT", attempt},
+                             {"RECONCILED_EXIT_CODE", code},
                              {"RECONCILED_ACTION", run_action_name((enum run_action)done->action)}),
                   "%s of %s of watch %s failed (attempt %s): %s; %s",
                   run_action_name((enum run_action)done->action), done->key, done->watch, attempt,

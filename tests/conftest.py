@@ -21,18 +21,27 @@ from harness.wait import scaled  # noqa: E402
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "plain_only(reason): not run again under the sanitizers")
-    config.addinivalue_line("markers", "only_where(condition, reason): left out where the machine has not what it takes")
+    config.addinivalue_line("markers", "only_where(condition, need): left out where the machine has not what it needs")
+
+
+def lacks(item):
+    """What this machine has not and the test needs, or None."""
+    where = item.get_closest_marker("only_where")
+    return where.args[1] if where and not where.args[0] else None
 
 
 def is_left_out(item):
-    where = item.get_closest_marker("only_where")
-    return (SANITIZED and item.get_closest_marker("plain_only")) or (where and not where.args[0])
+    return (SANITIZED and item.get_closest_marker("plain_only")) or lacks(item)
 
 
 def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+    if config.option.xmlpath:
+        # Beside the results, in which they are not: tools/count-results names them.
+        Path(config.option.xmlpath).with_suffix(".left-out").write_text(
+            "".join(f"{item.nodeid}\t{lacks(item)}\n" for item in left_out if lacks(item)), encoding="utf-8")
 
 
 @pytest.hookimpl(hookwrapper=True)

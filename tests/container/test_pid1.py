@@ -25,6 +25,7 @@ def test_life(configured, widgets):
     assert configured.execute("reconciledctl", "health", "--ready").returncode == 0
     assert "widgets" in configured.execute("reconciledctl", "status").stdout
     configured.stop()
+    assert configured.stdout.text() == ""
     # Every line is JSON: records() refuses others, and the number says that none was lost.
     lines = [line for line in configured.output.text().splitlines() if line]
     assert len(configured.output.records()) == len(lines) > 2
@@ -45,12 +46,20 @@ def test_zombies_that_are_not_its_own_are_reaped(configured):
 
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGALRM])
-def test_signals_that_mean_nothing_change_nothing(configured, widgets, number):
-    configured.start().wait_synced()
-    configured.signal(number)
+def test_signals_that_mean_nothing_change_nothing(container, devserver, widgets, number):
+    """None is passed on to a handler that runs, either."""
+    folder = "/var/lib/reconciled"
+    container.configure(devserver, [watch("widgets", container.script(
+        f"trap 'touch {folder}/got' USR1 USR2 QUIT ALRM; echo begun >&2; while [ ! -e {folder}/go ]; do sleep 0.1; done; "
+        "echo '{\"status\": {\"seen\": true}}'"))])
+    container.start().wait_synced()
     widgets.create("a", spec={})
+    container.wait_for_log("begun")
+    container.signal(number)
+    assert container.execute("reconciledctl", "health").returncode == 0
+    container.execute("touch", f"{folder}/go")
     wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the handler's status")
-    assert configured.execute("reconciledctl", "health").returncode == 0
+    assert container.execute("test", "-e", f"{folder}/got").returncode == 1
 
 
 def test_a_reload_keeps_the_container(configured, devserver, widgets):
@@ -92,6 +101,14 @@ def test_no_server(container, devserver):
     devserver.stop()
     container.start().wait_exit(69)
     assert "past its deadline" in container.termination_message
+
+
+def test_a_full_disk(container, devserver):
+    container.state_size = "16k"
+    container.configure(devserver, [watch("widgets", container.script("exit 0"))])
+    container.start().wait_exit(74)
+    assert "/var/lib/reconciled/ledger.sqlite" in container.termination_message
+    assert "No space left on device" in container.termination_message
 
 
 def test_refused(container, make_devserver):

@@ -57,7 +57,8 @@ class Container:
         self.termination_log.chmod(0o666)
         self.memory = None
         self.uid, self.capabilities = USER, []
-        self.popen = self.output = None
+        self.state_size = None
+        self.popen = self.output = self.stdout = None
         self._looked_at = True
         sandbox.register(self)
 
@@ -92,6 +93,8 @@ class Container:
         spec["mounts"] += [
             {"destination": "/etc/reconciled", "type": "bind", "source": str(self.etc), "options": ["bind", "ro"]},
             {"destination": "/dev/termination-log", "type": "bind", "source": str(self.termination_log), "options": ["bind"]}]
+        if self.state_size:
+            spec["mounts"][-4]["options"].append(f"size={self.state_size}")
         if self.memory:
             spec["linux"]["resources"]["memory"] = {"limit": self.memory, "swap": self.memory}
         path.write_text(json.dumps(spec), encoding="utf-8")
@@ -102,8 +105,9 @@ class Container:
         for name in ("etc/reconciled", "var/lib/reconciled", "run/reconciled"):
             (self.root.path / name).mkdir(parents=True, exist_ok=True)
         self.popen = subprocess.Popen(["runc", "run", "--bundle", self.folder, self.name], stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        self.output = Output(self.popen.stdout, self.folder / "output")
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.output = Output(self.popen.stderr, self.folder / "output")
+        self.stdout = Output(self.popen.stdout, self.folder / "stdout")
         self._looked_at = False
         return self
 
@@ -132,6 +136,7 @@ class Container:
         code = self.popen.wait(timeout=scaled(60))
         self._looked_at = True
         self.output.join(timeout=scaled(5))
+        self.stdout.join(timeout=scaled(5))
         self.popen = None
         if expect is not None:
             assert code == expect, f"exit code {code}, expected {expect}:\n{self.output.text()}"

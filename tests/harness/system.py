@@ -159,10 +159,10 @@ class System:
 
     # An API server in it
 
-    def start_server(self):
+    def start_server(self, *arguments):
         self.write("/etc/crd.yaml", yaml.safe_dump(WIDGET_CRD))
         self.run("systemd-run", "--unit=devserver", "reconciled-devserver", "--listen", SERVER.split("//")[1],
-                 "--kubeconfig", "/run/devserver.kubeconfig", "--load", "/etc/crd.yaml")
+                 "--kubeconfig", "/run/devserver.kubeconfig", "--load", "/etc/crd.yaml", *arguments)
         wait_until(lambda: self.request("GET", "/version"), "the devserver to answer")
         for name in ("reconciled.kubeconfig", "reconciled.second.kubeconfig"):
             self.run("install", "-D", "-m", "0600", "/run/devserver.kubeconfig", f"/{CREDSTORE}/{name}")

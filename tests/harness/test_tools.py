@@ -81,7 +81,8 @@ def test_lint_lets_pass_what_only_looks_like_it(lint):
 
 @pytest.fixture
 def count(tmp_path):
-    """count(sections, {file: text}, ci=False): what count-results prints as its last line, and its exit status."""
+    """count(sections, {file: text}, ci=False): what count-results prints as its last line, and its exit status; count.said:
+    what it printed before."""
     def run(sections, files, ci=False):
         (tmp_path / "sections").write_text("".join(f"{name}\t{status}\n" for name, status in sections), encoding="utf-8")
         for name, text in files.items():
@@ -89,7 +90,8 @@ def count(tmp_path):
         environment = {**os.environ, "CI": "true" if ci else ""}
         done = subprocess.run([SOURCE / "tools" / "count-results", tmp_path], capture_output=True, text=True, check=False,
                               env=environment)
-        return done.stdout.splitlines()[-1], done.returncode
+        *run.said, last = done.stdout.splitlines()
+        return last, done.returncode
 
     return run
 
@@ -124,6 +126,12 @@ def test_a_skip_fails_only_in_continuous_integration(count):
     files = {"a.tsv": "x\tpassed\ny\tskipped\n"}
     assert count([("a", 0)], files) == ("1 passed, 0 failed, 1 skipped", 0)
     assert count([("a", 0)], files, ci=True) == ("1 passed, 0 failed, 1 skipped", 1)
+
+
+def test_what_this_machine_cannot_run_is_named_and_fails_nothing(count):
+    files = {"a.tsv": "x\tpassed\n", "a.left-out": "a/test_b.py::test_c\ta thing\n"}
+    assert count([("a", 0)], files, ci=True) == ("1 passed, 0 failed, 0 skipped", 0)
+    assert count.said == ["left out: a: a/test_b.py::test_c (needs a thing)"]
 
 
 @pytest.fixture

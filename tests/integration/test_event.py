@@ -82,7 +82,8 @@ def test_a_permanent_error_waits_for_a_change(configured, handler, widgets):
     handler.behave("exit 65")
     configured.start_ready()
     widgets.create("a", spec={})
-    configured.wait_for_log("not tried again until the object changes")
+    said = configured.wait_for_log("not tried again until the object changes")
+    assert [said[name] for name in ("key", "namespace", "name", "exit_code")] == ["default/a", "default", "a", "65"]
     handler.behave("exit 0")
     widgets.merge_patch("a", {"spec": {"size": 1}})
     handler.wait_finished(where=lambda request: request.object["spec"].get("size") == 1)
@@ -154,19 +155,36 @@ def test_a_narrowed_selector_deletes_nothing(devserver, operator, handler, widge
     assert handler.requests(action="deleted") == []
 
 
-def test_another_cluster_behind_the_same_url_deletes_nothing(devserver, operator, handler, widgets):
-    operator.configure(devserver, [watch("widgets", handler)])
-    operator.start_ready().wait_synced()
-    widgets.create("a", spec={})
-    handler.wait_finished(name="a")
-    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the run to be recorded")
+@pytest.mark.parametrize("hidden", [False, True], ids=["by-its-uid", "by-its-certificate"])
+def test_another_cluster_behind_the_same_url_deletes_nothing(make_devserver, operator, handler, hidden):
+    """Also where the operator may not read namespace kube-system."""
+    devserver = make_devserver(arguments=["--tls"] if hidden else [])
+    widgets = devserver.api.resource("example.com/v1", "widgets", "default")
+
+    def start():
+        if hidden:
+            devserver.fault(match={"verb": "get", "resource": "namespaces", "name": "kube-system"}, status=403, times=0)
+        operator.configure(devserver, [watch("widgets", handler)])
+        return operator.start_ready()
+
+    start().wait_synced()
+    for name in "ab":
+        widgets.create(name, spec={})
+        handler.wait_finished(name=name)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the runs to be recorded")
+    operator.stop()
+    widgets.delete("b")
+    start()
+    handler.wait_finished(name="b", action="deleted")
     operator.stop()
     devserver.restart()
-    operator.start_ready()
+    start()
     operator.wait_for_log("is another cluster", level="error")
     operator.wait_synced()
     operator.stop()
-    assert handler.requests(action="deleted") == []
+    assert len(handler.requests(action="deleted")) == 1
+    asked = devserver.requests(lambda request: request["path"].endswith("/namespaces/kube-system"))
+    assert asked and {request["status"] for request in asked} == {403 if hidden else 200}
 
 
 def test_a_lost_store_loses_no_deletion(devserver, operator, handler, widgets):

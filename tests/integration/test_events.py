@@ -131,8 +131,9 @@ def test_the_last_ones_are_written_before_the_end(start, operator, api, handler,
 
 def test_odd_names_have_events_too(devserver, operator, api, handler):
     operator.configure(devserver, [watch("roles", handler, api_version="rbac.authorization.k8s.io/v1", kind="ClusterRole")])
-    handler.answer({"events": [{"reason": "Seen", "note": "n"}]})
+    handler.behave("""echo a word >&2; echo '{"events": [{"reason": "Seen", "note": "n"}]}'""")
     operator.start_ready().wait_synced()
     api.resource("rbac.authorization.k8s.io/v1", "clusterroles", kind="ClusterRole").create("system:Node")
     event = wait_event(api, reason="Seen")
+    assert "namespace" not in operator.wait_for_log("a word", name="system:Node", key="system:Node")
     assert event["regarding"]["name"] == "system:Node" and event["metadata"]["name"].startswith("system--ode.")

@@ -226,7 +226,7 @@ def test_two_operators_in_one_group_leave_each_other_alone(devserver, operator, 
     second.stop()
 
 
-@pytest.mark.only_where(UNIFIED is None or "memory" not in controllers(UNIFIED), "no memory controller in version 2")
+@pytest.mark.only_where(UNIFIED is None or "memory" not in controllers(UNIFIED), "no memory controller of control groups v2")
 def test_a_group_without_controllers_is_said(devserver, operator, handler, delegated):
     operator.configure(devserver, [limited(handler, memory="64Mi")])
     delegated.start()
@@ -235,7 +235,7 @@ def test_a_group_without_controllers_is_said(devserver, operator, handler, deleg
     assert "have no controller memory" in said
 
 
-@pytest.mark.only_where(UNIFIED is not None and "memory" in controllers(UNIFIED), "a memory controller in version 2")
+@pytest.mark.only_where(UNIFIED is not None and "memory" in controllers(UNIFIED), "a memory controller of control groups v2")
 def test_a_group_ends_a_handler_that_takes_too_much_memory_and_says_so(devserver, operator, widgets, handler, delegated):
     handler.behave("python3 -c 'bytearray(200 << 20)'")
     operator.configure(devserver, [limited(handler, memory="64Mi")])

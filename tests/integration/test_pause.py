@@ -80,11 +80,13 @@ def test_what_runs_is_finished(start, operator, handler, widgets):
     start()
     widgets.create("a")
     handler.wait_for(name="a")
+    wait_until(lambda: "1 running, 0 queued, 0 waiting" in operator.status_text, "systemd's status line to count it")
     assert "1 that run will be finished" in ctl(operator, "pause", "widgets")
     widgets.merge_patch("a", {"spec": {"size": 2}})
     (handler.folder / "go").touch()
     wait_until(lambda: widgets.get("a").get("status"), "its outcome")
     wait_known(operator, 1)
+    wait_until(lambda: "0 running, 1 queued, 0 waiting, 1 paused" in operator.status_text, "systemd's status line")
     assert handler.count() == 1
     ctl(operator, "resume", "widgets")
     handler.wait_finished(name="a", count=2)

@@ -45,6 +45,12 @@ def test_a_run_that_has_failed_for_good(node):
     entry = wait_for(node, "RUN_PERMANENT")
     assert entry["RECONCILED_KEY"] == "default/a" and entry["RECONCILED_ATTEMPT"] == "1"
     assert entry["RECONCILED_ACTION"] == "reconcile" and entry["RECONCILED_UID"] and entry["PRIORITY"] == "3"
+    assert entry["RECONCILED_EXIT_CODE"] == "65"
+    said = wait_for(node, "HANDLER_OUTPUT", text="this can never be")
+    fields = {name: said.get(f"RECONCILED_{name}") for name in
+              ("WATCH", "KEY", "NAMESPACE", "NAME", "UID", "ACTION", "ATTEMPT", "ROLE")}
+    assert fields == {"WATCH": "widgets", "KEY": "default/a", "NAMESPACE": "default", "NAME": "a", "UID": entry["RECONCILED_UID"],
+                      "ACTION": "reconcile", "ATTEMPT": "1", "ROLE": "worker"}
 
 
 def test_a_broken_watch(node):

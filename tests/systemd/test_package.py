@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Debian packages: they build, the same twice, keep Debian's rules, install, run, upgrade and purge."""
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -74,11 +75,16 @@ def test_it_is_built_the_same_twice(packages):
             assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(packages[name].read_bytes()).digest(), name
 
 
+def restarts(node):
+    return json.loads(node.run("reconciledctl", "status", "--json").stdout)["restarts"]
+
+
 def test_install_run_upgrade_purge(bare, packages):
     node = Node(bare)
     for path in packages.values():
         shutil.copy(path, bare.root / "root")
-    install = ["dpkg", "-i", *(f"/root/{path.name}" for path in packages.values())]
+    # As a user does it; what it depends on is there, so nothing is fetched.
+    install = ["apt-get", "install", "-y", "--no-download", "--reinstall", *(f"/root/{path.name}" for path in packages.values())]
     node.run(*install)
     assert node.run("systemctl", "is-active", node.unit, check=False).stdout == "inactive\n"
     assert node.run("systemctl", "is-enabled", node.unit, check=False).stdout == "disabled\n"
@@ -94,10 +100,13 @@ def test_install_run_upgrade_purge(bare, packages):
     # The package's installation has told journald's catalog.
     assert "Subject: The operator starts" in node.run("journalctl", "-x", "-u", node.unit,
                                                       f"MESSAGE_ID={MESSAGE_ID['STARTED']}").stdout
-    before = node.main_pid()
+    before, starts = node.main_pid(), restarts(node)
     node.run(*install)
     wait_until(lambda: node.main_pid() not in (0, before), "the upgrade to restart it")
-    assert "restarts" in node.run("reconciledctl", "status", "--json").stdout
+    wait_until(lambda: node.run("reconciledctl", "health", "--ready", check=False).returncode == 0, "it to be ready again")
+    assert restarts(node) == starts + 1, "the ledger is the one from before"
+    node.create_widget("b")
+    wait_until(lambda: node.widget("b").get("status") == {"seen": True}, "the status of what came after the upgrade")
     node.run("dpkg", "--remove", "reconciled")
     assert node.run("systemctl", "is-active", node.unit, check=False).stdout == "inactive\n"
     node.run("test", "-f", "/var/lib/reconciled/ledger.sqlite")

@@ -58,7 +58,9 @@ def test_start(node):
     assert node.run("stat", "-c", "%a %U", "/var/lib/reconciled", "/run/reconciled").stdout == \
         "700 reconciled\n700 reconciled\n"
     pid = node.main_pid()
-    assert node.run("ps", "-o", "user=", "-p", pid, check=False).stdout.strip() in ("reconciled", "reconci+", "")
+    wait_until(lambda: "1 watch in sync, 0 running, 0 queued, 0 waiting" in node.show(node.unit, "StatusText"), "nothing to do")
+    user = node.run("id", "-u", "reconciled").stdout.strip()
+    assert f"Uid:\t{user}\t{user}\t{user}\t{user}\n" in node.run("cat", f"/proc/{pid}/status").stdout
     assert "CapEff:\t0000000000000000" in node.run("cat", f"/proc/{pid}/status").stdout
 
 
@@ -210,6 +212,32 @@ def test_a_handler_is_in_the_sandbox(node):
     assert "unshare" in said and "mount" in said and "/root" in said
     for path in ("etc/x", "usr/x", "var/lib/x"):
         assert not (node.root / path).exists()
+
+
+def test_a_handler_may_change_the_node_with_the_drop_in(node):
+    node.configure("echo $RECONCILED_NAME >/etc/example/made && echo x >/tmp/handler-was-here && ls -d /home/. >&2; ls /etc/example >&2; touch /etc/x; exit 0")
+    node.run("install", "-d", "-o", "reconciled", "/etc/example")
+    node.drop_in(node.unit, (SOURCE / "units/drop-ins/host.conf").read_text(encoding="utf-8"))
+    node.start()
+    node.create_widget("a")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="/etc/x")
+    said = [entry["MESSAGE"] for entry in node.journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}")]
+    assert said[:2] == ["/home/.", "made"] and len(said) == 3 and "/etc/x" in said[2], said
+    assert node.run("cat", "/etc/example/made").stdout == "a\n" and node.run("cat", "/tmp/handler-was-here").stdout == "x\n"
+    assert not (node.root / "etc/x").exists()
+
+
+def test_credentials_of_another_place_with_the_drop_in(node):
+    node.run("systemctl", "stop", "devserver.service")
+    node.start_server("--token", "of-a-file")
+    kubeconfig = node.run("cat", "/run/devserver.kubeconfig").stdout
+    assert kubeconfig.count('token: "of-a-file"') == 1
+    node.write("/etc/kubernetes/reconciled.kubeconfig", kubeconfig.replace('token: "of-a-file"', "tokenFile: token"), 0o600)
+    node.write("/etc/kubernetes/reconciled.token", "of-a-file\n", 0o600)
+    node.run("sh", "-c", "rm /etc/credstore/*")
+    node.drop_in(node.unit, (SOURCE / "units/drop-ins/credentials.conf").read_text(encoding="utf-8"))
+    node.configure()
+    node.start()
 
 
 def test_a_stop_waits_for_running_handlers_longer_than_the_unit_would(node):
