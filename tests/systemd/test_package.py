@@ -84,7 +84,7 @@ def test_install_run_upgrade_purge(bare, packages):
     for path in packages.values():
         shutil.copy(path, bare.root / "root")
     # As a user does it; what it depends on is there, so nothing is fetched.
-    install = ["apt-get", "install", "-y", "--no-download", "--reinstall", *(f"/root/{path.name}" for path in packages.values())]
+    install = ["apt-get", "install", "-y", "--no-install-recommends", "--reinstall", *(f"/root/{path.name}" for path in packages.values())]
     node.run(*install)
     assert node.run("systemctl", "is-active", node.unit, check=False).stdout == "inactive\n"
     assert node.run("systemctl", "is-enabled", node.unit, check=False).stdout == "disabled\n"
