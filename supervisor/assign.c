@@ -114,6 +114,22 @@ bool dispatch_is_under_way(const struct watch *watch, const char *key, const cha
         return false;
 }
 
+struct queue_counts assign_count(const struct supervisor *supervisor, const struct watch *watch)
+{
+        struct queue_counts counts = watch ? queue_count(supervisor->queue, watch_number(watch))
+                                           : queue_count_all(supervisor->queue);
+        size_t given = counts.running;
+
+        counts.running = 0;
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct queue_run *run = worker_run(&supervisor->worker[i]);
+
+                counts.running += run && (!watch || run->watch == watch_number(watch));
+        }
+        counts.queued += given - counts.running;
+        return counts;
+}
+
 void assign_recall(struct supervisor *supervisor, const char *reason)
 {
         for (size_t i = 0; i < supervisor->worker_count; i++) {

@@ -157,8 +157,7 @@ static int answer_changed(struct control_peer *peer, const struct watch *watch, 
         }
         text_append_string(&json, "{");
         json_bool(&json, "changed", changed > 0);
-        json_number(&json, "running",
-                    queue_count(supervisor->queue, (unsigned)(watch - supervisor->watch)).running);
+        json_number(&json, "running", assign_count(supervisor, watch).running);
         json_close(&json, "}");
         return json.failed ? -ENOMEM : send_document(peer, &json);
 }

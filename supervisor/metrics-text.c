@@ -30,7 +30,7 @@ static void seconds(struct text *text, uint64_t usec)
 
 static uint64_t watch_depth(const struct supervisor *supervisor, size_t index)
 {
-        return queue_count(supervisor->queue, (unsigned)index).queued;
+        return assign_count(supervisor, &supervisor->watch[index]).queued;
 }
 
 static uint64_t watch_waiting(const struct supervisor *supervisor, size_t index)
@@ -45,7 +45,7 @@ static uint64_t watch_settling(const struct supervisor *supervisor, size_t index
 
 static uint64_t watch_running(const struct supervisor *supervisor, size_t index)
 {
-        return queue_count(supervisor->queue, (unsigned)index).running;
+        return assign_count(supervisor, &supervisor->watch[index]).running;
 }
 
 static uint64_t watch_adds(const struct supervisor *supervisor, size_t index)

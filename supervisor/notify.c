@@ -43,7 +43,7 @@ static const struct watch *worst(const struct supervisor *supervisor)
 
 static void describe(const struct supervisor *supervisor, char *buffer, size_t size)
 {
-        struct queue_counts counts = queue_count_all(supervisor->queue);
+        struct queue_counts counts = assign_count(supervisor, NULL);
         const struct watch *trouble = worst(supervisor);
         size_t synced = 0, paused = 0, watches = watches_in_force(supervisor), used;
         int64_t quarantined = ledger_count_quarantined(supervisor->ledger);
@@ -127,7 +127,7 @@ void notify_ready(struct supervisor *supervisor)
 static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
-        struct queue_counts counts = queue_count_all(supervisor->queue);
+        struct queue_counts counts = assign_count(supervisor, NULL);
         int r;
 
         sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, EXTEND_USEC);
@@ -140,7 +140,7 @@ static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *user
 
 void notify_stopping(struct supervisor *supervisor)
 {
-        struct queue_counts counts = queue_count_all(supervisor->queue);
+        struct queue_counts counts = assign_count(supervisor, NULL);
 
         sd_notifyf(0, "%sEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=%s: %zu running",
                    supervisor->reloading ? "" : "STOPPING=1\n", EXTEND_USEC,

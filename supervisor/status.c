@@ -41,7 +41,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         };
         const struct watch *watch = &supervisor->watch[index];
         const char *waits_for = owned_awaited(watch);
-        struct queue_counts counts = queue_count(supervisor->queue, (unsigned)index);
+        struct queue_counts counts = assign_count(supervisor, watch);
 
         text_append_string(json, "{");
         json_string(json, "name", watch->config->name);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker is given several short runs at once. Nobody must notice it but by the time that it saves."""
 import os
+import signal
 
 import pytest
 
@@ -149,4 +150,21 @@ def test_a_pause_lets_nothing_begin(configured, folder, widgets):
     assert len(runs(folder)) == seen
     operator.ctl.run("resume", "widgets")
     wait_all(folder, names("widget"), "3")
+
+    # Nor is what has not begun called running: of many that come at once workers are given some, and stand still.
+    workers, watcher = operator.children("worker"), operator.child("watcher")
+    watcher.kill(signal.SIGSTOP)
+    for name in names("late", 30):
+        widgets.create(name)
+    for worker in workers:
+        worker.kill(signal.SIGSTOP)
+    watcher.kill(signal.SIGCONT)
+    row = wait_until(lambda: next((row for row in operator.ctl.status()["watches"] if row["running"] + row["queued"] == 30),
+                                  None), "all to be known")
+    assert row["running"] == len(workers)
+    assert f"{len(workers)} that run will be finished" in operator.ctl.run("pause", "widgets").stdout
+    operator.ctl.run("resume", "widgets")
+    for worker in workers:
+        worker.kill(signal.SIGCONT)
+    wait_all(folder, names("late", 30))
     operator.stop()
