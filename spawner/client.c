@@ -97,12 +97,15 @@ static int send_request(const struct spawner_request *request, const char *const
         } control = {0};
         struct iovec part[1 + SPAWNER_ARGUMENTS_MAX] = {{(void *)(uintptr_t)request, sizeof(*request)}};
         struct msghdr message = {.msg_iov = part, .msg_iovlen = 1};
+        size_t left = SPAWNER_TEXT_MAX;
 
         for (; argument && *argument; argument++) {
-                if (message.msg_iovlen == ELEMENTS(part))
+                size_t size = strlen(*argument) + 1;
+
+                if (message.msg_iovlen == ELEMENTS(part) || size > left)
                         return -E2BIG;
-                part[message.msg_iovlen++] =
-                        (struct iovec){(void *)(uintptr_t)*argument, strlen(*argument) + 1};
+                left -= size;
+                part[message.msg_iovlen++] = (struct iovec){(void *)(uintptr_t)*argument, size};
         }
         if (fd >= 0) {
                 message.msg_control = &control;

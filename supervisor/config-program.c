@@ -24,6 +24,8 @@
 
 #define ARGUMENTS_MAX 5
 
+#define ARGUMENT_MAX ((size_t)128 * 1024) /* of the kernel, with the NUL */
+
 static int spawn(enum spawner_program program, const char *const *more, int error_fd, pid_t *ret)
 {
         const struct spawner_program_info *info = spawner_program(program);
@@ -96,6 +98,11 @@ void check_program(struct reader *reader, yaml_node_t *node, const char *key, co
 
         if (!program || !program[0])
                 return;
+        if (strlen(program) >= ARGUMENT_MAX) {
+                problem_add(reader, node, false, key, "is larger than a jq program may be: %zu bytes of %zu",
+                            strlen(program), ARGUMENT_MAX - 1);
+                return;
+        }
         r = ask(SPAWNER_JQ, argument, complaint, sizeof(complaint));
         note_system_error(reader, r);
         if (r < 0)

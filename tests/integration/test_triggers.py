@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """jq programs: what a run depends on, and which objects a watch has to do with."""
+import signal
+
 import pytest
 
 from harness import wait_until, watch
@@ -129,24 +131,28 @@ def test_a_program_that_fails_on_one_object_harms_only_that(start, operator, han
     operator.stop()
 
 
-@pytest.mark.parametrize("more, key", [({"filter": ".spec |"}, "watches[0].filter"),
-                                       ({"trigger": {"jq": "nonsense(1)"}}, "watches[0].trigger.jq")])
-def test_what_does_not_compile_is_a_mistake_with_a_place(devserver, operator, handler, more, key):
+LARGE = ". " + "# " * 85_000  # more than a program may be given as an argument, less than a packet
+
+
+@pytest.mark.parametrize("more, said", [({"filter": ".spec |"}, "watches[0].filter: is no jq program: "),
+                                        ({"filter": LARGE}, "watches[0].filter: is larger than a jq program may be"),
+                                        ({"trigger": {"jq": "nonsense(1)"}}, "watches[0].trigger.jq: is no jq program: ")],
+                         ids=["broken", "large", "unknown"])
+def test_what_does_not_compile_is_a_mistake_with_a_place(devserver, operator, handler, more, said):
     operator.configure(devserver, [watch("widgets", handler, **more)])
     checked = operator.ctl.check(operator.config_file)
-    assert checked.returncode == 78 and f"{key}: is no jq program: " in checked.stdout
+    assert checked.returncode == 78 and said in checked.stdout
     operator.start()
     operator.wait_exit(expect=78)
-    assert operator.logs(where=lambda record: f"{key}: is no jq program" in record["message"])
+    assert operator.logs(where=lambda record: said in record["message"])
 
 
 def test_a_reload_with_a_wrong_program_changes_nothing(start, operator, devserver, handler, widgets):
-    import signal
-
     start()
-    operator.configure(devserver, [watch("widgets", handler, filter=".spec |")])
-    operator.send_signal(signal.SIGHUP)
-    operator.wait_for_log("is no jq program")
+    for wrong, said in ((".spec |", "is no jq program"), (LARGE, "is larger than a jq program may be")):
+        operator.configure(devserver, [watch("widgets", handler, filter=wrong)])
+        operator.send_signal(signal.SIGHUP)
+        operator.wait_for_log(said)
     sync(handler, widgets, "a")
     operator.stop()
 
