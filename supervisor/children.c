@@ -136,18 +136,31 @@ static void child_exited(struct child_slot *child, int status)
         teardown_continue(child->supervisor);
 }
 
+static void spawner_died(struct supervisor *supervisor, int status)
+{
+        char how[128];
+
+        describe_exit(supervisor, status, how, sizeof(how));
+        spawner_exited(supervisor, how);
+}
+
+void spawner_reap(struct supervisor *supervisor)
+{
+        int status;
+
+        if (spawner_pid() > 0 && sys_reap(spawner_pid(), &status) > 0)
+                spawner_died(supervisor, status);
+}
+
 /* SIGCHLD coalesces, and as PID 1 or subreaper we also get processes that are not ours: drain. */
 void children_reap(struct supervisor *supervisor)
 {
-        char how[128];
         int status;
         pid_t pid;
 
         while ((pid = sys_reap(-1, &status)) > 0) {
-                if (spawner_is(pid)) {
-                        describe_exit(supervisor, status, how, sizeof(how));
-                        spawner_exited(supervisor, how);
-                }
+                if (spawner_is(pid))
+                        spawner_died(supervisor, status);
                 for (size_t i = 0; i < supervisor->child_count; i++)
                         if (supervisor->child[i].pid == pid && supervisor->child[i].state != CHILD_GONE)
                                 child_exited(&supervisor->child[i], status);

@@ -104,14 +104,11 @@ int separation_check(const struct config *config, struct config_problems *proble
 
 /* ---- what must not be read */
 
-static bool can_read(const struct config_handler *handler, const char *path)
-{
-        return spawner_can_read(handler->user, handler->uid, handler->gid, path) > 0;
-}
-
-static void warn_readable(const struct supervisor *supervisor, const struct config_watch *watch)
+/* Negative: that could not be found out. */
+static int warn_readable(const struct supervisor *supervisor, const struct config_watch *watch)
 {
         const struct config *config = supervisor->config;
+        const struct config_handler *handler = &watch->handler;
         const char *const path[] = {
                 config->kubeconfig[0] ? config->kubeconfig : getenv("KUBECONFIG"),
                 SERVICE_ACCOUNT_TOKEN,
@@ -122,24 +119,44 @@ static void warn_readable(const struct supervisor *supervisor, const struct conf
                 config->record,
         };
 
-        for (size_t i = 0; i < ELEMENTS(path); i++)
-                if (path[i] && path[i][0] && can_read(&watch->handler, path[i]))
+        for (size_t i = 0; i < ELEMENTS(path); i++) {
+                int r = path[i] && path[i][0]
+                                ? spawner_can_read(handler->user, handler->uid, handler->gid, path[i])
+                                : 0;
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
                         log_warning("credentials not separated: the user %s, as whom handlers of watch %s "
-                                    "run, can "
-                                    "read %s; take that right away (chmod o-r, g-r)",
-                                    watch->handler.user, watch->name, path[i]);
+                                    "run, can read %s; take that right away (chmod o-r, g-r)",
+                                    handler->user, watch->name, path[i]);
+        }
+        return 0;
+}
+
+/* Once: a user database that is slow for one is slow for all, and nobody is served meanwhile. */
+static void tell_unknown(const struct config_watch *watch, int error)
+{
+        log_warning(
+                "whether handlers could read credentials could not be found out, as the user %s of watch "
+                "%s: %s; look whether the system's user database (LDAP?) answers",
+                watch->handler.user, watch->name, strerror(-error));
 }
 
 void separation_warn(const struct supervisor *supervisor)
 {
         bool same = false;
+        int r = 0;
 
         for (size_t i = 0; i < supervisor->config->watch_count; i++) {
                 const struct config_watch *watch = &supervisor->config->watch[i];
                 bool separate = watch->handler.user && watch->handler.uid != geteuid();
 
-                if (separate)
-                        warn_readable(supervisor, watch);
+                if (separate && r >= 0) {
+                        r = warn_readable(supervisor, watch);
+                        if (r < 0)
+                                tell_unknown(watch, r);
+                }
                 same = same || (!separate && !watch->owner);
         }
         if (same)

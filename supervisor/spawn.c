@@ -52,7 +52,7 @@ static void spawner_failed(struct supervisor *supervisor, int status)
 {
         if (status == -ECONNRESET) {
                 spawner_await_end();
-                children_reap(supervisor);
+                spawner_reap(supervisor);
         }
         if (spawner_pid() > 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "the spawner (pid %d) %s",

@@ -226,6 +226,8 @@ enum role child_role(enum child_kind kind);
 int spawn_child(struct child_slot *child, int *ret_fd);
 /* Starts the spawner, and gives up for good to start anything else. Negative errno. */
 int supervisor_close_in(const struct supervisor *supervisor);
+/* Nobody else: the end of a child may lead to the start of another one, which leads here. */
+void spawner_reap(struct supervisor *supervisor);
 void spawner_exited(struct supervisor *supervisor, const char *how); /* it was reaped */
 bool spawner_check(struct supervisor *supervisor, uint64_t now); /* false: it hangs, and that was fatal */
 void child_signal(struct child_slot *child, int signal);

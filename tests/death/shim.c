@@ -11,7 +11,8 @@
  * $RECONCILED_DEATH_ONCE, or removes it where it was not there when the process began. (A sandbox
  * lets it remove only what is its own.)
  *
- * RECONCILED_DEATH_WITHOUT=pdeathsig: the kernel tells nobody of its parent's death.
+ * RECONCILED_DEATH_WITHOUT=pdeathsig: the kernel tells nobody of its parent's death; =groups: nobody tells
+ * what groups a user is in.
  *
  * RECONCILED_DEATH_STATFS=NUMBER: every file system is of this type.
  *
@@ -22,6 +23,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -53,6 +55,7 @@ enum act {
         ACT_MAKE,          /* makes the files $RECONCILED_DEATH_MAKES (with colons), as far as it can */
         ACT_FORK,          /* starts a process */
         ACT_CONNECT,       /* opens a connection to the network; exit code 99 where it is refused a socket */
+        ACT_CLOSE,         /* closes its channel, and lives on */
         ACT_SIGNAL = 1024, /* + number: dies of it, or stops */
 };
 
@@ -122,6 +125,10 @@ static void act(int what)
                         _exit(0);
         } else if (what == ACT_CONNECT) {
                 connect_anywhere();
+        } else if (what == ACT_CLOSE) {
+                close(CHANNEL_FD);
+                for (;;)
+                        pause();
         } else if (what == ACT_GARBAGE) {
                 (void)real_send(CHANNEL_FD, "garbage", 7, MSG_NOSIGNAL);
         } else {
@@ -205,6 +212,15 @@ EXPORTED int prctl(int option, ...)
         if (option == PR_SET_PDEATHSIG && without && strcmp(without, "pdeathsig") == 0)
                 return 0;
         return REAL(prctl)(option, argument[0], argument[1], argument[2], argument[3]);
+}
+
+EXPORTED int initgroups(const char *user, gid_t group)
+{
+        const char *without = getenv("RECONCILED_DEATH_WITHOUT");
+
+        while (without && strcmp(without, "groups") == 0)
+                pause();
+        return REAL(initgroups)(user, group);
 }
 
 #define STATFS(name)                                                                                        \

@@ -9,8 +9,9 @@ import subprocess
 
 import pytest
 
-from harness import wait_until, watch
-from harness.process import Process
+from death.conftest import CLOSE, tell
+from harness import Operator, wait_until, watch
+from harness.process import Entitled, Process
 
 PING, START, ASK, CAN_READ = range(4)
 CREDENTIAL, WATCHER, WORKER, GATEWAY, JQ = range(5)
@@ -129,3 +130,31 @@ def test_it_is_nobodys_stray(devserver, operator, handler, widgets):
     assert spawner.alive()
     operator.stop()
     operator.assert_no_processes()
+
+
+def test_one_that_hears_nothing_any_more_but_lives(devserver, operator, handler, make_handler, shim):
+    """Found when something is to be started, and it is not tried again in the middle of that."""
+    operator.environment["LD_PRELOAD"] = shim
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    spawner = operator.child("spawner").pid
+    tell(spawner, CLOSE)
+    wait_until(lambda: not os.path.exists(f"/proc/{spawner}/fd/3"), "its channel to be closed")
+    operator.configure(devserver, [watch("widgets", make_handler())])
+    operator.send_signal(signal.SIGHUP)
+    operator.wait_exit(expect=70)
+    operator.assert_no_processes()
+    cause = operator.logs(level="critical")
+    assert len(cause) == 1 and "closed its channel but did not end" in cause[0]["message"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+def test_a_user_database_that_does_not_answer_ends_nobody(devserver, sandbox, handler, shim):
+    operator = Operator(sandbox, environment={"LD_PRELOAD": shim, "RECONCILED_DEATH_WITHOUT": "groups"})
+    operator.user.__class__ = Entitled
+    users = [sandbox.user().uid for _ in range(2)]
+    operator.configure(devserver, [watch(f"widgets-{uid}", handler, handler_options={"user": f"{uid}:{uid}"}) for uid in users])
+    operator.start_ready().wait_synced()
+    said = operator.logs(where=lambda record: "could not be found out" in record["message"])
+    assert len(said) == 1 and str(users[0]) in said[0]["message"], "it is waited for once"
+    operator.stop()

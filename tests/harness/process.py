@@ -171,6 +171,18 @@ class User:
         return prefix + ["--"] + [str(word) for word in command]
 
 
+class Entitled(User):
+    """May start programs as other users, as with the drop-in user.conf."""
+
+    RIGHTS = ("setuid", "setgid", "kill")
+
+    def command(self, command):
+        rights = "-all," + ",".join(f"+{right}" for right in self.RIGHTS)
+        return ["setpriv", "--pdeathsig", "KILL", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
+                f"--bounding-set={rights}", f"--inh-caps={rights}", f"--ambient-caps={rights}", "--no-new-privs",
+                "--"] + [str(word) for word in command]
+
+
 class Root:
     """The caller's own user, for programs that are not under test."""
 

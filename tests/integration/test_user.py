@@ -6,22 +6,11 @@ import signal
 import pytest
 
 from harness import Operator, wait_until, watch
-from harness.process import Process, User
+from harness.process import Entitled, Process
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
 
-RIGHTS = ("setuid", "setgid", "kill")
 MASK = (1 << 7) | (1 << 6) | (1 << 5)
-
-
-class Entitled(User):
-    """May start programs as other users, as with the drop-in user.conf."""
-
-    def command(self, command):
-        rights = "-all," + ",".join(f"+{right}" for right in RIGHTS)
-        return ["setpriv", "--pdeathsig", "KILL", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
-                f"--bounding-set={rights}", f"--inh-caps={rights}", f"--ambient-caps={rights}", "--no-new-privs",
-                "--"] + [str(word) for word in command]
 
 
 @pytest.fixture
