@@ -31,8 +31,8 @@ def ready(widgets, name):
     return next((entry for entry in found if entry["type"] == "Ready"), {})
 
 
-def test_status_conditions_and_patch(start, operator, handler, widgets):
-    handler.answer({"status": {"phase": "Done"}, "patch": {"metadata": {"labels": {"seen": "yes"}}},
+def test_status_conditions_and_patch(start, cluster, operator, handler, widgets):
+    handler.answer({"status": {"phase": "Done"}, "patch": {"metadata": {"labels": {"seen": "yes"}}, "mistyped": 1},
                     "conditions": [{"type": "Warm", "status": "True", "reason": "Heated", "message": "by the sun"}]})
     start(readyCondition=True)
     widgets.create("w", spec={"size": 1})
@@ -41,8 +41,11 @@ def test_status_conditions_and_patch(start, operator, handler, widgets):
     assert seen["status"]["phase"] == "Done" and seen["metadata"]["labels"] == {"seen": "yes"}
     warm = next(entry for entry in seen["status"]["conditions"] if entry["type"] == "Warm")
     assert warm["observedGeneration"] == seen["metadata"]["generation"] and warm["lastTransitionTime"].endswith("Z")
+    assert "mistyped" not in seen
     widgets.create("other")
     handler.wait_finished(name="other")
+    if int(cluster.api.request("GET", "/version")["minor"].rstrip("+")) >= 25:  # older ones say nothing
+        operator.wait_for_log('unknown field "mistyped"', level="warning")
     operator.stop()
     assert len(handler.requests(name="w")) == 1, "own writes cause no run"
 

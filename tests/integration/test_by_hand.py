@@ -91,8 +91,13 @@ def test_apply_writes(devserver, operator, handler, by_hand, widgets, api):
     operator.configure(devserver, [watch("widgets", handler, children={"force": True})])
     shown = by_hand("run", "--object", "default/w", "--apply").stdout
     assert '~ change ConfigMap default/child\n    - data.a: "2"\n    + data.a: "1"' in shown, shown
-    lines = [json.loads(line) for line in by_hand("run", "--object", "default/w", "--json").stdout.splitlines()]
+    uid = config_maps.get("child")["metadata"]["uid"]
+    handler.answer({"children": []})
+    lines = [json.loads(line) for line in by_hand("run", "--object", "default/w", "--apply", "--json").stdout.splitlines()]
     assert [line["type"] for line in lines if line["type"] != "exchange"] == ["run", "request", "answer", "end"]
+    [deleted] = [line["sent"] for line in lines if line.get("method") == "DELETE"]
+    assert deleted["preconditions"] == {"uid": uid}, "not another one that has the name by then"
+    assert deleted["propagationPolicy"] == "Background" and not config_maps.exists("child")
 
 
 def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widgets, manifests):

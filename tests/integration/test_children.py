@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`children`: applied in the order of kinds, owned, remembered, pruned, and cleaned up with their object."""
+import base64
+import hashlib
 import json
 
 import pytest
@@ -51,7 +53,10 @@ def test_they_are_made_owned_and_remembered(start, handler, widgets, config_maps
     metadata = widgets.get("w")["metadata"]
     assert metadata["annotations"][RECORD] == "v1/ConfigMap/default/b,v1/ConfigMap/default/a"
     assert metadata["annotations"]["applyset.k8s.io/contains-group-kinds"] == "ConfigMap"
-    assert made["metadata"]["labels"] == {"x": "y", PART_OF: metadata["labels"]["applyset.k8s.io/id"]}
+    # The specification: base64url, without padding, of the SHA-256 of name.namespace.kind.group.
+    digest = base64.urlsafe_b64encode(hashlib.sha256(b"w.default.Widget.example.com").digest()).decode().rstrip("=")
+    assert metadata["labels"] == {"applyset.k8s.io/id": f"applyset-{digest}-v1"}
+    assert made["metadata"]["labels"] == {"x": "y", PART_OF: f"applyset-{digest}-v1"}
     [entry] = made["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"]) == ("widgets.example.com", "Apply")
     at_rest(operator)

@@ -91,6 +91,19 @@ def test_a_server_that_is_busy_gets_it_later(start, api, handler, widgets, devse
     wait_event(api, reason="Heated")
 
 
+def test_a_server_that_never_takes_them_holds_nothing_up(start, operator, handler, widgets, devserver):
+    """What waits for it is bounded: the rest is counted. And the end comes in time."""
+    devserver.fault(match={"resource": "events"}, times=0, hang=True)
+    handler.answer({"events": [{"reason": f"Reason{number}"} for number in range(25)], "status": {"warm": True}})
+    start()
+    for name in ("a", "b", "c", "d"):
+        widgets.create(name)
+    for name in ("a", "b", "c", "d"):
+        wait_until(lambda: widgets.get(name).get("status") == {"warm": True}, "the status")
+    wait_until(lambda: operator.ctl.status()["events"]["dropped"] == 4 * 25 - 64, "what does not wait")
+    operator.stop(deadline=10)
+
+
 def test_none_about_failures_where_they_are_not_wanted(start, operator, api, handler, widgets):
     handler.behave("exit 1")
     start(events=False, retry={"first": "1ms", "max": "1ms"})

@@ -64,6 +64,28 @@ def test_own_writes_to_the_value_cause_no_run(start, operator, handler, widgets)
     assert len(handler.requests(name="a")) == 1
 
 
+@pytest.mark.parametrize("finalizer", [False, True])
+def test_any_change_of_others_and_none_of_our_own(start, operator, handler, widgets, finalizer):
+    """`any` looks at the version alone: a status that somebody else writes counts, our own writes do not."""
+    handler.behave("""printf '{"status": {"why": "%s"}, "patch": {"metadata": {"labels": {"why": "%s"}}}}' """
+                   '"$RECONCILED_REASON" "$RECONCILED_REASON"')
+    start(trigger="any", finalizer=finalizer)
+
+    def written(reason, count):
+        handler.wait_finished(name="a", count=count)
+        wait_until(lambda: widgets.get("a")["status"]["why"] == reason, "the status, which is written last")
+        sync(handler, widgets, f"behind-{count}")
+        assert len(handler.requests(name="a")) == count
+
+    widgets.create("a", spec={"size": 1})
+    written("added", 1)
+    widgets.merge_patch("a", {"status": {"phase": "theirs"}}, subresource="status")
+    written("changed", 2)
+    operator.stop()
+    assert handler.requests(name="a")[-1].object["status"]["phase"] == "theirs"
+    assert len(handler.requests(name="a")) == 2
+
+
 def test_another_program_is_another_fingerprint(start, operator, devserver, handler, widgets):
     start(trigger={"jq": ".spec.size"})
     widgets.create("a", spec={"size": 1})
