@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 from death.conftest import SIGNAL
@@ -178,6 +178,11 @@ def test_a_lost_ledger_and_one_more_restart(configured, handler, widgets):
 
 # ---- none is invented
 
+def is_list(request):
+    """As LIST, or as a watch that begins with it."""
+    return request.get("resource") == "widgets" and (request.get("verb") == "list" or "sendInitialEvents" in request["query"])
+
+
 def lose_both(operator, **_):
     operator.stop()
     shutil.rmtree(operator.state_directory / "store")
@@ -248,9 +253,12 @@ def cut_the_list(operator, devserver, **_):
 
 
 def compact_and_relist(operator, devserver, **_):
+    lists = len(devserver.requests(is_list))
     devserver.compact()
-    devserver.fault({"verb": "watch", "resource": "widgets"}, status=410)
+    number = devserver.fault({"verb": "watch", "resource": "widgets"}, status=410)
     devserver.close_watches("cut")
+    wait_until(lambda: len(devserver.requests(is_list)) > lists, "the list")
+    assert devserver.faults()[number]["hit"] == 1
 
 
 def the_kind_is_away_for_a_while(operator, devserver, **_):
@@ -265,15 +273,32 @@ def an_empty_list(operator, devserver, **_):
     """An intermediary answers in the server's place, with nothing."""
     operator.stop()
     body = '{"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": {}, "items": []}'
-    devserver.fault({"verb": "watch", "resource": "widgets"}, status=410, times=2)
-    devserver.fault({"verb": "list", "resource": "widgets"}, status=200, body=body, contentType="application/json")
+    numbers = [devserver.fault({"verb": "watch", "resource": "widgets"}, status=410, times=2),
+               devserver.fault({"verb": "list", "resource": "widgets"}, status=200, body=body, contentType="application/json")]
     operator.start_ready()
     operator.wait_synced()
+    assert [devserver.faults()[number]["hit"] for number in numbers] == [2, 1]
 
 
-CASES = [lose_both, lose_the_ledger, narrow_the_namespaces, narrow_the_pattern, select_by_field, select_by_label,
-         reload_another_selection, relabel_all_while_down, forbid_the_list, cut_the_list, compact_and_relist,
-         the_kind_is_away_for_a_while, an_empty_list]
+WIDGETS = [f"w{i}" for i in range(6)]
+ALL = {"other/elsewhere", *(f"default/{name}" for name in WIDGETS)}
+# What each of them takes out of the selection.
+CASES = {lose_both: set(), lose_the_ledger: set(), narrow_the_namespaces: {"other/elsewhere"},
+         narrow_the_pattern: {"other/elsewhere"}, select_by_field: ALL - {"default/w0"}, select_by_label: ALL,
+         reload_another_selection: ALL, relabel_all_while_down: ALL - {"other/elsewhere"}, forbid_the_list: set(), cut_the_list: set(),
+         compact_and_relist: set(), the_kind_is_away_for_a_while: set(), an_empty_list: set()}
+
+
+def look_around(operator, handler, widgets, number, kept):
+    """Until it owes these and no others, is done with a change that comes now, and is busy with nothing."""
+    def owed():
+        return {key for key, in ledger.read(operator, "SELECT key FROM ledger")}
+
+    wait_until(lambda: owed() == kept, lambda: f"the ledger to have {kept}; it has {owed()}")
+    widgets.merge_patch("w0", {"metadata": {"labels": {"tier": "gold"}}, "spec": {"n": number}})
+    handler.wait_finished(name="w0", where=lambda run: run.object["spec"]["n"] == number)
+    wait_until(lambda: all(worker["state"] == "idle" for worker in operator.ctl.status()["workers"]), "idle workers")
+    wait_until(lambda: owed() == kept | {"default/w0"}, lambda: f"the ledger to have {kept} and w0; it has {owed()}")
 
 
 @pytest.mark.parametrize("happens", CASES, ids=lambda case: case.__name__)
@@ -284,13 +309,15 @@ def test_none_is_invented(devserver, configured, handler, widgets, api, happens)
     operator = configured(**({"labelSelector": "tier in (gold, silver)"} if labelled else {}))
     labels = {"labels": {"tier": "silver"}} if labelled else {}
     other.create("elsewhere", spec={}, **labels)
-    create_handled(operator, handler, widgets, [f"w{i}" for i in range(6)], **labels)
+    create_handled(operator, handler, widgets, WIDGETS, **labels)
     handler.wait_finished(name="elsewhere")
     happens(operator=operator, devserver=devserver, configured=configured, widgets=widgets)
-    widgets.create("last", spec={}, **({"labels": {"tier": "gold"}} if labelled else {}))
-    if happens is not select_by_field:
-        handler.wait_finished(name="last")
+    for key in CASES[happens]:
+        operator.wait_for_log("is no longer selected", key=key)
+    look_around(operator, handler, widgets, 2, ALL - CASES[happens])
     operator.stop()
     operator.start_ready().wait_synced()
+    look_around(operator, handler, widgets, 3, ALL - CASES[happens] | {"default/w0"})
+    assert not operator.logs(lambda record: "no longer selected" in record["message"])
     operator.stop()
     assert deleted(handler) == []

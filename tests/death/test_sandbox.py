@@ -71,7 +71,7 @@ def test_not_even_the_same_user_looks_into_them(running, what):
         assert tried.returncode != 0 and "Permission denied" in tried.stderr and not tried.stdout, (pid, tried)
 
 
-@pytest.mark.parametrize("role", ROLES + ("supervisor",))
+@pytest.mark.parametrize("role", ROLES + ("spawner", "supervisor"))
 def test_no_core_file(devserver, operator, handler, role):
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))

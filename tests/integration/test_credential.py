@@ -14,6 +14,7 @@ EXEC = "client.authentication.k8s.io/v1"
 PLUGIN = """#!/bin/sh
 # Each run leaves a line; what it prints stands in the file beside it.
 echo "$KUBERNETES_EXEC_INFO" >>{folder}/runs
+ls /proc/self/fd >{folder}/descriptors
 echo "fetching for ${{0##*/}}" >&2
 cat {folder}/printed
 exit $(cat {folder}/status)
@@ -29,8 +30,9 @@ class Plugin:
         self.command.write_text(PLUGIN.format(folder=self.folder), encoding="utf-8")
         self.command.chmod(0o755)
         self.user = user
-        (self.folder / "runs").touch()
-        user.give(self.folder / "runs")
+        for name in ("runs", "descriptors"):
+            (self.folder / name).touch()
+            user.give(self.folder / name)
 
     def prints(self, status=0, text=None, api_version=EXEC, **credential):
         text = text if text is not None else json.dumps(
@@ -103,6 +105,7 @@ def test_a_plugin_brings_the_token(secured, configured, plugin, handler):
     operator.wait_for_log("fetching for fetch-token", role="credential")
     operator.stop()
     assert len(plugin.runs()) == 1
+    assert (plugin.folder / "descriptors").read_text().split() == ["0", "1", "2", "3"], "3 is the folder that ls reads"
 
 
 def test_a_401_anywhere_runs_the_plugin_once_for_all(secured, configured, plugin, handler):

@@ -2,6 +2,7 @@
 """handler.user: handlers as another user, out of whose reach the operator's files and processes are."""
 import os
 import signal
+import stat
 
 import pytest
 
@@ -62,6 +63,64 @@ def test_a_handler_runs_as_its_user_and_reaches_nothing_of_the_operator(devserve
     assert request.environment["HOME"] == "/" and request.exit_code == 0
     entitled.wait_for_log("by name")
     assert not entitled.logs(lambda record: "credentials not separated" in record["message"])
+
+
+# What can be read below the folders of its arguments, what there is at all, and what each socket says.
+SEEK = """
+import json, os, socket, stat, sys
+found, readable, sockets = [], [], {}
+
+def reach(path):
+    for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+        try:
+            with socket.socket(socket.AF_UNIX, kind) as peer:
+                peer.settimeout(20)
+                peer.connect(path)
+                if kind == socket.SOCK_STREAM:
+                    return "is heard"
+                return "is sent away" if peer.recv(1) == b"" else "is told something"
+        except OSError as error:
+            said = type(error).__name__
+    return said
+
+for top in sys.argv[1:]:
+    for folder, _, names in os.walk(top):
+        for path in (os.path.join(folder, name) for name in names):
+            found.append(os.path.basename(path))
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                sockets[os.path.basename(path)] = reach(path)
+            elif os.access(path, os.R_OK) or os.access(path, os.W_OK):
+                readable.append(path)
+print(json.dumps({"status": {"found": found, "readable": readable, "sockets": sockets}}))
+"""
+
+
+def test_what_stands_in_the_operators_folders_is_closed_by_itself(devserver, entitled, widgets, handler, other):
+    """The folders are closed to a handler; but also if somebody opens them, and lets everybody speak to the control socket."""
+    program = handler.folder / "seek.py"
+    program.write_text(SEEK, encoding="utf-8")
+    folders = [entitled.state_directory, entitled.runtime_directory]
+    handler.behave(f"exec python3 {program} {' '.join(map(str, folders))}")
+    entitled.configure(devserver, [separate(handler, other)],
+                       gateway={"listen": f"unix:{entitled.runtime_directory}/gateway.sock"})
+    entitled.start_ready().wait_synced()
+    sockets = [entitled.runtime_directory / name for name in ("control.sock", "gateway.sock")]
+    wait_until(lambda: all(path.exists() for path in sockets), "the sockets")
+
+    def seen(name):
+        widgets.create(name, spec={})
+        return wait_until(lambda: widgets.get(name).get("status"), f"the status of {name}")
+
+    assert seen("closed") == {"found": [], "readable": [], "sockets": {}}
+    assert stat.S_IMODE(sockets[0].stat().st_mode) == 0o600
+    for folder in folders:
+        for path, _, _ in os.walk(folder):
+            os.chmod(path, 0o755)
+    assert seen("open")["sockets"] == {"control.sock": "PermissionError", "gateway.sock": "is heard"}
+    sockets[0].chmod(0o666)
+    status = seen("wide-open")
+    assert status["readable"] == [] and status["sockets"] == {"control.sock": "is sent away", "gateway.sock": "is heard"}
+    assert {"data.mdb", "lock.mdb", "ledger.sqlite", "ledger.sqlite-wal", "slots", "instance"} <= set(status["found"]), status
 
 
 def test_only_workers_can_change_users(devserver, entitled, handler, other):
