@@ -137,9 +137,18 @@ int sys_send_many(int fd, struct mmsghdr *packet, unsigned count)
         return (int)RETRY_INTERRUPTED(sendmmsg(fd, packet, count, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
+static ssize_t receive(int fd, void *buffer, size_t size)
+{
+        return RETRY_INTERRUPTED(recv(fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC));
+}
+
+/* Of a peer that has gone with something of ours unread the kernel says so first, once, and what it has said
+ * before it went comes after that. */
 ssize_t sys_receive(int fd, void *buffer, size_t size)
 {
-        ssize_t r = RETRY_INTERRUPTED(recv(fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC));
+        ssize_t r = receive(fd, buffer, size);
 
+        if (r == -ECONNRESET)
+                r = receive(fd, buffer, size);
         return r > (ssize_t)size ? -EMSGSIZE : r;
 }

@@ -105,12 +105,12 @@ static void suspect_store(const struct child_slot *child, int status)
                         watch->store_folder, strerror(-r));
 }
 
-/* In an orderly end it changes nothing any more, but somebody should know of it. SIGKILL was ours, and said.
- */
+/* In an orderly end it changes nothing any more, but somebody should know of it. Our own SIGKILL is said. */
 static void tell_bad_end(const struct child_slot *child, int status, const char *who, const char *how)
 {
-        if (child->supervisor->phase != PHASE_TEARDOWN && status != 0 &&
-            !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+        bool ours = child->killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+
+        if (child->supervisor->phase != PHASE_TEARDOWN && status != 0 && !ours)
                 log_warning("the %s was told to end, and %s", who, how);
 }
 
@@ -335,16 +335,18 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
         enum child_event event = status == -ECONNRESET ? EVENT_EOF : EVENT_VIOLATION;
         char who[128];
 
+        child_describe(child, who, sizeof(who));
         switch (child_reaction(child->state, event)) {
         case ACT_AWAIT:
                 await_exit(child);
                 return;
         case ACT_DIE:
-                child_describe(child, who, sizeof(who));
                 supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL,
                                  "the %s broke the protocol: %s", who, reason);
                 return;
         default:
+                if (event == EVENT_VIOLATION && child->supervisor->phase != PHASE_TEARDOWN)
+                        log_warning("the %s was told to end, and broke the protocol: %s", who, reason);
                 return;
         }
 }
@@ -448,5 +450,6 @@ void child_signal(struct child_slot *child, int signal)
         if (child->state == CHILD_GONE || child->pid <= 0)
                 return;
         child_set_state(child, CHILD_STOPPING);
+        child->killed = child->killed || signal == SIGKILL;
         (void)sys_kill(child->pid, signal); /* not reaped yet, so the pid is its own */
 }

@@ -42,7 +42,7 @@ struct child_slot {
         sd_event_source *eof_timer;
         uint64_t end_by; /* CLOCK_MONOTONIC: what a reload has told to end has ended by then; 0 = nothing has
                           */
-        bool killed;     /* it has not, and was killed */
+        bool killed;     /* it has not, and was killed by us */
         bool blameless;  /* it says that what it was busy with is not why it ends */
 };
 

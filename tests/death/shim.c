@@ -45,6 +45,7 @@
 #define EXPORTED   __attribute__((visibility("default")))
 #define ARRAY_OF   0x90 /* msgpack: an array of up to 15 */
 #define ARRAY_16   0xdc /* of more: two bytes for how many */
+#define NOT        0xc2
 
 enum act {
         ACT_EXIT = 0,      /* + exit code */
@@ -76,8 +77,8 @@ static ssize_t real_send(int fd, const void *buffer, size_t size, int flags)
 
 static void say_fatal(int code)
 {
-        uint8_t packet[] = {ARRAY_OF | 5, MESSAGE_FATAL, (uint8_t)code, 0xa4, 't',
-                            'o',          'l',           'd',           0xa0, 0xa0};
+        uint8_t packet[] = {ARRAY_OF | 6, MESSAGE_FATAL, (uint8_t)code, 0xa4, 't', 'o',
+                            'l',          'd',           0xa0,          0xa0, NOT};
 
         (void)real_send(CHANNEL_FD, packet, sizeof(packet), MSG_NOSIGNAL);
 }

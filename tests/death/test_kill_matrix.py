@@ -137,12 +137,14 @@ class Cell:
 
     def assert_warning(self):
         """An end in order goes on over it; but it is told."""
-        hangs = self.manner in ("STOP", "protocol", "heartbeat")
-        expected = "did not in time; it is killed" if hangs else \
-            f"was killed by signal {self.manner}" if self.manner in SIGNALS else f"exited by itself with code {self.act % 256}"
+        words = {"STOP": "did not in time; it is killed", "protocol": "broke the protocol"}
+        expected = words.get(self.manner) or (f"was killed by signal {self.manner}" if self.manner in SIGNALS else
+                                              f"exited by itself with code {self.act % 256}")
         said = [record["message"] for record in self.operator.logs(level="warning") if "was told to end" in record["message"]]
-        assert self.manner in ("KILL", "protocol", "heartbeat") or len(said) == 1 and expected in said[0] and \
-            self.process_role() in said[0], said
+        if self.manner == "heartbeat":
+            assert not said, said  # it ends as it was told to
+        else:
+            assert len(said) == 1 and f"{self.process_role()} " in said[0] and expected in said[0], said
 
     # ---- after
 
