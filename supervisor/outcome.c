@@ -283,7 +283,7 @@ static int ends_operator(struct ending *ending)
 
 #define THROTTLE_MAX 610 /* units, as kopf has it */
 
-static uint64_t fibonacci(uint64_t number)
+uint64_t throttle_units(uint64_t number)
 {
         uint64_t one = 1, two = 1;
 
@@ -309,7 +309,7 @@ static int refused(struct ending *ending)
         if (note_failure(ending) < 0)
                 return -ENOMEM;
         ending->row.throttled += ending->counted || ending->row.throttled == 0;
-        delay = fibonacci(ending->row.throttled) * config->retry_throttle_usec;
+        delay = throttle_units(ending->row.throttled) * config->retry_throttle_usec;
         log_retry(ending, MESSAGE_ID_THROTTLED, delay);
         return schedule_retry(ending, delay, "throttled");
 }

@@ -291,6 +291,7 @@ void ledger_failed(struct supervisor *supervisor, int status);
 int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                  const struct message_done *done);
 uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
+uint64_t throttle_units(uint64_t number); /* of retry.throttle: Fibonacci, up to 610 */
 /* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often a handler runs for one object: backoff, attempts, starts, and never on an older object than we wrote."""
+import os
+import signal
+
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 
@@ -32,6 +35,36 @@ def test_events_during_a_backoff_are_no_attempts(configured, handler, widgets):
     handler.wait_finished(name="b")
     assert count_of(handler, "a") == 1
     operator.stop()
+
+
+def end(operator, manner):
+    """The operator, while nothing runs."""
+    if manner == "crash":
+        os.kill(operator.child("credential").pid, signal.SIGKILL)
+        operator.wait_exit(expect=70)
+    elif manner == "kill":
+        operator.send_signal(signal.SIGKILL)
+        operator.wait_exit(expect=-signal.SIGKILL)
+    else:
+        operator.stop()
+
+
+def test_a_backoff_grows_and_survives_each_end(configured, handler, widgets):
+    handler.behave("echo cause $RECONCILED_ATTEMPT >&2; exit 1")
+    operator = configured(retry={"first": "400ms", "max": "10s"})
+    widgets.create("a")
+    for attempt, manner in enumerate(("stop", "kill", "crash"), 1):
+        operator.start_ready()
+        wait_until(lambda attempt=attempt: ledger.read(operator, f"SELECT key FROM ledger WHERE attempts >= {attempt}"), "its record")
+        end(operator, manner)
+    operator.start_ready()
+    handler.wait_for(where=lambda request: request.body["attempt"] == 4)
+    operator.stop()
+    for attempt in (2, 3, 4):  # of one that was cut off there is a second run
+        before, first = (handler.requests(where=lambda request, number=number: request.body["attempt"] == number)
+                         for number in (attempt - 1, attempt))
+        assert first[0].started - before[-1].started >= 0.4 * 2 ** (attempt - 2), handler.requests()
+        assert first[0].body["reason"] == "retry" and f"cause {attempt - 1}" in first[0].body["lastError"]
 
 
 def test_a_change_runs_at_once_and_the_count_stays(configured, handler, widgets):
