@@ -82,6 +82,27 @@ def test_metrics(configured, widgets, make_handler, handler):
         wait_until(lambda s=sample: float(gateway.metrics()[s]) > 500_000, sample)
 
 
+def test_what_a_watch_goes_through_is_counted(configured, devserver):
+    configured.start_ready().wait_synced()
+
+    def value(name):
+        return float(configured.gateway.metrics()[f'reconciled_watch_{name}{{watch="widgets"}}'])
+
+    wait_until(lambda: value("lists_total") + value("streamed_lists_total") == 1, "the first list")
+    assert value("reconnects_total") == value("relists_total") == value("lag_seconds") == 0
+    devserver.close_watches("clean")
+    wait_until(lambda: value("reconnects_total") >= 1, "a watch that was begun anew")
+    assert value("relists_total") == 0
+    devserver.fault(match={"verb": "watch", "resource": "widgets"}, times=1, status=410, reason="Expired", message="too old")
+    devserver.close_watches("clean")
+    wait_until(lambda: value("relists_total") >= 1, "a list after the first")
+    devserver.fault(match={"resource": "widgets"}, times=0, status=503, reason="ServiceUnavailable", message="not now")
+    devserver.close_watches("clean")
+    wait_until(lambda: value("lag_seconds") > 0, "a watch that does not work")
+    devserver.clear_faults()
+    wait_until(lambda: value("lag_seconds") == 0, "a watch that works again")
+
+
 def test_failures_are_counted(devserver, operator, make_handler, free_port, widgets):
     operator.configure(devserver, [watch("widgets", make_handler("exit 75"), retry={"first": "1h", "max": "1h"})],
                        gateway={"listen": f"127.0.0.1:{free_port}"}, heartbeat={"interval": "100ms", "deadline": "2s"})

@@ -147,6 +147,49 @@ def test_what_is_no_plugin(sandbox, start, widgets, source, text):
     operator.stop()
 
 
+def test_one_that_cannot_start_is_started_ever_more_slowly(devserver, operator, sandbox, widgets):
+    folder = sandbox.subfolder("built", operator.user)
+    (folder / "broken.c").write_text("""#include <reconciled-plugin.h>
+#include <stdio.h>
+#include <time.h>
+static int start(void **state)
+{
+        FILE *file = fopen(STARTS, "a");
+        struct timespec now;
+
+        *state = NULL;
+        clock_gettime(CLOCK_REALTIME, &now);
+        fprintf(file, "%.6f\\n", (double)now.tv_sec + (double)now.tv_nsec / 1e9);
+        fclose(file);
+        return 1;
+}
+static int run(void *state, const struct reconciled_request *request, struct reconciled_answer *answer)
+{
+        (void)state, (void)request, (void)answer;
+        return RECONCILED_DONE;
+}
+const struct reconciled_plugin *reconciled_plugin(void)
+{
+        static const struct reconciled_plugin plugin = {RECONCILED_PLUGIN_VERSION, start, run, NULL};
+
+        return &plugin;
+}
+""", encoding="utf-8")
+    starts = folder / "starts"
+    subprocess.run(["cc", "-shared", "-fPIC", f"-I{SOURCE / 'plugin'}", f'-DSTARTS="{starts}"', "-o", folder / "broken.so",
+                    folder / "broken.c"], check=True)
+    entry = watch("widgets", retry={"first": "1ms", "max": "1ms"})
+    entry["handler"] = {"plugin": str(folder / "broken.so")}
+    operator.configure(devserver, [entry], workers=1)
+    widgets.create("a")
+    operator.start_ready()
+    wait_until(lambda: len(starts.read_text(encoding="utf-8").split()) >= 4, "four starts")
+    operator.stop()
+    times = [float(line) for line in starts.read_text(encoding="utf-8").split()]
+    for number, pause in enumerate((0.1, 0.2, 0.4)):
+        assert times[number + 1] - times[number] >= pause, times
+
+
 def test_configuration(devserver, operator):
     entry = watch("widgets")
     entry["handler"] = {"plugin": "/nowhere/widgets.so"}
