@@ -161,7 +161,7 @@ static struct worker *next_worker(struct supervisor *supervisor)
         for (size_t i = 0; i < supervisor->worker_count; i++) {
                 struct worker *worker = &supervisor->worker[i];
 
-                if (worker->filling && has_room(worker) &&
+                if (worker->filling && is_available(worker) && has_room(worker) &&
                     (!found || worker->given_count < found->given_count))
                         found = worker;
         }
@@ -196,7 +196,7 @@ int assign_runs(struct supervisor *supervisor)
         if (!assign_may(supervisor))
                 return 0;
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                supervisor->worker[i].filling = is_available(&supervisor->worker[i]);
+                supervisor->worker[i].filling |= is_available(&supervisor->worker[i]); /* or not sent yet */
         worker = next_worker(supervisor);
         if (worker)
                 r = reports_send(supervisor, worker);
@@ -260,7 +260,7 @@ void assign_send(struct supervisor *supervisor)
         for (size_t i = 0; i < supervisor->worker_count; i++) {
                 struct worker *worker = &supervisor->worker[i];
 
-                if (!worker->filling)
+                if (!worker->filling || worker->child->state != CHILD_RUNNING)
                         continue;
                 channel_cork(worker->child->channel);
                 for (size_t j = 0; j < worker->given_count; j++)

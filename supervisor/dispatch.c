@@ -387,8 +387,9 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
         return 0;
 }
 
-#define HANDLED_PAGE      400
-#define COMMIT_DELAY_USEC (5 * USEC_PER_MSEC)
+#define HANDLED_PAGE         400
+#define COMMIT_DELAY_USEC    (5 * USEC_PER_MSEC)
+#define COMMIT_PATIENCE_USEC USEC_PER_MINUTE
 
 static void send_handled(struct watch *watch)
 {
@@ -494,10 +495,28 @@ static int commit_later(struct supervisor *supervisor)
  * brought is committed together a moment later. A run whose end is lost with us is run again. */
 static int commit(struct supervisor *supervisor)
 {
+        int r;
+
         if (!supervisor->commit_due && ledger_dirty(supervisor->ledger) && is_working(supervisor))
                 return commit_later(supervisor);
-        supervisor->commit_due = false;
-        return ledger_commit(supervisor->ledger);
+        r = ledger_try_commit(supervisor->ledger);
+        if (r != -EBUSY)
+                supervisor->commit_due = false;
+        if (r != -EBUSY)
+                supervisor->commit_since = 0;
+        return r;
+}
+
+/* The ledger's log is being synced, or somebody holds the ledger with a tool: all but runs goes on. */
+static int commit_again(struct supervisor *supervisor)
+{
+        uint64_t now = clock_boottime_usec();
+
+        if (supervisor->commit_since == 0)
+                supervisor->commit_since = now;
+        if (now - supervisor->commit_since > COMMIT_PATIENCE_USEC)
+                return -EBUSY;
+        return commit_later(supervisor);
 }
 
 static int turn_settle(sd_event_source *source _unused_, void *userdata)
@@ -510,6 +529,8 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         r = assign_runs(supervisor);
         if (r >= 0)
                 r = commit(supervisor);
+        if (r == -EBUSY && (r = commit_again(supervisor)) >= 0)
+                return 0;
         if (r < 0) {
                 ledger_failed(supervisor, r);
                 return 0;

@@ -3,14 +3,16 @@
  * The ledger's rows that have failed since their last success. All questions are answered by one partial
  * index, so that what is well costs nothing. Asked for by people, and once a heartbeat: nothing is prepared.
  */
+#include <errno.h>
+
 #include "supervisor/ledger-internal.h"
 
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret)
 {
         sqlite3_stmt *statement;
-        int code, r = ledger_flush(ledger);
+        int code, r = ledger_try_flush(ledger);
 
-        if (r >= 0)
+        if (r >= 0 || r == -EBUSY)
                 r = ledger_prepare(
                         ledger,
                         "SELECT count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"
@@ -43,7 +45,9 @@ int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *k
         if (r < 0)
                 return r;
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
-        r = ledger_visit_page(ledger, statement, limit, visit, userdata);
+        r = ledger_flush(ledger);
+        if (r >= 0)
+                r = ledger_visit_page(ledger, statement, limit, visit, userdata);
         sqlite3_finalize(statement);
         return r;
 }
@@ -64,7 +68,9 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit
         if (r < 0)
                 return r;
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
-        r = ledger_visit_page(ledger, statement, limit, visit, userdata);
+        r = ledger_try_flush(ledger);
+        if (r >= 0 || r == -EBUSY)
+                r = ledger_visit_page(ledger, statement, limit, visit, userdata);
         sqlite3_finalize(statement);
         return r;
 }

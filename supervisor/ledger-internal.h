@@ -32,6 +32,14 @@
 
 #define LEDGER_TEXT_MAX 2048 /* of an error */
 
+#define LEDGER_LOG_MAX "16777216" /* bytes that stay allocated when it begins anew */
+#define TO_STRING_(x)  #x
+#define TO_STRING(x)   TO_STRING_(x)
+/* Changes nothing, and is a commit all the same: the first one of a log writes its head, and syncs it. */
+#define LEDGER_TOUCH   "PRAGMA user_version = " TO_STRING(LEDGER_SCHEMA)
+
+#define LEDGER_BUSY_MSEC 1000 /* somebody who inspects the ledger with a tool may hold it for a moment */
+
 enum ledger_statement {
         STATEMENT_BEGIN,
         STATEMENT_COMMIT,
@@ -145,7 +153,9 @@ sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, co
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which);
 /* A statement that writes one entry; with its checksum. */
 int ledger_write_entry(struct ledger *ledger, enum ledger_statement which, uint64_t *ret_checksum);
-int ledger_begin(struct ledger *ledger); /* a transaction, unless there is one */
+/* A transaction, unless there is one; the other one does not wait for whoever is writing: -EBUSY. */
+int ledger_begin(struct ledger *ledger);
+int ledger_try_begin(struct ledger *ledger);
 
 /* Of a statement that selects ROW_SELECTED; -EBADMSG when it is not what was written. The strings are
  * borrowed from it until its next step. */
@@ -156,6 +166,9 @@ const char *ledger_column(sqlite3_stmt *statement, int column);
 /* Brings the changed rows of the cache into the transaction: before a statement that looks at more than one
  * row, or at one that may be there. */
 int ledger_flush(struct ledger *ledger);
+/* Does not wait: what cannot be written now stays where it is (-EBUSY), and is looked at as of the last
+ * commit by whoever can live with that. */
+int ledger_try_flush(struct ledger *ledger);
 /* A statement that is asked for rarely; watch, key and uid (?1, ?2, ?3) are bound where they are not NULL.
  */
 int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
@@ -191,6 +204,10 @@ void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums);
 void ledger_sums_note(struct ledger *ledger, enum summed_table table, const uint64_t *before,
                       const uint64_t *after);
 
-int checkpointer_new(const char *path, struct checkpointer **ret);
+int checkpointer_new(const char *path, struct checkpointer **ret, struct error *error);
 void checkpointer_start(struct checkpointer *checkpointer); /* one checkpoint; ignored while one runs */
-void checkpointer_free(struct checkpointer *checkpointer);  /* waits for the one that runs */
+/* Around each transaction of the loop: false when it would have to wait and is not to. */
+bool checkpointer_enter(struct checkpointer *checkpointer, bool wait);
+/* A negative errno: the log could not be synced, and nobody knows what of it is on the disk. */
+int checkpointer_leave(struct checkpointer *checkpointer, bool committed);
+void checkpointer_free(struct checkpointer *checkpointer); /* waits for the one that runs */

@@ -128,6 +128,14 @@ static int load(struct ledger *ledger, struct cached_row *cached)
         return r;
 }
 
+/* To make room: what cannot be written yet stays in the cache, which then has more than it should. */
+static int flush_if_possible(struct ledger *ledger)
+{
+        int r = ledger_try_flush(ledger);
+
+        return r == -EBUSY ? 0 : r;
+}
+
 /* The row as it is now, or as one that does not exist. */
 static int look_up(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                    struct cached_row **ret)
@@ -137,7 +145,7 @@ static int look_up(struct ledger *ledger, const char *watch, const char *key, co
 
         if (!cached) {
                 if (cache_is_full(&ledger->cache)) {
-                        r = ledger_flush(ledger);
+                        r = flush_if_possible(ledger);
                         cache_make_room(&ledger->cache);
                 }
                 if (r >= 0 && !(cached = cache_add(&ledger->cache, watch, key, uid)))
@@ -189,7 +197,7 @@ static void note_due(struct due_cursor *cursor, uint64_t next_realtime)
 static int changed(struct ledger *ledger, struct cached_row *cached)
 {
         cache_mark_dirty(&ledger->cache, cached);
-        return ledger->cache.dirty_count > DIRTY_MAX ? ledger_flush(ledger) : 0;
+        return ledger->cache.dirty_count > DIRTY_MAX ? flush_if_possible(ledger) : 0;
 }
 
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
@@ -340,10 +348,10 @@ static int write_removal(struct ledger *ledger, struct cached_row *cached)
         return 0;
 }
 
-int ledger_flush(struct ledger *ledger)
+static int write_dirty(struct ledger *ledger)
 {
         struct row_cache *cache = &ledger->cache;
-        int r = cache->dirty ? ledger_begin(ledger) : 0;
+        int r = 0;
 
         while (r >= 0 && cache->dirty) {
                 struct cached_row *cached = cache->dirty;
@@ -356,4 +364,18 @@ int ledger_flush(struct ledger *ledger)
                 cache->dirty_count--;
         }
         return r;
+}
+
+int ledger_flush(struct ledger *ledger)
+{
+        int r = ledger->cache.dirty ? ledger_begin(ledger) : 0;
+
+        return r < 0 ? r : write_dirty(ledger);
+}
+
+int ledger_try_flush(struct ledger *ledger)
+{
+        int r = ledger->cache.dirty ? ledger_try_begin(ledger) : 0;
+
+        return r < 0 ? r : write_dirty(ledger);
 }

@@ -9,9 +9,9 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
 {
         struct ledger_run run = {.action = "", .reason = "", .result = "", .version = ""};
         sqlite3_stmt *statement;
-        int code, r = ledger_flush(ledger);
+        int code, r = ledger_try_flush(ledger);
 
-        if (r >= 0)
+        if (r >= 0 || r == -EBUSY)
                 r = ledger_prepare(ledger,
                                    "SELECT " RUN_COLUMNS ", " ROW_INTACT
                                    " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",

@@ -210,15 +210,14 @@ static int create_file(const char *path)
 
 static int configure(sqlite3 *database)
 {
-        /* Somebody who inspects the ledger with a tool may hold it for a moment. */
-        sqlite3_busy_timeout(database, 1000);
+        sqlite3_busy_timeout(database, LEDGER_BUSY_MSEC);
         return execute(database, "PRAGMA journal_mode = WAL;"
                                  "PRAGMA synchronous = NORMAL;"
                                  "PRAGMA wal_autocheckpoint = 0;"
                                  "PRAGMA cell_size_check = ON;"
                                  "PRAGMA cache_size = -16384;" /* given back when idle */
                                  "PRAGMA temp_store = MEMORY;"
-                                 "PRAGMA journal_size_limit = 16777216;"
+                                 "PRAGMA journal_size_limit = " LEDGER_LOG_MAX ";"
                                  "PRAGMA trusted_schema = OFF");
 }
 

@@ -116,8 +116,11 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
         if (r >= 0)
                 r = ledger_check(ledger->database, &ledger->sums);
         ledger->sums_known = r >= 0;
+        if (r >= 0) /* by this connection: it has made the log, and syncs the folder with it */
+                r = ledger_errno(ledger->database,
+                                 sqlite3_exec(ledger->database, LEDGER_TOUCH, NULL, NULL, NULL));
         if (r >= 0)
-                r = checkpointer_new(path, &ledger->checkpointer);
+                r = checkpointer_new(path, &ledger->checkpointer, error);
         if (r < 0) {
                 error_set(error, r, "%s",
                           ledger->database ? sqlite3_errmsg(ledger->database) : strerror(-r));
@@ -196,16 +199,31 @@ int ledger_run_once(struct ledger *ledger, enum ledger_statement which)
         return r;
 }
 
-int ledger_begin(struct ledger *ledger)
+static int begin(struct ledger *ledger, bool wait)
 {
         int r;
 
         if (ledger->in_transaction)
                 return 0;
+        if (!checkpointer_enter(ledger->checkpointer, wait))
+                return -EBUSY;
+        sqlite3_busy_timeout(ledger->database, wait ? LEDGER_BUSY_MSEC : 0);
         r = ledger_run_once(ledger, STATEMENT_BEGIN);
-        if (r >= 0)
-                ledger->in_transaction = true;
+        sqlite3_busy_timeout(ledger->database, LEDGER_BUSY_MSEC);
+        ledger->in_transaction = r >= 0;
+        if (r < 0)
+                (void)checkpointer_leave(ledger->checkpointer, false);
         return r;
+}
+
+int ledger_begin(struct ledger *ledger)
+{
+        return begin(ledger, true);
+}
+
+int ledger_try_begin(struct ledger *ledger)
+{
+        return begin(ledger, false);
 }
 
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
@@ -282,9 +300,10 @@ static int write_sums(struct ledger *ledger)
 }
 
 /* What was not written is not what the cache says: then it knows nothing any more. */
-int ledger_commit(struct ledger *ledger)
+static int commit_flushed(struct ledger *ledger, int r)
 {
-        int r = ledger_flush(ledger);
+        bool entered = ledger->in_transaction;
+        int lost;
 
         if (r >= 0)
                 r = write_sums(ledger);
@@ -298,12 +317,27 @@ int ledger_commit(struct ledger *ledger)
                 ledger->sums_known = ledger->sums_changed = ledger->small_changed = false;
         }
         ledger->in_transaction = false;
-        return r;
+        lost = entered ? checkpointer_leave(ledger->checkpointer, r >= 0) : 0;
+        return r < 0 ? r : lost;
+}
+
+int ledger_commit(struct ledger *ledger)
+{
+        return commit_flushed(ledger, ledger_flush(ledger));
+}
+
+int ledger_try_commit(struct ledger *ledger)
+{
+        int r = ledger_try_flush(ledger);
+
+        return r == -EBUSY && !ledger->in_transaction ? r : commit_flushed(ledger, r);
 }
 
 int ledger_hold(struct ledger *ledger)
 {
-        return ledger_begin(ledger);
+        int r = ledger_try_begin(ledger);
+
+        return r == -EBUSY ? 0 : r;
 }
 
 void ledger_rest(struct ledger *ledger)
@@ -331,7 +365,6 @@ int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
 
         if (!page)
                 return -ENOMEM;
-        r = ledger_flush(ledger);
         while (r >= 0 && count < limit && (code = sqlite3_step(statement)) == SQLITE_ROW) {
                 struct ledger_row row;
 
@@ -361,8 +394,12 @@ int ledger_visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata)
 {
-        sqlite3_stmt *statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);
+        sqlite3_stmt *statement;
+        int r = ledger_flush(ledger);
 
+        if (r < 0)
+                return r;
+        statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
@@ -423,9 +460,12 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
 {
         sqlite3_stmt *statement = ledger->statement[STATEMENT_DUE];
         struct due_visit due = {ledger, visit, userdata};
+        int r = ledger_try_flush(ledger);
 
         see_clock(ledger, now);
         ledger->due.soonest_known = false;
+        if (r < 0)
+                return r == -EBUSY ? 0 : r; /* ledger_next_due() says when to come again */
         bind_due(ledger, statement);
         sqlite3_bind_int64(statement, 5, (sqlite3_int64)now);
         sqlite3_bind_int64(statement, 6, (sqlite3_int64)limit);
@@ -435,11 +475,8 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
 static int query_number(struct ledger *ledger, enum ledger_statement which, int64_t *ret)
 {
         sqlite3_stmt *statement = ledger->statement[which];
-        int code, r = ledger_flush(ledger);
+        int code = sqlite3_step(statement);
 
-        if (r < 0)
-                return r;
-        code = sqlite3_step(statement);
         if (code == SQLITE_ROW)
                 *ret = sqlite3_column_int64(statement, 0);
         sqlite3_reset(statement);
@@ -454,6 +491,11 @@ int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
 
         see_clock(ledger, now);
         if (!ledger->due.soonest_known) {
+                r = ledger_try_flush(ledger);
+                if (r == -EBUSY)
+                        *ret_realtime = now;
+                if (r < 0)
+                        return r == -EBUSY ? 0 : r;
                 bind_due(ledger, ledger->statement[STATEMENT_NEXT_DUE]);
                 r = query_number(ledger, STATEMENT_NEXT_DUE, &due);
                 ledger->due.soonest = (uint64_t)due;
@@ -468,6 +510,10 @@ int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t
 {
         sqlite3_stmt *statement = ledger->statement[STATEMENT_QUARANTINED];
 
+        int r = ledger_try_flush(ledger);
+
+        if (r < 0 && r != -EBUSY)
+                return r;
         sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit, userdata);
 }
@@ -475,7 +521,10 @@ int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t
 int64_t ledger_count_quarantined(struct ledger *ledger)
 {
         int64_t count = 0;
-        int r = query_number(ledger, STATEMENT_COUNT_QUARANTINED, &count);
+        int r = ledger_try_flush(ledger);
+
+        if (r >= 0 || r == -EBUSY)
+                r = query_number(ledger, STATEMENT_COUNT_QUARANTINED, &count);
 
         return r < 0 ? r : count;
 }
@@ -483,8 +532,10 @@ int64_t ledger_count_quarantined(struct ledger *ledger)
 int64_t ledger_count(struct ledger *ledger, const char *watch)
 {
         int64_t count = 0;
-        int r;
+        int r = ledger_try_flush(ledger);
 
+        if (r < 0 && r != -EBUSY)
+                return r;
         sqlite3_bind_text(ledger->statement[STATEMENT_COUNT_ROWS], 1, watch, -1, SQLITE_STATIC);
         r = query_number(ledger, STATEMENT_COUNT_ROWS, &count);
         return r < 0 ? r : count;

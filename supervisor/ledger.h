@@ -3,13 +3,16 @@
 /*
  * The ledger: what we owe, durable. SQLite (WAL, synchronous NORMAL, no automatic checkpoints), written by
  * the supervisor alone, in transactions that end once a turn of its loop (ledger_commit). Commits write but
- * never fsync; checkpoints, which do, run beside the loop on a connection of their own
- * (ledger-checkpoint.c).
+ * never fsync: the log is synced a second later, and checkpoints are made, beside the loop on a connection
+ * of their own (ledger-checkpoint.c). While that one begins the log anew nothing can be written. Then
+ * ledger_try_commit() says so, what is changed stays in memory, what is counted and listed for people is as
+ * of the last commit, nothing is due; whatever else must see or change more than single rows waits.
  *
  * One row per (watch, key, uid) that was ever handed to a handler and whose deletion is not handled.
  * user_version holds the schema; older ones are migrated, newer ones refused (-EPROTONOSUPPORT). A corrupt
  * file is set aside as ledger.sqlite.corrupt-<time> and a new one begun: *ret_set_aside names it, and the
- * caller says so loudly. Errors of writing are -EIO or -ENOSPC: the supervisor ends with 74.
+ * caller says so loudly. Errors of writing, and of syncing before, are -EIO or -ENOSPC: the supervisor ends
+ * with 74.
  */
 #include "base/error.h"
 #include "ipc/message.h"
@@ -69,6 +72,8 @@ int ledger_hold(struct ledger *ledger);
  * nothing.
  */
 int ledger_commit(struct ledger *ledger);
+/* -EBUSY: not now, and all is as it was. */
+int ledger_try_commit(struct ledger *ledger);
 bool ledger_dirty(const struct ledger *ledger);
 
 /* Gives the memory of its cache back: for a time in which nothing happens. */

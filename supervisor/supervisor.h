@@ -158,9 +158,10 @@ struct supervisor {
         int lock_fd, control_fd;
         uint64_t runs_seen; /* at the last heartbeat */
         bool rested;
-        size_t due_synced;  /* watches in sync, when it was last asked what is due */
-        uint64_t due_armed; /* CLOCK_REALTIME: what due_timer waits for; 0 = nothing */
-        bool commit_due;    /* something must not be told before the ledger has it */
+        size_t due_synced;     /* watches in sync, when it was last asked what is due */
+        uint64_t due_armed;    /* CLOCK_REALTIME: what due_timer waits for; 0 = nothing */
+        bool commit_due;       /* something must not be told before the ledger has it */
+        uint64_t commit_since; /* it was wanted, and the ledger was busy ever since; 0: it is not */
         sd_event_source *commit_timer;
         struct slowest slowest;
         sd_event_source *retry_source;

@@ -20,6 +20,10 @@
  *
  * RECONCILED_DEATH_WRITES="PROGRAM PATTERN ERRNO": writing to files whose path contains the pattern fails,
  * while the file $RECONCILED_DEATH_ARMED exists.
+ *
+ * RECONCILED_DEATH_SYNCS="PROGRAM PATTERN": while that file exists, to sync such files takes a moment, and
+ * in the thread of a process's loop it takes for ever. At any time: before it is synced each is copied, and
+ * the copy is named *.synced when that is done: what a loss of power leaves of it.
  */
 #undef _FILE_OFFSET_BITS /* both names of each call are defined here */
 #include <dlfcn.h>
@@ -27,6 +31,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -69,6 +74,7 @@ static char deadly_text[64];
 static char moment[16];
 static char failing_path[64];
 static int failing_errno;
+static char synced_path[64];
 
 #define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))
 
@@ -255,21 +261,69 @@ EXPORTED int initgroups(const char *user, gid_t group)
 STATFS(statfs)
 STATFS(statfs64)
 
-static bool fails(int fd)
+static bool is_armed(void)
 {
         const char *armed = getenv("RECONCILED_DEATH_ARMED");
-        char name[64], path[4096];
-        ssize_t size;
 
-        if (!failing_path[0] || !armed || access(armed, F_OK) < 0)
-                return false;
+        return armed && access(armed, F_OK) == 0;
+}
+
+static const char *path_of(int fd, char *path, size_t size)
+{
+        char name[64];
+        ssize_t length;
+
         snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-        size = readlink(name, path, sizeof(path) - 1);
-        path[size > 0 ? size : 0] = '\0';
-        if (!strstr(path, failing_path))
+        length = readlink(name, path, size - 1);
+        path[length > 0 ? length : 0] = '\0';
+        return path;
+}
+
+static bool fails(int fd)
+{
+        char path[4096];
+
+        if (!failing_path[0] || !is_armed() || !strstr(path_of(fd, path, sizeof(path)), failing_path))
                 return false;
         errno = failing_errno;
         return true;
+}
+
+static bool copy_file(int from, const char *path)
+{
+        int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        char bytes[65536];
+        ssize_t size = 0;
+
+        if (to < 0)
+                return false;
+        for (off_t at = 0; (size = pread(from, bytes, sizeof(bytes), at)) > 0; at += size)
+                if (REAL(pwrite)(to, bytes, (size_t)size, at) != size)
+                        size = -1;
+        return close(to) == 0 && size == 0;
+}
+
+static int synced(int fd, int (*real)(int fd))
+{
+        char path[4096], copy[4128], done[4128];
+        bool copied;
+        int r;
+
+        if (fails(fd))
+                return -1;
+        if (!synced_path[0] || !strstr(path_of(fd, path, sizeof(path)), synced_path))
+                return real(fd);
+        snprintf(copy, sizeof(copy), "%s.syncing", path);
+        snprintf(done, sizeof(done), "%s.synced", path);
+        copied = copy_file(fd, copy);
+        while (is_armed() && gettid() == getpid())
+                poll(NULL, 0, 100);
+        if (is_armed())
+                poll(NULL, 0, 300);
+        r = real(fd);
+        if (r == 0 && copied)
+                (void)rename(copy, done);
+        return r;
 }
 
 EXPORTED ssize_t write(int fd, const void *buffer, size_t size)
@@ -299,12 +353,12 @@ EXPORTED ssize_t pwritev64(int fd, const struct iovec *vector, int count, off64_
 
 EXPORTED int fsync(int fd)
 {
-        return fails(fd) ? -1 : REAL(fsync)(fd);
+        return synced(fd, REAL(fsync));
 }
 
 EXPORTED int fdatasync(int fd)
 {
-        return fails(fd) ? -1 : REAL(fdatasync)(fd);
+        return synced(fd, REAL(fdatasync));
 }
 
 EXPORTED int ftruncate(int fd, off_t size)
@@ -349,6 +403,9 @@ static void plan_failure(const char *program)
         if (plan && sscanf(plan, "%31s %63s %d", whose, pattern, &failing_errno) == 3 &&
             strcmp(program, whose) == 0)
                 memcpy(failing_path, pattern, sizeof(failing_path));
+        plan = getenv("RECONCILED_DEATH_SYNCS");
+        if (plan && sscanf(plan, "%31s %63s", whose, pattern) == 2 && strcmp(program, whose) == 0)
+                memcpy(synced_path, pattern, sizeof(synced_path));
 }
 
 __attribute__((constructor)) static void load(void)

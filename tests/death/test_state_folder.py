@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state folder: on which file systems, and what happens when it can no longer be written. A clear end with 74, and nothing
 lost once it can be written again."""
+import contextlib
 import errno
 import os
 import resource
+import shutil
+import signal
+import sqlite3
 import subprocess
+import time
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 
 # statfs(2) and its manual page
 NETWORK = {"nfs": 0x6969, "smb": 0x517B, "smb2": 0xFE534D42, "cifs": 0xFF534D42, "fuse": 0x65735546, "ceph": 0x00C36400,
@@ -142,6 +147,128 @@ def test_writing_fails(configured, shim, handler, widgets, program, pattern, num
     handler.wait_finished(name="a")
     handler.wait_finished(name="before", action="deleted")
     configured.stop()
+
+
+def log_salt(operator):
+    """Another one each time that the ledger's log begins anew."""
+    return (operator.state_directory / "ledger.sqlite-wal").read_bytes()[16:24]
+
+
+def test_a_slow_disk_stops_nobody(configured, devserver, shim, handler, widgets):
+    """The ledger's log is synced, checkpointed and begun anew while runs come and go; whoever syncs in the loop hangs."""
+    armed = configured.folder / "armed"
+    configured.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_ARMED=armed, RECONCILED_DEATH_SYNCS="reconciled ledger.sqlite")
+    works = handler.folder / "works"
+    failing = f"[ -e {works} ] || {{ echo {'x' * 3000} >&2; exit 1; }}"  # rows of many pages
+    configured.configure(devserver, [watch("widgets", ["/bin/sh", "-c", failing], retry={"first": "10ms", "max": "10ms"})], workers=2,
+                         heartbeat={"interval": "100ms", "deadline": "10s"})
+    configured.start_ready().wait_synced()
+    armed.touch()
+    armed.chmod(0o644)
+    before = log_salt(configured)
+    for i in range(20):
+        widgets.create(f"w{i}", spec={})
+    wait_until(lambda: configured.ctl.status()["watches"][0]["failing"] == 20 and log_salt(configured) != before,
+               "the log to begin anew while people ask", deadline=60)
+    works.touch()
+    wait_until(lambda: configured.ctl.status()["watches"][0]["failing"] == 0, "all to be handled on the slow disk")
+    assert not configured.logs(level="critical")
+    armed.unlink()
+    configured.stop()
+
+
+def test_whoever_holds_the_ledger_with_a_tool_stops_nobody(configured, handler, widgets):
+    configured.start_ready().wait_synced()
+    with contextlib.closing(sqlite3.connect(configured.state_directory / "ledger.sqlite", isolation_level=None)) as tool:
+        tool.execute("BEGIN IMMEDIATE")
+        widgets.create("a", spec={})
+        wait_until(lambda: configured.ctl.status()["workers"][0]["state"] != "idle", "a run that waits for its record")
+        held = time.monotonic() + 1.5  # more than SQLite would wait by itself
+        wait_until(lambda: configured.ctl.status() and time.monotonic() > held, "time to go by")
+        assert not handler.requests()
+        tool.execute("ROLLBACK")
+    handler.wait_finished(name="a")
+    configured.stop()
+
+
+# ---- the power fails
+
+def on_the_disk(operator, name, folder):
+    """Of the ledger, what had been synced for sure."""
+    path = operator.state_directory / name
+    synced = path.with_name(f"{name}.synced")
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy(synced if synced.exists() or name.endswith("-wal") else path, folder / name)
+
+
+def rows_on_the_disk(operator, folder):
+    for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+        on_the_disk(operator, name, folder)
+    (folder / "ledger.sqlite-shm").unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite")) as database:
+        return {key: (attempts, fingerprint)
+                for key, attempts, fingerprint in database.execute("SELECT key, attempts, fingerprint FROM ledger")}
+
+
+def lose_power(operator, folder):
+    """Everything ends at once; of the ledger there is what had been synced, and the store is of another boot."""
+    rows_on_the_disk(operator, folder)
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit()
+    operator.assert_no_processes()
+    for path in operator.state_directory.glob("ledger.sqlite*"):
+        path.unlink()
+    for name in ("ledger.sqlite", "ledger.sqlite-wal"):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy(folder / name, operator.state_directory / name)
+            os.chown(operator.state_directory / name, operator.user.uid, operator.user.uid)
+    current = operator.state_directory / "store" / "widgets" / "CURRENT"
+    generation, _ = current.read_text(encoding="ascii").split()
+    current.write_text(f"{generation} 00000000-0000-0000-0000-000000000000\n", encoding="ascii")
+
+
+def test_power_is_lost(configured, devserver, shim, handler, widgets, tmp_path):
+    """What was written a moment ago is run again; what is older is neither repeated, nor is its backoff forgotten."""
+    names = ["a", "b", "bad", "gone", "poison"]
+    configured.configure(devserver, [watch("widgets", handler, retry={"first": "1h", "max": "1h"})], workers=1,
+                         heartbeat={"interval": "100ms", "deadline": "10s"})
+    for name in names:
+        widgets.create(name, spec={"size": 1})
+    configured.start_ready().wait_synced()
+    for name in names:
+        handler.wait_finished(name=name)
+    configured.stop()
+    with ledger.edit(configured) as database:
+        now = int(time.time() * 1e6)
+        database.execute("UPDATE ledger SET crashes = 3, crashed_realtime = ?, quarantined_until = ? WHERE key LIKE '%poison'",
+                         (now, now + 3600 * 1000000))
+
+    configured.environment.update(LD_PRELOAD=shim, RECONCILED_DEATH_SYNCS="reconciled ledger.sqlite")
+    handler.behave("[ $RECONCILED_NAME != bad ]")
+    configured.start_ready().wait_synced()
+    done = rows_on_the_disk(configured, tmp_path)
+    for name in ("a", "bad"):
+        widgets.merge_patch(name, {"spec": {"size": 2}})
+    wait_until(lambda: (now := rows_on_the_disk(configured, tmp_path)) and now["default/bad"][0] == 1 and
+               now["default/a"][1] != done["default/a"][1], "a run and a failure to be on the disk")
+    widgets.create("late", spec={"size": 1})
+    handler.wait_finished(name="late")
+    lose_power(configured, tmp_path)
+    widgets.delete("gone")
+
+    configured.environment.pop("LD_PRELOAD")
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="gone", action="deleted")
+    widgets.create("end", spec={"size": 1})
+    handler.wait_finished(name="end")
+    status = configured.ctl.status()
+    assert status["watches"][0]["failing"] == 1
+    assert [one["key"] for one in status["quarantine"]] == ["default/poison"]
+    configured.stop()
+    count = {name: len(handler.requests(name=name, action="reconcile")) for name in [*names, "late"]}
+    assert count.pop("late") in (1, 2)
+    assert count == {"a": 2, "b": 1, "bad": 2, "gone": 1, "poison": 1}
+    assert [run.name for run in handler.requests(action="deleted")] == ["gone"]
 
 
 # ---- no descriptors
