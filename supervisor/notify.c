@@ -117,11 +117,17 @@ void notify_status(struct supervisor *supervisor)
 void notify_ready(struct supervisor *supervisor)
 {
         char text[sizeof(supervisor->status_text)];
+        int r;
 
         describe(supervisor, text, sizeof(text));
         memcpy(supervisor->status_text, text, sizeof(text));
-        sd_notifyf(0, "READY=1\nSTATUS=%s", text);
-        log_debug("all children are ready");
+        r = sd_notifyf(0, "READY=1\nSTATUS=%s", text);
+        if (r == -EMFILE || r == -ENFILE)
+                /* It would work, and be ended as one that does not: better now, with this reason. */
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "systemd cannot be told that the operator is ready: %s", strerror(-r));
+        else
+                log_debug("all children are ready");
 }
 
 static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *userdata)

@@ -273,7 +273,7 @@ def test_power_is_lost(configured, devserver, shim, handler, widgets, tmp_path):
 
 # ---- no descriptors
 
-@pytest.mark.parametrize("limit", [6, 9, 12, 16, 20])
+@pytest.mark.parametrize("limit", [6, 9, 12, 16, 18, 20])
 def test_too_few_descriptors_at_the_start(configured, handler, widgets, limit):
     """A named end or a start, never something in between."""
     command = configured.user.command
