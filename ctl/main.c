@@ -83,9 +83,8 @@ static void help(void)
              ")\n"
              "  --json                    for programs, of every verb\n"
              "  --help, --version\n\n"
-             "Exit codes: 0, 1 the handler failed or answers differ, 64 usage, 69 no operator is running "
-             "there, 77 it refuses us, 78 mistakes in "
-             "the\n"
+             "Exit codes: 0, 1 the handler failed or answers differ, 64 usage, 69 no operator is running\n"
+             "there, 70 not healthy, not done or not known, 77 it refuses us, 78 mistakes in the "
              "configuration.");
 }
 

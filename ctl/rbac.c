@@ -92,7 +92,7 @@ static void add_words(cJSON *object, const char *name, const char *words)
         cJSON *list = cJSON_AddArrayToObject(object, name);
 
         do {
-                char word[160];
+                char word[320]; /* a group is a DNS subdomain */
                 size_t size = strcspn(words, " ");
 
                 snprintf(word, sizeof(word), "%.*s", (int)size, words);
@@ -109,7 +109,7 @@ static void add_rule(cJSON *rules, const struct rule *rule)
 {
         cJSON *item = cJSON_CreateObject();
         const char *slash = strchr(rule->api_version, '/');
-        char group[160];
+        char group[256];
 
         snprintf(group, sizeof(group), "%.*s", slash ? (int)(slash - rule->api_version) : 0,
                  rule->api_version);

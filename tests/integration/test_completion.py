@@ -67,6 +67,7 @@ def test_every_verb_is_in_the_help_and_in_the_manual(running):
     manual = (SOURCE / "man" / "reconciledctl.1").read_text(encoding="utf-8")
     for verb in complete(running, ""):
         assert verb in told and verb in manual, verb
+        assert "--json" in complete(running, verb, "--"), verb
 
 
 def test_without_an_operator_or_with_one_that_hangs(running):
