@@ -50,6 +50,25 @@ def test_the_audited_way_out(start, operator, handler, widgets):
     assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
 
 
+def test_a_change_in_between_does_not_undo_it(start, operator, handler, widgets):
+    """It waits for a worker, and the object changes meanwhile."""
+    start(workers=1)
+    widgets.create("stuck")
+    handler.wait_finished(name="stuck")
+    handler.behave(f"case $RECONCILED_NAME in busy) while [ ! -e {handler.folder}/go ]; do sleep 0.02; done ;; *) exit 1 ;; esac")
+    widgets.delete("stuck")
+    handler.wait_finished(name="stuck", action="finalize")
+    widgets.create("busy")
+    handler.wait_for(name="busy")
+    assert release(operator, "default/stuck", "--reason", "the disk is gone", "--yes").returncode == 0
+    version = widgets.merge_patch("stuck", {"spec": {"size": 2}})["metadata"]["resourceVersion"]
+    wait_until(lambda: f"stored      resourceVersion {version}," in operator.ctl.run("explain", "widgets", "default/stuck").stdout,
+               "the change to be known")
+    (handler.folder / "go").touch()
+    wait_until(lambda: not widgets.exists("stuck"), "its end")
+    operator.stop()
+
+
 def test_one_that_is_not_deleted_keeps_it(start, operator, handler, widgets):
     start()
     widgets.create("alive")
