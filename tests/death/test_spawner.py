@@ -132,20 +132,24 @@ def test_it_is_nobodys_stray(devserver, operator, handler, widgets):
     operator.assert_no_processes()
 
 
-def test_one_that_hears_nothing_any_more_but_lives(devserver, operator, handler, make_handler, shim):
-    """Found when something is to be started, and it is not tried again in the middle of that."""
+@pytest.mark.parametrize("needed", [True, False], ids=["needed", "idle"])
+def test_one_that_hears_nothing_any_more_but_lives(devserver, operator, handler, make_handler, shim, needed):
+    """Found when something is to be started, and it is not tried again in the middle of that; or by its heartbeat."""
     operator.environment["LD_PRELOAD"] = shim
-    operator.configure(devserver, [watch("widgets", handler)])
+    heartbeat = None if needed else {"interval": "100ms", "deadline": "2s"}
+    operator.configure(devserver, [watch("widgets", handler)], heartbeat=heartbeat)
     operator.start_ready().wait_synced()
     spawner = operator.child("spawner").pid
     tell(spawner, CLOSE)
     wait_until(lambda: not os.path.exists(f"/proc/{spawner}/fd/3"), "its channel to be closed")
-    operator.configure(devserver, [watch("widgets", make_handler())])
-    operator.send_signal(signal.SIGHUP)
+    if needed:
+        operator.configure(devserver, [watch("widgets", make_handler())])
+        operator.send_signal(signal.SIGHUP)
     operator.wait_exit(expect=70)
     operator.assert_no_processes()
     cause = operator.logs(level="critical")
-    assert len(cause) == 1 and "closed its channel but did not end" in cause[0]["message"]
+    said = "closed its channel but did not end" if needed else "hangs: no heartbeat"
+    assert len(cause) == 1 and f"the spawner (pid {spawner}) {said}" in cause[0]["message"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
