@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "store/fingerprint.h"
+
 struct entry {
         struct applied_text text; /* child 0: none */
         uint64_t state;           /* what it is since then */
@@ -52,20 +54,27 @@ static size_t place_of(const struct applied_text *text)
         return text->child & (APPLIED_MAX - 1);
 }
 
-void applied_keep(struct applied *applied, const struct applied_text *text, const char *uid,
-                  const char *version)
+int applied_state_of(const char *json, size_t size, uint64_t *ret)
 {
-        applied->entry[place_of(text)] = (struct entry){
-                .text = *text,
-                .state = chain(chain(0, uid), version),
-        };
+        uint64_t part[2];
+        int r = fingerprint_object(TRIGGER_ANY, NULL, json, size, &part[0]);
+
+        if (r >= 0)
+                r = fingerprint_object(TRIGGER_ESSENCE, NULL, json, size, &part[1]);
+        if (r < 0)
+                return r;
+        *ret = XXH3_64bits(part, sizeof(part));
+        return 0;
 }
 
-bool applied_made(const struct applied *applied, const struct applied_text *text, const char *uid,
-                  const char *version)
+void applied_keep(struct applied *applied, const struct applied_text *text, uint64_t state)
+{
+        applied->entry[place_of(text)] = (struct entry){.text = *text, .state = state};
+}
+
+bool applied_made(const struct applied *applied, const struct applied_text *text, uint64_t state)
 {
         const struct entry *entry = &applied->entry[place_of(text)];
 
-        return entry->text.child == text->child && entry->text.text == text->text &&
-               entry->state == chain(chain(0, uid), version);
+        return entry->text.child == text->child && entry->text.text == text->text && entry->state == state;
 }

@@ -24,9 +24,10 @@ DEFINE_CLEANUP(struct applied *, applied_free);
 
 struct applied_text applied_text_of(const struct child_owner *owner, const struct child_object *child,
                                     const struct text *body);
-/* By this text the child became this object in this version. */
-void applied_keep(struct applied *applied, const struct applied_text *text, const char *uid,
-                  const char *version);
-/* Whether this text was the last one, and made it this. */
-bool applied_made(const struct applied *applied, const struct applied_text *text, const char *uid,
-                  const char *version);
+/* Of an object as the API server gives it: its UID, its version and, as a database that was restored from a
+ * backup gives versions anew, what it says. */
+int applied_state_of(const char *json, size_t size, uint64_t *ret);
+/* By this text the child came to be in this state. */
+void applied_keep(struct applied *applied, const struct applied_text *text, uint64_t state);
+/* Whether this text was the last one, and made it so. */
+bool applied_made(const struct applied *applied, const struct applied_text *text, uint64_t state);

@@ -36,11 +36,12 @@ static bool store_shows(struct children *children, struct child_object *child, s
 {
         _cleanup_(store_object_done) struct store_object object = {0};
         _cleanup_text_ struct text key = TEXT_EMPTY;
+        uint64_t state;
 
         text_printf(&key, "%s%s%s", child->namespace_name, child->namespace_name[0] ? "/" : "", child->name);
         if (key.failed || store_read(reader, 0, key.data, &object) < 0 ||
-            !applied_made(children->run->worker->applied, &children->sent, object.uid,
-                          object.resource_version))
+            applied_state_of(object.json, object.json_size, &state) < 0 ||
+            !applied_made(children->run->worker->applied, &children->sent, state))
                 return false;
         children_judge(children, child, object.json);
         return true;
@@ -60,10 +61,8 @@ bool children_is_applied(struct children *children, struct child_object *child, 
 
 void children_note_applied(struct children *children, const struct kube_response *response)
 {
-        _cleanup_free_ char *uid = NULL, *version = NULL;
-        struct scan_object object;
+        uint64_t state;
 
-        if (scan_object(response->body, response->body_size, &object) >= 0 &&
-            scan_string(object.uid, &uid) >= 0 && scan_string(object.resource_version, &version) >= 0)
-                applied_keep(children->run->worker->applied, &children->sent, uid, version);
+        if (applied_state_of(response->body, response->body_size, &state) >= 0)
+                applied_keep(children->run->worker->applied, &children->sent, state);
 }

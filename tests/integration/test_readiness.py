@@ -52,6 +52,21 @@ def test_it_waits_without_a_worker_and_ends_with_a_success(start, operator, hand
     assert len(handler.requests(name="w")) == 1, "one run"
 
 
+def test_what_is_not_applied_again_is_waited_for_all_the_same(start, operator, handler, widgets, deployments, devserver):
+    """Whether it is ready is read from the store then."""
+    start(owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+    widgets.create("w", spec={"size": 1})
+    waiting(widgets)
+    wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 1, "the child to be seen")
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    handler.wait_finished(name="w", where=lambda request: request.object["spec"]["size"] == 2)
+    wait_until(lambda: waiting(widgets)["observedGeneration"] == 2, "the wait of the second run")
+    applied = devserver.requests(lambda request: request.get("verb") == "patch" and request.get("name") == "web")
+    assert len(applied) == 1
+    deployments.merge_patch("web", ROLLED_OUT, subresource="status")
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
+
+
 def test_a_restart_goes_on_waiting(start, operator, handler, widgets, deployments):
     start()
     widgets.create("w")

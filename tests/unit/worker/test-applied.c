@@ -28,6 +28,36 @@ static struct applied_text text_of(const char *owner, const char *name, char *bo
         return result;
 }
 
+static uint64_t state_of(const char *uid, const char *version, const char *value)
+{
+        char json[200];
+        uint64_t state;
+
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"a\",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},"
+                 "\"data\":{\"a\":\"%s\"}}",
+                 uid, version, value);
+        assert_int_equal(applied_state_of(json, strlen(json), &state), 0);
+        return state;
+}
+
+static void test_what_a_state_is(void **state)
+{
+        uint64_t listed, watched;
+        const char *item = "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"data\":{\"a\":\"1\"}}";
+        const char *whole = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"data\":{\"a\":\"1\"},"
+                            "\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"u\"}}";
+
+        (void)state;
+        assert_int_not_equal(state_of("u", "7", "1"), state_of("u", "8", "1"));
+        assert_int_not_equal(state_of("u", "7", "1"), state_of("v", "7", "1"));
+        assert_int_not_equal(state_of("u", "7", "1"), state_of("u", "7", "2"));
+        assert_int_equal(applied_state_of(item, strlen(item), &listed), 0);
+        assert_int_equal(applied_state_of(whole, strlen(whole), &watched), 0);
+        assert_int_equal(listed, watched);
+        assert_true(applied_state_of("[]", 2, &listed) < 0);
+}
+
 static void test_the_same_text_and_nothing_else(void **state)
 {
         _cleanup_(applied_free_pointer) struct applied *applied = NULL;
@@ -38,19 +68,17 @@ static void test_the_same_text_and_nothing_else(void **state)
 
         (void)state;
         assert_int_equal(applied_new(&applied), 0);
-        assert_false(applied_made(applied, &first, "uid", "7"));
-        applied_keep(applied, &first, "uid", "7");
-        assert_true(applied_made(applied, &first, "uid", "7"));
-        assert_false(applied_made(applied, &first, "uid", "8"));  /* somebody has changed it */
-        assert_false(applied_made(applied, &first, "uid2", "7")); /* made anew */
-        assert_false(applied_made(applied, &first, "uid7", ""));
-        assert_false(applied_made(applied, &second, "uid", "7"));
-        assert_false(applied_made(applied, &others, "uid", "7"));
-        assert_false(applied_made(applied, &another, "uid", "7"));
-        applied_keep(applied, &second, "uid", "8");
-        assert_true(applied_made(applied, &second, "uid", "8"));
-        assert_false(applied_made(applied, &first, "uid", "7")); /* not what it is now */
-        assert_false(applied_made(applied, &first, "uid", "8"));
+        assert_false(applied_made(applied, &first, 7));
+        applied_keep(applied, &first, 7);
+        assert_true(applied_made(applied, &first, 7));
+        assert_false(applied_made(applied, &first, 8)); /* somebody has changed it */
+        assert_false(applied_made(applied, &second, 7));
+        assert_false(applied_made(applied, &others, 7));
+        assert_false(applied_made(applied, &another, 7));
+        applied_keep(applied, &second, 8);
+        assert_true(applied_made(applied, &second, 8));
+        assert_false(applied_made(applied, &first, 7)); /* not what it is now */
+        assert_false(applied_made(applied, &first, 8));
 }
 
 /* What is forgotten is forgotten, and never taken for something else. */
@@ -64,25 +92,25 @@ static void test_more_than_it_holds(void **state)
         assert_int_equal(applied_new(&applied), 0);
         for (unsigned pass = 0; pass < 2; pass++)
                 for (unsigned i = 0; i < 2 * APPLIED_MAX; i++) {
-                        char name[32], version[32];
+                        char name[32];
 
                         snprintf(name, sizeof(name), "%u", i);
-                        snprintf(version, sizeof(version), "1%u", i);
                         last = text_of("o", name, (char[]){"{}"});
                         if (pass == 1) {
-                                known += applied_made(applied, &last, "uid", version);
+                                known += applied_made(applied, &last, i);
                                 continue;
                         }
-                        applied_keep(applied, &last, "uid", version);
-                        assert_true(applied_made(applied, &last, "uid", version));
+                        applied_keep(applied, &last, i);
+                        assert_true(applied_made(applied, &last, i));
                 }
-        assert_true(applied_made(applied, &last, "uid", "1131071"));
+        assert_true(applied_made(applied, &last, 2 * APPLIED_MAX - 1));
         assert_in_range(known, APPLIED_MAX / 2, APPLIED_MAX);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_a_state_is),
                 cmocka_unit_test(test_the_same_text_and_nothing_else),
                 cmocka_unit_test(test_more_than_it_holds),
         };
