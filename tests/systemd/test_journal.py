@@ -124,6 +124,26 @@ def test_an_isolated_and_an_absent_watch(node):
     assert node.show(node.unit, "ActiveState") == "active"
 
 
+def test_objects_that_the_operator_dies_over(node):
+    """One that its filter hangs on, and one that kills its worker."""
+    hangs = "def f: f; if .metadata.name == \"endless\" then f else true end"
+    node.configure("[ $RECONCILED_NAME != deadly ] || kill -KILL $PPID; sleep 0.1", heartbeat={"interval": "100ms", "deadline": "2s"},
+                   watches=[watch("widgets", [HANDLER], filter=hangs, quarantine={"after": 1})])
+    node.drop_in(node.unit, "[Service]\nRestartSec=100ms\n")
+    node.start()
+    node.create_widget("endless")
+    doubtful = wait_for(node, "DOUBTFUL")
+    assert doubtful["RECONCILED_KEY"] == "default/endless" and doubtful["RECONCILED_CRASHES"] == "1" and doubtful["RECONCILED_UID"]
+    node.create_widget("deadly")
+    quarantined = wait_for(node, "QUARANTINED")
+    assert quarantined["RECONCILED_KEY"] == "default/deadly" and quarantined["RECONCILED_CRASHES"] == "1"
+    assert quarantined["RECONCILED_WATCH"] == "widgets" and quarantined["PRIORITY"] == "3"
+    node.wait_restarts(2)
+    node.write(HANDLER, "#!/bin/sh\nexit 0\n", 0o755)
+    node.run("reconciledctl", "release", "widgets", "default/deadly")
+    assert wait_for(node, "RELEASED")["RECONCILED_KEY"] == "default/deadly"
+
+
 def test_a_journald_that_stalls_blocks_nothing(node):
     # The lines that one run may log fit the queue of its process; those of five do not.
     node.configure("head -c 900000 /dev/zero | tr '\\0' x | fold -w 900 >&2; echo '{\"status\": {\"done\": true}}'")
