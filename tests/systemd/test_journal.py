@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each event that an operator acts on, brought about for real: its MESSAGE_ID in the journal, its explanation in the
-catalog, and the queries of docs/journal.md."""
+"""Events that an operator acts on, in a real journal, with their fields; all of them in its catalog; and the queries of
+docs/journal.md. What is not brought about here is in tests/integration, on the same records as JSON."""
 import re
 
 import pytest
