@@ -19,7 +19,7 @@ int sys_pidfd_send_signal(int pidfd, int signal);
 int sys_kill(pid_t pid, int signal); /* pid < 0: the process group */
 /* waitpid(pid, status, WNOHANG): the pid reaped, 0 when none is ready, -ECHILD when there is none at all. */
 pid_t sys_reap(pid_t pid, int *ret_status);
-int sys_close_from(int first); /* close_range(first, ~0) */
+int sys_close_from(int first);           /* close_range(first, ~0) */
 int sys_parent_death_signal(int signal); /* prctl(PR_SET_PDEATHSIG) */
 /* The signal comes when our parent dies, who is the other end of this socket. -ESRCH: it has died already.
  */
