@@ -132,11 +132,6 @@ ssize_t sys_send(int fd, const void *buffer, size_t size)
         return RETRY_INTERRUPTED(send(fd, buffer, size, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-int sys_send_many(int fd, struct mmsghdr *packet, unsigned count)
-{
-        return (int)RETRY_INTERRUPTED(sendmmsg(fd, packet, count, MSG_NOSIGNAL | MSG_DONTWAIT));
-}
-
 static ssize_t receive(int fd, void *buffer, size_t size)
 {
         return RETRY_INTERRUPTED(recv(fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC));

@@ -32,6 +32,4 @@ int sys_set_no_new_privileges(void); /* for this process and all it starts, for 
 ssize_t sys_read(int fd, void *buffer, size_t size);
 ssize_t sys_write(int fd, const void *buffer, size_t size);
 ssize_t sys_send(int fd, const void *buffer, size_t size);
-/* Each of them a packet; one call, and the other side is woken for all. How many were sent, at least one. */
-int sys_send_many(int fd, struct mmsghdr *packet, unsigned count);
 ssize_t sys_receive(int fd, void *buffer, size_t size); /* -EMSGSIZE for a packet that does not fit */

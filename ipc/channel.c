@@ -14,7 +14,8 @@
 #include "base/syscall.h"
 
 #define PACKETS_PER_TURN  16 /* then other sources of the loop have their turn */
-#define PACKETS_AT_ONCE   16 /* in one system call */
+#define TRAIN_MESSAGES    16 /* of one packet */
+#define TRAIN_SIZE        ((size_t)32 * 1024)
 #define QUEUE_MAX_DEFAULT ((size_t)16 * 1024 * 1024)
 
 struct packet {
@@ -35,11 +36,13 @@ struct channel {
         size_t queued, queue_max;
         uint64_t waiting_since; /* CLOCK_MONOTONIC: since when the first of them could not be sent */
         struct text scratch;
+        struct text train; /* messages that leave as one packet, while corked */
+        unsigned train_messages;
         bool closed, freed, corked;
         unsigned quota; /* packets of one turn */
 };
 
-/* One packet at a time is decoded in a process, and the message owns copies. */
+/* One packet at a time is decoded in a process, as a whole, and its messages own copies. */
 static char receive_buffer[MESSAGE_SIZE_MAX];
 
 #define PAUSE_USEC (10 * USEC_PER_MSEC)
@@ -67,6 +70,7 @@ static void channel_unref(struct channel *channel)
         if (channel->fd >= 0)
                 close(channel->fd);
         text_done(&channel->scratch);
+        text_done(&channel->train);
         free(channel);
 }
 
@@ -126,40 +130,19 @@ static void drop_first(struct channel *channel)
         free(packet);
 }
 
-/* How many were sent, at least one, or a negative errno. */
-static int send_some(struct channel *channel)
-{
-        struct mmsghdr message[PACKETS_AT_ONCE] = {0};
-        struct iovec bytes[PACKETS_AT_ONCE];
-        unsigned count = 0;
-
-        for (struct packet *packet = channel->first; packet && count < PACKETS_AT_ONCE;
-             packet = packet->next, count++) {
-                bytes[count] = (struct iovec){packet->data, packet->size};
-                message[count].msg_hdr = (struct msghdr){.msg_iov = &bytes[count], .msg_iovlen = 1};
-        }
-        if (count == 1) {
-                ssize_t sent = sys_send(channel->fd, channel->first->data, channel->first->size);
-
-                return sent < 0 ? (int)sent : 1;
-        }
-        return sys_send_many(channel->fd, message, count);
-}
-
 /* Sends what waits. 1: all gone, 0: the kernel's buffer is full, -ENOBUFS: the kernel has no memory for it
  * now, negative errno otherwise. */
 static int send_queued(struct channel *channel)
 {
         while (channel->first) {
-                int sent = send_some(channel);
+                ssize_t sent = sys_send(channel->fd, channel->first->data, channel->first->size);
 
                 if (sent == -EAGAIN)
                         return 0;
                 if (sent < 0)
-                        return sent;
+                        return (int)sent;
                 channel->waiting_since = monotonic_usec(channel);
-                while (sent-- > 0)
-                        drop_first(channel);
+                drop_first(channel);
         }
         return 1;
 }
@@ -184,16 +167,12 @@ static int enqueue(struct channel *channel, const void *bytes, size_t size)
                 channel->first = packet;
         channel->last = packet;
         channel->queued += size;
-        return channel->corked ? 0 : watch_writable(channel, true);
+        return watch_writable(channel, true);
 }
 
-int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size)
+static int send_packet(struct channel *channel, const void *packet, size_t size)
 {
-        if (channel->closed)
-                return -ENOTCONN;
-        if (!message_permitted(type, channel->local, channel->remote, channel->state))
-                return -EPERM;
-        if (!channel->first && !channel->corked) {
+        if (!channel->first) {
                 ssize_t sent = sys_send(channel->fd, packet, size);
 
                 if (sent >= 0)
@@ -207,11 +186,55 @@ int channel_forward(struct channel *channel, enum message_type type, const void 
         return enqueue(channel, packet, size);
 }
 
+static int may_send(const struct channel *channel, enum message_type type)
+{
+        if (channel->closed)
+                return -ENOTCONN;
+        return message_permitted(type, channel->local, channel->remote, channel->state) ? 0 : -EPERM;
+}
+
+int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size)
+{
+        int r = may_send(channel, type);
+
+        return r < 0 ? r : send_packet(channel, packet, size);
+}
+
+/* Permission was asked for each of them. */
+static int send_train(struct channel *channel)
+{
+        int r = 0;
+
+        if (channel->train.size > 0 && !channel->closed)
+                r = send_packet(channel, channel->train.data, channel->train.size);
+        if (channel->train.size > 0)
+                explicit_bzero(channel->train.data, channel->train.size);
+        text_clear(&channel->train);
+        channel->train_messages = 0;
+        return r;
+}
+
+static int join_train(struct channel *channel, enum message_type type, const struct text *message)
+{
+        int r = may_send(channel, type);
+
+        if (r >= 0 &&
+            (channel->train_messages == TRAIN_MESSAGES || channel->train.size + message->size > TRAIN_SIZE))
+                r = send_train(channel);
+        if (r >= 0)
+                r = text_append(&channel->train, message->data, message->size);
+        if (r >= 0)
+                channel->train_messages++;
+        return r;
+}
+
 int channel_send(struct channel *channel, enum message_type type, const void *fields)
 {
         int r = message_encode(type, fields, &channel->scratch);
 
-        if (r >= 0)
+        if (r >= 0 && channel->corked)
+                r = join_train(channel, type, &channel->scratch);
+        else if (r >= 0)
                 r = channel_forward(channel, type, channel->scratch.data, channel->scratch.size);
         if (type == MESSAGE_CREDENTIAL && channel->scratch.data)
                 explicit_bzero(channel->scratch.data, channel->scratch.size);
@@ -223,12 +246,10 @@ void channel_cork(struct channel *channel)
         channel->corked = true;
 }
 
-/* What cannot be sent now, for whatever reason, is tried again where the loop does it, and judged there. */
-void channel_uncork(struct channel *channel)
+int channel_uncork(struct channel *channel)
 {
         channel->corked = false;
-        if (!channel->closed && channel->first && send_queued(channel) <= 0)
-                (void)watch_writable(channel, true);
+        return send_train(channel);
 }
 
 uint64_t channel_waiting_usec(const struct channel *channel)
@@ -321,10 +342,37 @@ static void deliver(struct channel *channel, struct message **message)
                 channel_fail(channel, -EPROTO, "%s was refused: %s", message_name(type), strerror(-r));
 }
 
+/* All of a packet before any of it is delivered: what that leads to may read from another channel. */
+static int decode_packet(const char *packet, size_t size, struct message *message[static TRAIN_MESSAGES],
+                         size_t *count)
+{
+        size_t used;
+        int r = size > 0 ? 0 : -EBADMSG;
+
+        for (*count = 0; r >= 0 && size > 0; packet += used, size -= used) {
+                if (*count == TRAIN_MESSAGES)
+                        return -EBADMSG;
+                r = message_decode_first(packet, size, &used, &message[*count]);
+                if (r < 0)
+                        return r;
+                (*count)++;
+        }
+        return r;
+}
+
+static bool has_credential(struct message *const *message, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (message[i]->type == MESSAGE_CREDENTIAL)
+                        return true;
+        return false;
+}
+
 /* false: nothing more to read for now. */
 static bool receive_one(struct channel *channel)
 {
-        _cleanup_message_ struct message *message = NULL;
+        struct message *message[TRAIN_MESSAGES] = {NULL};
+        size_t count;
         ssize_t size = sys_receive(channel->fd, receive_buffer, sizeof(receive_buffer));
         int r;
 
@@ -339,16 +387,18 @@ static bool receive_one(struct channel *channel)
                              size == -EMSGSIZE ? "a packet above the size limit" : strerror((int)-size));
                 return false;
         }
-        r = message_decode(receive_buffer, (size_t)size, &message);
-        if (r < 0) {
+        r = decode_packet(receive_buffer, (size_t)size, message, &count);
+        if (has_credential(message, count))
+                explicit_bzero(receive_buffer, (size_t)size);
+        if (r < 0)
                 channel_fail(channel, r == -EBADMSG ? -EPROTO : r, "%s",
                              r == -EBADMSG ? "a packet that is no message" : strerror(-r));
-                return false;
+        for (size_t i = 0; i < count; i++) {
+                if (r >= 0 && !channel->closed)
+                        deliver(channel, &message[i]);
+                message_free(message[i]);
         }
-        if (message->type == MESSAGE_CREDENTIAL)
-                explicit_bzero(receive_buffer, (size_t)size);
-        deliver(channel, &message);
-        return true;
+        return r >= 0;
 }
 
 /* As many as there were the last time: asking the kernel in vain costs as much as a packet. The loop comes

@@ -3,7 +3,7 @@
 /*
  * One end of a SOCK_SEQPACKET connection inside an sd-event loop: packets in, decoded and checked for
  * permission; packets out, queued in user space when the kernel's buffer is full (a default socketpair takes
- * some 93 packets of 1 KB), with a bound.
+ * some 93 packets of 1 KB), with a bound. A packet is a message, or some of them, one behind the other.
  *
  * The owner of the channel owns the policy: errors are told once through `on_error`, after which the channel
  * is closed and silent; it never exits, never logs. Callbacks may free the channel.
@@ -41,9 +41,10 @@ void channel_set_queue_max(struct channel *channel, size_t bytes); /* default 16
 int channel_send(struct channel *channel, enum message_type type, const void *fields);
 /* Sends an encoded packet as it is (forwarding); same returns. */
 int channel_forward(struct channel *channel, enum message_type type, const void *packet, size_t size);
-/* What is sent in between leaves as one, at the end: the peer is woken once, and finds all of it. */
+/* Messages that are sent in between leave as one packet, at the end (as several, where they are large): the
+ * peer is woken once, and reads once. The end returns what channel_send() does. */
 void channel_cork(struct channel *channel);
-void channel_uncork(struct channel *channel);
+int channel_uncork(struct channel *channel);
 size_t channel_queued(const struct channel *channel); /* bytes waiting in user space */
 /* How long nothing of that could be sent; 0 when nothing waits. */
 uint64_t channel_waiting_usec(const struct channel *channel);

@@ -136,11 +136,34 @@ int message_encode(enum message_type type, const void *fields, struct text *pack
 
 /* ---- memory of a decoded message: chunks that are wiped when they go */
 
+#define CHUNK_SIZE ((size_t)1024)
+#define FIRST_SIZE                                                                                          \
+        ((size_t)448) /* with it most messages are one allocation, of a size that malloc has at hand */
+
 struct chunk {
         struct chunk *next;
         size_t size, used;
         char data[] __attribute__((aligned(8)));
 };
+
+/* The message and its first chunk. */
+struct message_block {
+        struct message message;
+        struct chunk first;
+};
+
+static struct message *message_new(enum message_type type)
+{
+        struct message_block *block = malloc(sizeof(*block) + FIRST_SIZE);
+
+        if (!block)
+                return NULL;
+        memset(block, 0, sizeof(*block));
+        block->first.size = FIRST_SIZE;
+        block->message.type = type;
+        block->message.memory = &block->first;
+        return &block->message;
+}
 
 static void *message_allocate(struct message *message, size_t size)
 {
@@ -149,13 +172,12 @@ static void *message_allocate(struct message *message, size_t size)
 
         size = (size + 7) & ~(size_t)7;
         if (!chunk || chunk->size - chunk->used < size) {
-                size_t wanted = size > 1024 ? size : 1024;
+                size_t wanted = size > CHUNK_SIZE ? size : CHUNK_SIZE;
 
-                chunk = calloc(1, sizeof(*chunk) + wanted);
+                chunk = malloc(sizeof(*chunk) + wanted);
                 if (!chunk)
                         return NULL;
-                chunk->size = wanted;
-                chunk->next = message->memory;
+                *chunk = (struct chunk){.next = message->memory, .size = wanted};
                 message->memory = chunk;
         }
         memory = chunk->data + chunk->used;
@@ -165,16 +187,14 @@ static void *message_allocate(struct message *message, size_t size)
 
 void message_free(struct message *message)
 {
-        struct chunk *chunk;
+        struct chunk *chunk = message ? message->memory : NULL;
 
-        if (!message)
-                return;
-        chunk = message->memory;
         while (chunk) {
                 struct chunk *next = chunk->next;
 
                 explicit_bzero(chunk->data, chunk->used);
-                free(chunk);
+                if (next) /* the last one is the message's own */
+                        free(chunk);
                 chunk = next;
         }
         free(message);
@@ -282,7 +302,7 @@ static int decode_bytes(struct message *message, struct walk *walk, const void *
 {
         const char *bytes = NULL;
         uint64_t size;
-        void *copy;
+        char *copy;
 
         if (walk_size(walk, 0xc4, 0xc6, 0, 0, &size))
                 bytes = walk_take(walk, size);
@@ -292,6 +312,7 @@ static int decode_bytes(struct message *message, struct walk *walk, const void *
         if (!copy)
                 return -ENOMEM;
         memcpy(copy, bytes, size);
+        copy[size] = '\0';
         *ret = copy;
         *ret_size = size;
         return 0;
@@ -367,28 +388,44 @@ static int decode_fields(struct message *message, const struct schema *schema, s
         return 0;
 }
 
-int message_decode(const void *packet, size_t size, struct message **ret)
+int message_decode_first(const void *packet, size_t size, size_t *ret_used, struct message **ret)
 {
         _cleanup_message_ struct message *message = NULL;
         struct walk walk = {packet, size};
         const struct schema *schema;
         uint64_t fields, type;
+        size_t used;
         int r;
 
         if (size > MESSAGE_SIZE_MAX || !walk_list(&walk, &fields) || !walk_unsigned(&walk, &type) ||
             type >= MESSAGE_TYPE_COUNT)
                 return -EBADMSG;
         schema = schema_of((enum message_type)type);
-        if (!schema || fields != schema->field_count + 1 || size > message_size_cap((enum message_type)type))
+        if (!schema || fields != schema->field_count + 1)
                 return -EBADMSG;
-        message = calloc(1, sizeof(*message));
+        message = message_new((enum message_type)type);
         if (!message)
                 return -ENOMEM;
-        message->type = (enum message_type)type;
         r = decode_fields(message, schema, &walk, (char *)&message->hello);
         if (r < 0)
                 return r;
-        if (walk.left != 0)
+        used = size - walk.left;
+        if (used > message_size_cap(message->type))
+                return -EBADMSG;
+        *ret_used = used;
+        *ret = TAKE_PTR(message);
+        return 0;
+}
+
+int message_decode(const void *packet, size_t size, struct message **ret)
+{
+        _cleanup_message_ struct message *message = NULL;
+        size_t used;
+        int r = message_decode_first(packet, size, &used, &message);
+
+        if (r < 0)
+                return r;
+        if (used != size)
                 return -EBADMSG;
         *ret = TAKE_PTR(message);
         return 0;

@@ -129,6 +129,9 @@ int message_encode(enum message_type type, const void *fields, struct text *pack
 /* Decodes a packet. Returns 0, -EBADMSG or -ENOMEM; on success the caller ends with message_free(). */
 int message_decode(const void *packet, size_t size, struct message **ret);
 
+/* Decodes the message that `packet` begins with, and tells where the next one begins. */
+int message_decode_first(const void *packet, size_t size, size_t *ret_used, struct message **ret);
+
 /* Wipes and frees; NULL is allowed. */
 void message_free(struct message *message);
 DEFINE_CLEANUP(struct message *, message_free);

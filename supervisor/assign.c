@@ -218,6 +218,12 @@ static enum run_action action_of(const struct queue_run *run)
                                            : ACTION_RECONCILE;
 }
 
+static void cannot_send(struct worker *worker, const char *key, int status)
+{
+        supervisor_fatal(worker->child->supervisor, EXIT_CODE_SOFTWARE, worker->child, key,
+                         "a run cannot be sent: %s", strerror(-status));
+}
+
 static void send_run(struct worker *worker, struct assignment *given)
 {
         struct supervisor *supervisor = worker->child->supervisor;
@@ -251,14 +257,14 @@ static void send_run(struct worker *worker, struct assignment *given)
         under_way_note(worker, given);
         r = channel_send(worker->child->channel, MESSAGE_RUN, &run);
         if (r < 0)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, worker->child, given->run.key,
-                                 "a run cannot be sent: %s", strerror(-r));
+                cannot_send(worker, given->run.key, r);
 }
 
 void assign_send(struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->worker_count; i++) {
                 struct worker *worker = &supervisor->worker[i];
+                int r;
 
                 if (!worker->filling || worker->child->state != CHILD_RUNNING)
                         continue;
@@ -266,7 +272,9 @@ void assign_send(struct supervisor *supervisor)
                 for (size_t j = 0; j < worker->given_count; j++)
                         if (worker->given[j].to_send)
                                 send_run(worker, &worker->given[j]);
-                channel_uncork(worker->child->channel);
+                r = channel_uncork(worker->child->channel);
+                if (r < 0)
+                        cannot_send(worker, NULL, r);
                 worker->filling = false;
         }
 }
