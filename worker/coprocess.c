@@ -27,7 +27,9 @@ struct coprocess {
         uint64_t looked_at;      /* CLOCK_BOOTTIME: when it was last looked at that */
         unsigned deaths;         /* in a row, without an answer between them */
         uint64_t not_before;     /* CLOCK_BOOTTIME: when it may be started again */
-        sd_event_source *timer;  /* the run's timeout, or the pause before a start */
+        sd_event_source *pause;  /* before a start */
+        sd_event_source *timer;  /* of the timeout */
+        uint64_t timeout_at;     /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
 };
 
 static int start_or_wait(struct coprocess *coprocess);
@@ -94,6 +96,13 @@ static void look_at_usage(struct coprocess *coprocess, struct run *run)
         note_usage(coprocess, run, &usage);
 }
 
+/* No timeout any more, and no pause. */
+static void stop_clock(struct coprocess *coprocess)
+{
+        coprocess->timeout_at = 0;
+        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
+}
+
 static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
 {
         coprocess->ending = true;
@@ -104,7 +113,7 @@ static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
 static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
 {
         snprintf(coprocess->failure, sizeof(coprocess->failure), "%s", why);
-        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        stop_clock(coprocess);
         end_process(coprocess, grace_usec);
 }
 
@@ -123,7 +132,7 @@ static void on_output(const char *line, size_t size, void *userdata)
         coprocess->deaths = 0;
         coprocess->runs++;
         look_at_usage(coprocess, run);
-        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        coprocess->timeout_at = 0;
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
         coprocess_answered(run, line, size);
@@ -135,7 +144,7 @@ static void fail_run(struct coprocess *coprocess, const char *why)
 {
         struct run *run = TAKE_PTR(coprocess->run);
 
-        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        stop_clock(coprocess);
         if (run)
                 coprocess_failed(run, why);
 }
@@ -198,23 +207,51 @@ static void on_done(const struct process_result *result, void *userdata)
 
 /* ---- a run */
 
-static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static void time_out(struct coprocess *coprocess)
 {
-        struct coprocess *coprocess = userdata;
         char why[160], text[64];
 
         snprintf(why, sizeof(why),
                  "the handler did not answer within its timeout of %s, and its process was ended",
                  duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
         end_with_run(coprocess, coprocess->watch->config->handler_grace_usec, why);
+}
+
+static int timer_at(struct coprocess *coprocess, uint64_t usec)
+{
+        int r = sd_event_source_set_time(coprocess->timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(coprocess->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+
+        if (coprocess->timeout_at > usec)
+                return timer_at(coprocess, coprocess->timeout_at);
+        if (coprocess->timeout_at > 0)
+                time_out(coprocess);
         return 0;
 }
 
-static int arm(struct coprocess *coprocess, uint64_t usec, sd_event_time_handler_t handler)
+/* The timer of an earlier run goes off no later than this one's timeout, and then stays for it: a timer for
+ * each of many short runs would cost as much as they do. */
+static int start_clock(struct coprocess *coprocess)
 {
-        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
-        return sd_event_add_time_relative(coprocess->worker->child->event, &coprocess->timer,
-                                          CLOCK_MONOTONIC, usec, 1, handler, coprocess);
+        sd_event *event = coprocess->worker->child->event;
+        int enabled = SD_EVENT_OFF;
+        uint64_t now;
+        int r = sd_event_now(event, CLOCK_MONOTONIC, &now);
+
+        if (r < 0)
+                return r;
+        coprocess->timeout_at = now + coprocess->watch->config->handler_timeout_usec;
+        if (!coprocess->timer)
+                return sd_event_add_time(event, &coprocess->timer, CLOCK_MONOTONIC, coprocess->timeout_at, 1,
+                                         on_time, coprocess);
+        r = sd_event_source_get_enabled(coprocess->timer, &enabled);
+        return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, coprocess->timeout_at);
 }
 
 static int send_request(struct coprocess *coprocess)
@@ -227,7 +264,7 @@ static int send_request(struct coprocess *coprocess)
                 r = process_write(coprocess->process, &request);
         }
         if (r >= 0)
-                r = arm(coprocess, coprocess->watch->config->handler_timeout_usec, on_timeout);
+                r = start_clock(coprocess);
         return r;
 }
 
@@ -237,7 +274,7 @@ static int launch(struct coprocess *coprocess)
 {
         const struct record_watch *config = coprocess->watch->config;
         _cleanup_free_ char **argument = arguments_build(config);
-        char *const *environment = environment_build_for_watch(config);
+        char *const *environment = environment_of_watch(coprocess->watch);
         struct process_options options = {
                 .argument = argument,
                 .environment = environment,
@@ -254,7 +291,6 @@ static int launch(struct coprocess *coprocess)
                     ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
                     : -ENOMEM;
 
-        environment_free(environment);
         coprocess->runs = coprocess->cpu_told = 0;
         return r;
 }
@@ -263,9 +299,16 @@ static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused
 {
         struct coprocess *coprocess = userdata;
 
-        coprocess->timer = sd_event_source_disable_unref(coprocess->timer);
+        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
         (void)start_or_wait(coprocess);
         return 0;
+}
+
+static int pause_for(struct coprocess *coprocess, uint64_t usec)
+{
+        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
+        return sd_event_add_time_relative(coprocess->worker->child->event, &coprocess->pause,
+                                          CLOCK_MONOTONIC, usec, 1, on_pause_over, coprocess);
 }
 
 static void cannot_start(struct coprocess *coprocess, int status)
@@ -290,7 +333,7 @@ static int start_or_wait(struct coprocess *coprocess)
         if (coprocess->process)
                 r = coprocess->ending ? 0 : send_request(coprocess); /* ending: on_done() comes back here */
         else if (coprocess->not_before > now)
-                r = arm(coprocess, coprocess->not_before - now, on_pause_over);
+                r = pause_for(coprocess, coprocess->not_before - now);
         else {
                 r = launch(coprocess);
                 if (r >= 0)
@@ -358,6 +401,7 @@ void coprocess_free(struct coprocess *coprocess)
         if (!coprocess)
                 return;
         process_free(coprocess->process);
+        sd_event_source_disable_unref(coprocess->pause);
         sd_event_source_disable_unref(coprocess->timer);
         free(coprocess);
 }

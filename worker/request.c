@@ -155,6 +155,8 @@ int request_build(const struct run *run, uint64_t id, struct text *out)
 
 /* ---- the environment */
 
+#define RUN_VARIABLES 6 /* of one run */
+
 static int add(char **environment, size_t *count, const char *name, const char *value)
 {
         if (asprintf(&environment[*count], "%s=%s", name, value) < 0) {
@@ -175,51 +177,67 @@ static const char *value_for(const struct record_watch *config, const char *name
         return getenv(name);
 }
 
-/* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
-static char **environment_begin(const struct record_watch *config, size_t *count)
+static void variables_free(char **environment, size_t first)
 {
-        char **environment = calloc(ELEMENTS(passed_on) + 16, sizeof(char *));
-        int r = environment ? 0 : -ENOMEM;
+        for (size_t i = first; environment && environment[i]; i++)
+                free(environment[i]);
+        free((void *)environment);
+}
 
-        *count = 0;
+/* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
+static char **environment_new(const struct record_watch *config, size_t *ret_count)
+{
+        char **environment = calloc(ELEMENTS(passed_on) + 5, sizeof(char *));
+        int r = environment ? 0 : -ENOMEM;
+        size_t count = 0;
+
         if (r >= 0 && !getenv("PATH"))
-                r = add(environment, count, "PATH", PATH_DEFAULT);
+                r = add(environment, &count, "PATH", PATH_DEFAULT);
         for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
                 const char *value = value_for(config, passed_on[i]);
 
                 if (value)
-                        r = add(environment, count, passed_on[i], value);
+                        r = add(environment, &count, passed_on[i], value);
         }
         if (r >= 0)
-                r = add(environment, count, "RECONCILED_WATCH", config->name);
+                r = add(environment, &count, "RECONCILED_WATCH", config->name);
         if (r >= 0)
-                r = add(environment, count, "RECONCILED_API_VERSION", config->api_version);
+                r = add(environment, &count, "RECONCILED_API_VERSION", config->api_version);
         if (r >= 0)
-                r = add(environment, count, "RECONCILED_KIND", config->kind);
+                r = add(environment, &count, "RECONCILED_KIND", config->kind);
         if (r < 0) {
-                environment_free(environment);
+                variables_free(environment, 0);
                 return NULL;
         }
+        *ret_count = count;
         return environment;
 }
 
-char *const *environment_build_for_watch(const struct record_watch *config)
+/* Made once: this process's own environment does not change, nor does its configuration. */
+char *const *environment_of_watch(struct worker_watch *watch)
 {
-        size_t count;
+        if (!watch->environment)
+                watch->environment = environment_new(watch->config, &watch->environment_count);
+        return watch->environment;
+}
 
-        return environment_begin(config, &count);
+void environment_of_watch_free(struct worker_watch *watch)
+{
+        variables_free(TAKE_PTR(watch->environment), 0);
 }
 
 char *const *environment_build(const struct run *run)
 {
         const struct message_run *order = run->order;
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;
-        char attempt[24];
-        size_t count;
-        char **environment = environment_begin(run->watch->config, &count);
+        char *const *of_watch = environment_of_watch(run->watch);
+        size_t count = run->watch->environment_count;
+        char attempt[24], **environment;
 
+        environment = of_watch ? calloc(count + RUN_VARIABLES + 1, sizeof(char *)) : NULL;
         if (!environment)
                 return NULL;
+        memcpy((void *)environment, of_watch, count * sizeof(char *));
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
         if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
             add(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
@@ -228,15 +246,13 @@ char *const *environment_build(const struct run *run)
             add(environment, &count, "RECONCILED_NAME", name) < 0 ||
             add(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
             add(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0) {
-                environment_free(environment);
+                environment_free(run->watch, environment);
                 return NULL;
         }
         return environment;
 }
 
-void environment_free(char *const *environment)
+void environment_free(const struct worker_watch *watch, char *const *environment)
 {
-        for (char *const *entry = environment; entry && *entry; entry++)
-                free(*entry);
-        free((void *)(uintptr_t)environment);
+        variables_free((char **)(uintptr_t)environment, watch->environment_count);
 }

@@ -394,7 +394,8 @@ static int start_exec(struct run *run)
                 record_request(run, &input);
                 r = process_start(run->worker->child->event, &options, &run->process);
         }
-        environment_free(environment);
+        if (environment)
+                environment_free(run->watch, environment);
         return r;
 }
 

@@ -81,46 +81,63 @@ static int be_patient(struct worker *worker)
         return r < 0 ? r : sd_event_source_set_enabled(worker->patience_timer, SD_EVENT_ONESHOT);
 }
 
-int waiting_take(struct worker *worker, struct message **message)
+static int begin_next(struct worker *worker)
 {
-        if (worker->stopping)
-                return give_back(worker, &(*message)->run);
-        if (!worker->run && worker->waiting_count == 0)
-                return run_start(worker, message);
-        if (worker->waiting_count == WAITING_MAX)
-                return -EPROTO;
-        worker->waiting[worker->waiting_count++] = TAKE_PTR(*message);
-        return be_patient(worker);
-}
+        _cleanup_message_ struct message *message = worker->waiting[0];
 
-static int on_next(sd_event_source *source _unused_, void *userdata)
-{
-        struct worker *worker = userdata;
-        _cleanup_message_ struct message *message = NULL;
-        int r;
-
-        if (worker->run || worker->waiting_count == 0)
-                return 0;
-        message = worker->waiting[0];
         worker->waiting_count--;
         memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(struct message *));
-        r = run_start(worker, &message);
+        return run_start(worker, &message);
+}
+
+/* Those that end as soon as they begin are followed by the next one at once: nothing else would wake us. */
+static int before_sleep(sd_event_source *source _unused_, void *userdata)
+{
+        struct worker *worker = userdata;
+        int r = 0;
+
+        while (r >= 0 && !worker->run && worker->waiting_count > 0)
+                r = begin_next(worker);
         if (r < 0)
                 child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be begun: %s",
                             strerror(-r));
         return 0;
 }
 
-/* Not at once: whoever has ended the run is still in the middle of it. */
-int waiting_next(struct worker *worker)
+static int never(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata _unused_)
 {
-        int r = 0;
+        return 0;
+}
 
-        if (worker->waiting_count == 0)
+/* The next one is begun before the loop sleeps, by a source that does nothing else: not where the one before
+ * it ends, since whoever has ended it is still in the middle of that; and not in a turn of its own, which
+ * costs as much as a short run. */
+static int begin_before_sleep(struct worker *worker)
+{
+        int r;
+
+        if (worker->next_source)
                 return 0;
-        if (!worker->next_source)
-                r = sd_event_add_defer(worker->child->event, &worker->next_source, on_next, worker);
-        return r < 0 ? r : sd_event_source_set_enabled(worker->next_source, SD_EVENT_ONESHOT);
+        r = sd_event_add_time(worker->child->event, &worker->next_source, CLOCK_MONOTONIC, UINT64_MAX, 0,
+                              never, worker);
+        return r < 0 ? r : sd_event_source_set_prepare(worker->next_source, before_sleep);
+}
+
+int waiting_take(struct worker *worker, struct message **message)
+{
+        int r;
+
+        if (worker->stopping)
+                return give_back(worker, &(*message)->run);
+        if (!worker->run && worker->waiting_count == 0)
+                return run_start(worker, message);
+        if (worker->waiting_count == WAITING_MAX)
+                return -EPROTO;
+        r = begin_before_sleep(worker);
+        if (r < 0)
+                return r;
+        worker->waiting[worker->waiting_count++] = TAKE_PTR(*message);
+        return be_patient(worker);
 }
 
 void waiting_done(struct worker *worker)

@@ -145,11 +145,6 @@ void worker_part_ended(struct worker *worker)
 
 void worker_run_ended(struct worker *worker)
 {
-        int r = waiting_next(worker);
-
-        if (r < 0)
-                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                            "the next run cannot be begun: %s", strerror(-r));
         if (worker->stopping)
                 stop_coprocesses(worker, COPROCESS_GRACE_USEC);
         worker_part_ended(worker);
@@ -236,6 +231,7 @@ void worker_done(struct worker *worker)
                 jq_program_free(worker->watch[i].names_program);
                 kube_resource_done(&worker->watch[i].resource);
                 user_free(worker->watch[i].user);
+                environment_of_watch_free(&worker->watch[i]);
         }
         free(worker->watch);
         kinds_free(worker);

@@ -32,8 +32,10 @@ struct worker_watch {
         bool told_status_dropped;
         struct jq_program *trigger_program; /* of trigger: {jq: ...} */
         struct jq_program *names_program;   /* of related objects: which of them; NULL = all */
-        struct process_user *user;          /* as whom its handler runs; NULL: as we do */
-        struct coprocess *coprocess;        /* of a serve handler or a plugin, once it has run */
+        char **environment;                 /* of handlers, as far as it is the same for each run */
+        size_t environment_count;
+        struct process_user *user;   /* as whom its handler runs; NULL: as we do */
+        struct coprocess *coprocess; /* of a serve handler or a plugin, once it has run */
 };
 
 struct worker {
@@ -67,7 +69,6 @@ void worker_part_ended(struct worker *worker); /* one of those that a stop waits
 /* waiting.c */
 /* Begins it, or keeps it for when those before it have ended. */
 int waiting_take(struct worker *worker, struct message **message);
-int waiting_next(struct worker *worker); /* a run has ended */
 /* All that have not begun go back. */
 int waiting_return(struct worker *worker);
 void waiting_done(struct worker *worker);
@@ -160,10 +161,11 @@ void request_write_with_kind(const struct record_watch *config, const struct sca
 /* request.c: the JSON for the handler's stdin; and the object made whole. */
 int request_complete_object(const struct run *run, char **ret_json);
 int request_build(const struct run *run, uint64_t id, struct text *out); /* id 0: none */
-/* Without what belongs to a run. */
-char *const *environment_build_for_watch(const struct record_watch *config);
-char *const *environment_build(const struct run *run); /* NULL on lack of memory; environment_free */
-void environment_free(char *const *environment);
+/* Without what belongs to a run; it is the watch's own. NULL on lack of memory. */
+char *const *environment_of_watch(struct worker_watch *watch);
+void environment_of_watch_free(struct worker_watch *watch);
+char *const *environment_build(const struct run *run); /* the same; environment_free() */
+void environment_free(const struct worker_watch *watch, char *const *environment);
 
 /* write.c: our finalizer first, where the watch wants one; ends in run_handler() or run_finish(). */
 void write_prepare(struct run *run);

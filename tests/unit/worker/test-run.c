@@ -292,6 +292,26 @@ static void test_short_runs_are_done_in_their_order(void **state)
         assert_true(count > 0);
 }
 
+/* Nothing wakes the worker for the one behind those that end as soon as they begin. */
+static void test_those_that_end_at_once_are_followed_by_the_next(void **state)
+{
+        struct peer *peer = started(state, "echo >>$folder/done");
+
+        channel_cork(peer->channel);
+        for (unsigned i = 0; i < 6; i++) {
+                peer->sequence = 42 + i;
+                peer_send_run(peer, ACTION_RECONCILE, i == 0 || i == 5 ? "u1" : "u2");
+        }
+        assert_int_equal(channel_uncork(peer->channel), 0);
+        wait_endings(peer, 6);
+        for (unsigned i = 0; i < 6; i++)
+                if (peer->ended[i].result != RESULT_RETURNED)
+                        assert_int_equal(peer->ended[i].result,
+                                         peer->ended[i].sequence == 42 || peer->ended[i].sequence == 47
+                                                 ? RESULT_SUCCESS
+                                                 : RESULT_STALE);
+}
+
 static void test_a_stop_begins_nothing(void **state)
 {
         struct peer *peer = started(state, "echo running >&2; sleep 0.3");
@@ -564,6 +584,7 @@ int main(int argc, char **argv)
                 TEST(test_cancel),
                 TEST(test_behind_a_long_run_they_go_back),
                 TEST(test_short_runs_are_done_in_their_order),
+                TEST(test_those_that_end_at_once_are_followed_by_the_next),
                 TEST(test_a_stop_begins_nothing),
                 TEST(test_stop_lets_finish),
                 TEST(test_orphan_while_cancelling),
