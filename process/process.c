@@ -28,6 +28,7 @@
 #define FREE_USEC        (500 * USEC_PER_MSEC)
 #define EXIT_PRIORITY    (-1) /* before the streams */
 #define KILLS_USEC       (100 * USEC_PER_MSEC)
+#define UNHEARD_USEC     (5 * USEC_PER_MSEC) /* that long a short one's outputs may stand in their pipes */
 
 enum { STDIN, STDOUT, STDERR, STREAMS };
 
@@ -40,7 +41,8 @@ struct process {
         int fd[STREAMS];
         sd_event_source *source[STREAMS];
         sd_event_source *child, *sweep;
-        sd_event_source *timer; /* of the timeout, then of KILL */
+        sd_event_source *timer; /* until it is listened to, then of the timeout, then of KILL */
+        uint64_t timeout_at;    /* CLOCK_MONOTONIC; 0: none */
         uint64_t kill_at;       /* CLOCK_BOOTTIME; 0: not planned */
         uint64_t killed_since;  /* CLOCK_BOOTTIME; 0: not yet */
         struct text input, output;
@@ -268,6 +270,20 @@ static int on_stderr(sd_event_source *source _unused_, int fd _unused_, uint32_t
         return 0;
 }
 
+/* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
+static int listen_to(struct process *process)
+{
+        int r = 0;
+
+        if (process->fd[STDOUT] >= 0 && !process->source[STDOUT])
+                r = sd_event_add_io(process->event, &process->source[STDOUT], process->fd[STDOUT], EPOLLIN,
+                                    on_stdout, process);
+        if (r >= 0 && process->fd[STDERR] >= 0 && !process->source[STDERR])
+                r = sd_event_add_io(process->event, &process->source[STDERR], process->fd[STDERR], EPOLLIN,
+                                    on_stderr, process);
+        return r;
+}
+
 /* What stands in the pipes when the last writer is gone: at most their capacity. More can only come from a
  * process that is not ours but was given the pipe, and that one is not waited for. */
 static void drain(struct process *process, int which)
@@ -358,6 +374,7 @@ static void kill_after(struct process *process, uint64_t grace_usec)
 
         if (process->kill_at > 0 && process->kill_at <= at)
                 return;
+        (void)listen_to(process); /* the timer is needed for KILL now */
         process->kill_at = at;
         process->timer = sd_event_source_disable_unref(process->timer);
         if (grace_usec == 0 || sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
@@ -447,11 +464,25 @@ static void end_with(struct process *process, enum process_end end, uint64_t gra
         kill_after(process, grace_usec);
 }
 
-static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int timer_at(struct process *process, uint64_t usec)
+{
+        int r = sd_event_source_set_time(process->timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(process->timer, SD_EVENT_ONESHOT);
+}
+
+/* It has run for a while, and is listened to, or for its timeout. Where there is no memory to listen with,
+ * it is tried again, until then. */
+static int on_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
 {
         struct process *process = userdata;
 
-        end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+        if (process->timeout_at > 0 && usec >= process->timeout_at)
+                end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+        else if (listen_to(process) < 0)
+                return timer_at(process, usec + UNHEARD_USEC);
+        else if (process->timeout_at > 0)
+                return timer_at(process, process->timeout_at);
         return 0;
 }
 
@@ -515,19 +546,27 @@ static int add_exit(struct process *process)
         return sd_event_source_set_priority(process->child, EXIT_PRIORITY);
 }
 
+/* Most runs are over after some milliseconds, and finish() finds all that they have written in their pipes:
+ * to be woken by each of those first is half of what such a run costs the loop. One that serves is waited
+ * for. */
 static int add_sources(struct process *process)
 {
-        int r = sd_event_add_io(process->event, &process->source[STDOUT], process->fd[STDOUT], EPOLLIN,
-                                on_stdout, process);
+        uint64_t now, at;
+        int r = sd_event_now(process->event, CLOCK_MONOTONIC, &now);
 
-        if (r >= 0)
-                r = sd_event_add_io(process->event, &process->source[STDERR], process->fd[STDERR], EPOLLIN,
-                                    on_stderr, process);
-        if (r >= 0)
-                r = add_exit(process);
-        if (r >= 0 && process->options.timeout_usec > 0)
-                r = sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
-                                               process->options.timeout_usec, 1, on_timeout, process);
+        if (r < 0)
+                return r;
+        if (process->options.timeout_usec > 0)
+                process->timeout_at = now + process->options.timeout_usec;
+        at = process->options.on_output ? process->timeout_at : now + UNHEARD_USEC;
+        if (process->timeout_at > 0 && process->timeout_at < at)
+                at = process->timeout_at;
+        r = add_exit(process);
+        if (r >= 0 && process->options.on_output)
+                r = listen_to(process);
+        if (r >= 0 && at > 0)
+                r = sd_event_add_time(process->event, &process->timer, CLOCK_MONOTONIC, at, 1, on_time,
+                                      process);
         return r;
 }
 

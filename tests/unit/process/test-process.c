@@ -241,6 +241,29 @@ static void test_output_just_fits(void **state)
         assert_int_equal(fixture->output.size, PROCESS_ANSWER_MAX);
 }
 
+/* More than a pipe holds, by one that is told to end before the loop has had a turn. */
+static void test_output_of_one_that_is_ended_at_once(void **state)
+{
+        struct fixture *fixture = *state;
+        char folder[] = "/tmp/test-process-XXXXXX", path[64], script[160];
+        int fd;
+
+        assert_non_null(mkdtemp(folder));
+        snprintf(path, sizeof(path), "%s/ready", folder);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        snprintf(script, sizeof(script), "trap '' TERM; : >%s; head -c 300000 /dev/zero; echo done >&2",
+                 path);
+        start_with(fixture, script, 0, LONG_USEC);
+        fd = open(path, O_RDONLY | O_CLOEXEC); /* waits for the script */
+        process_end(fixture->process, LONG_USEC);
+        wait_done(fixture);
+        assert_string_equal(fixture->last_line, "done");
+        assert_int_equal(fixture->output.size, 300000);
+        close(fd);
+        unlink(path);
+        rmdir(folder);
+}
+
 static void test_closed_streams(void **state)
 {
         struct fixture *fixture = *state;
@@ -469,6 +492,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_input_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_output_without_end, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_output_just_fits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_output_of_one_that_is_ended_at_once, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_streams, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_huge_line, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bytes_that_are_no_text, setup, teardown),
