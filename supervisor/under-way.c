@@ -114,16 +114,14 @@ static int judge(struct supervisor *supervisor, const struct record *record, boo
 
 static void tell(const struct record *record, bool counted)
 {
-        log_write(
-                counted ? LOG_WARNING : LOG_NOTICE, NULL,
-                LOG_FIELDS({"RECONCILED_WATCH", record->watch}, {"RECONCILED_KEY", record->key},
-                           {"RECONCILED_UID", record->uid}),
-                counted ? "the operator was killed as a whole, again, while %s of watch %s ran, alone: that "
-                          "is "
-                          "counted as a crash over it"
-                        : "the operator was killed as a whole while %s of watch %s ran: it runs alone the "
-                          "next time, and should it happen again then, it is to blame",
-                record->key, record->watch);
+        log_write(counted ? LOG_WARNING : LOG_NOTICE, NULL,
+                  LOG_FIELDS({"RECONCILED_WATCH", record->watch}, {"RECONCILED_KEY", record->key},
+                             {"RECONCILED_UID", record->uid}),
+                  counted ? "%s of watch %s ran alone when the operator was killed as a whole: a crash is "
+                            "counted"
+                          : "%s of watch %s ran when the operator was killed as a whole: it runs alone the "
+                            "next time",
+                  record->key, record->watch);
 }
 
 static int judge_all(struct supervisor *supervisor, const struct file *file)

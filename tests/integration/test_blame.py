@@ -292,6 +292,7 @@ def test_what_takes_everything_down_each_time_is_quarantined(configured, handler
     operator.start_ready().wait_synced()
     said = quarantined(operator)
     assert len(said) == 1 and said[0]["key"] == "default/poison" and "3 times" in said[0]["message"]
+    assert operator.logs(lambda record: "a crash is counted" in record["message"], key="default/poison")
     for name in others:
         wait_until(lambda name=name: widgets.get(name).get("status"), f"{name} to be served")
     widgets.create("d")
