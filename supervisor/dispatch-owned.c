@@ -7,10 +7,14 @@
 #include "supervisor/supervisor.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
- * not be a reason for another one. */
-static bool child_matters(const struct ledger_row *row)
+ * not be a reason for another one. While one is under way nobody knows how it will end: if it fails, the
+ * queue forgets what came meanwhile. */
+static bool child_matters(const struct watch *parent, const struct ledger_row *row)
 {
-        return row->attempts == 0 && !row->permanent && !row->deleting && !row->unselected;
+        bool fails = row->attempts > 0 || row->permanent;
+
+        return !row->deleting && !row->unselected &&
+               (!fails || dispatch_is_under_way(parent, row->key, row->uid));
 }
 
 #define CHILD_PAUSE_USEC USEC_PER_SEC
@@ -110,7 +114,7 @@ static int take_one(const char *watch_name _unused_, const struct ledger_row *ro
         }
         if (text_replace(&crowd->key, row->key) < 0 || text_replace(&crowd->uid, row->uid) < 0)
                 return -ENOMEM;
-        if (!child_matters(row))
+        if (!child_matters(crowd->parent, row))
                 return 0;
         return dispatch_push(crowd->parent, &change, CHANGE_UPDATED, row, "related changed",
                              child_delay(crowd->parent, row->key, row));
@@ -232,7 +236,7 @@ int dispatch_owned(struct watch *watch, const struct record_change *change)
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        if (r >= 0 && child_matters(&row))
+        if (r >= 0 && child_matters(parent, &row))
                 r = run_owner(parent, key, &row);
         ledger_row_done(&row);
         return r;

@@ -9,8 +9,8 @@
 
 #include "worker/children-internal.h"
 
-/* An attempt that follows a failure is no place to save something: a change of a child during the one before
- * was no reason to run. A resync and a wish by hand are there for what nobody has seen. */
+/* A resync and a wish by hand are there for what nobody has seen; and an attempt that follows a failure is
+ * no place to save something. */
 static bool is_for_all(const struct run *run)
 {
         static const char *const reason[] = {"resync", "requested", "start"};

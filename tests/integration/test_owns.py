@@ -90,6 +90,23 @@ def test_a_child_that_changes_during_a_run_that_fails(start, operator, handler, 
     assert len(handler.requests(name="w")) == 1
 
 
+def test_a_child_that_changes_during_an_attempt_that_succeeds(start, operator, handler, widgets, config_maps):
+    """After failures as well: the attempt has seen the children as they were when it began."""
+    handler.behave('[ "$RECONCILED_ATTEMPT" -gt 1 ] || [ "$RECONCILED_REASON" = "child changed" ] || exit 1\n'
+                   f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    start()
+    owner = widgets.create("w")
+    handler.wait_for(name="w", where=lambda request: request.body["attempt"] == 2)
+    config_maps.create("child", ownerReferences=[{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w",
+                                                  "uid": owner["metadata"]["uid"]}])
+    config_maps.create("marker")
+    wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 2, "the child, and the marker behind it, to be seen")
+    (handler.folder / "go").touch()
+    assert seen(handler, lambda children: len(children) == 1).body["reason"] == "child changed"
+    operator.stop()
+    assert [request.body["attempt"] for request in handler.requests(name="w")] == [1, 2, 1]
+
+
 def test_children_come_with_the_request(start, operator, handler, widgets, config_maps):
     start()
     owner = widgets.create("w")
