@@ -10,11 +10,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/duration.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
-#define PEERS_MAX     16
-#define PAGE_SIZE_MAX ((size_t)128 * 1024)
+#define PEERS_MAX         16
+#define ACCEPT_PAUSE_USEC (500 * USEC_PER_MSEC)
+#define PAGE_SIZE_MAX     ((size_t)128 * 1024)
 
 struct control_peer {
         struct control_peer *next;
@@ -322,14 +324,37 @@ static void add_peer(struct supervisor *supervisor, int fd, uid_t uid)
                 channel_set_state(peer->channel, CHILD_RUNNING);
 }
 
+static int on_accept_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        (void)sd_event_source_set_enabled(supervisor->control_source, SD_EVENT_ON);
+        return 0;
+}
+
+/* Who knocks goes on knocking: without a pause the loop would do nothing else. */
+static void accept_later(struct supervisor *supervisor, int error)
+{
+        if (!supervisor->control_full)
+                log_warning("reconciledctl cannot be answered, and waits: %s", strerror(error));
+        supervisor->control_full = true;
+        if (sd_event_add_time_relative(supervisor->event, NULL, CLOCK_BOOTTIME, ACCEPT_PAUSE_USEC, 0,
+                                       on_accept_again, supervisor) >= 0)
+                (void)sd_event_source_set_enabled(supervisor->control_source, SD_EVENT_OFF);
+}
+
 static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
         uid_t uid = (uid_t)-1;
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (peer < 0)
+        if (peer < 0) {
+                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                        accept_later(supervisor, errno);
                 return 0;
+        }
+        supervisor->control_full = false;
         if (supervisor->control_count < PEERS_MAX && peer_is_trusted(peer, &uid))
                 add_peer(supervisor, peer, uid);
         else

@@ -169,6 +169,7 @@ struct supervisor {
                 *extend_timer, *control_source;
         struct control_peer *control_peer;
         size_t control_count;
+        bool control_full;      /* somebody waits there for whom there is no descriptor */
         char status_text[1024]; /* as last told to systemd */
         char not_reloaded[512]; /* why the file as it is now was not taken; "" */
         uint64_t status_monotonic;

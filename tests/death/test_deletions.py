@@ -26,6 +26,10 @@ def deleted(handler):
     return sorted(run.name for run in handler.requests(action="deleted"))
 
 
+def rows_of(operator, name):
+    return ledger.read(operator, f"SELECT key FROM ledger WHERE key = 'default/{name}'")
+
+
 def settle(operator, handler, widgets):
     """An object that comes now is behind everything that was there before."""
     widgets.create("last", spec={})
@@ -64,6 +68,8 @@ def test_between_success_and_its_record(configured, handler, widgets, shim, fina
     if finalizer:
         # The finalizer may be off already, and then the object is gone: no run is left, or it comes as `finalize` once more.
         wait_until(lambda: not widgets.exists("gone"), "the object to go")
+        wait_until(lambda: not rows_of(operator, "gone"), "the ledger to forget it")
+        assert len(handler.requests(name="gone", action=action)) <= 2
     else:
         handler.wait_finished(name="gone", action="deleted", count=2)
     settle(operator, handler, widgets)
@@ -74,6 +80,7 @@ def test_between_success_and_its_record(configured, handler, widgets, shim, fina
     handler.wait_finished(name="behind")
     operator.stop()
     assert handler.count() == before + 1
+    assert not rows_of(operator, "gone") and len(rows_of(operator, "kept")) == 1
 
 
 def test_exactly_once_when_nothing_is_killed(configured, handler, widgets):

@@ -100,7 +100,7 @@ def test_while_it_runs(filled, handler, widgets, which, seed):
     wait_until(lambda: filled.popen.poll() is not None or handler.requests(name="later"), "the next run, or its end")
     restarts = 0
     if filled.popen.poll() is not None:
-        assert filled.wait_exit() in (70, 74, -11, -7, -6), filled.output.text()
+        assert filled.wait_exit() in (70, 74), filled.output.text()  # it maps neither file: only children may die of them
         filled.assert_no_processes(deadline=1.5)
         restarts = started(filled)
     assert restarts <= 1

@@ -294,23 +294,90 @@ def test_too_few_descriptors_at_the_start(configured, handler, widgets, limit):
     assert_goes_on(configured, handler, ["a"])
 
 
-def limit_descriptors(operator, child, soft):
+HARD = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def limit_descriptors(operator, pid, soft):
     """As its own user: root in a container may not."""
-    subprocess.run(operator.user.command(["prlimit", f"--pid={child.pid}", f"--nofile={soft}:"]), check=True)
+    subprocess.run(operator.user.command(["prlimit", f"--pid={pid}", f"--nofile={soft}:"]), check=True)
 
 
 def test_no_descriptors_for_the_watcher_any_more(configured, handler, widgets, devserver):
     """Its next connection cannot be opened: it waits, degraded, and goes on when it can."""
     configured.start_ready().wait_synced()
-    child = configured.child("watcher")
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    limit_descriptors(configured, child, 3)
+    pid = configured.child("watcher").pid
+    limit_descriptors(configured, pid, 3)
     devserver.close_watches("cut")
     widgets.create("a", spec={})
     wait_until(lambda: configured.ctl.status()["watches"][0]["state"] != "in-sync", "the watch to be in trouble")
-    limit_descriptors(configured, child, hard)
+    limit_descriptors(configured, pid, HARD)
     handler.wait_finished(name="a")
     configured.stop()
+
+
+def test_no_descriptors_for_a_worker_any_more(configured, handler, widgets):
+    """It cannot start a handler: that is a failed attempt, with this reason."""
+    configured.start_ready().wait_synced()
+    pid = configured.child("worker").pid
+    limit_descriptors(configured, pid, 3)
+    widgets.create("a", spec={})
+    wait_until(lambda: "Too many open files" in str(configured.ctl.status()["failing"]), "an attempt to fail")
+    limit_descriptors(configured, pid, HARD)
+    handler.wait_finished(name="a")
+    wait_until(lambda: not configured.ctl.status()["failing"], "the failure to be over")
+    configured.stop()
+    assert not configured.logs(level="critical")
+
+
+def processor_time(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        return sum(int(ticks) for ticks in stat.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_no_descriptors_for_the_supervisor_any_more(configured, handler, widgets):
+    """Who asks must wait, and does not keep it from its work."""
+    widgets.create("before", spec={})
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="before")  # what it needs for a run it has
+    limit_descriptors(configured, configured.pid, 3)
+    command = configured.user.command([str(configured.sandbox.program("reconciledctl")), "--runtime-directory",
+                                       str(configured.runtime_directory), "status"])
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as asking:
+        configured.wait_for_log("reconciledctl cannot be answered, and waits: Too many open files")
+        used, end = processor_time(configured.pid), time.monotonic() + 1
+        widgets.create("a", spec={})
+        handler.wait_finished(name="a")
+        wait_until(lambda: time.monotonic() > end, "a second to go by")
+        assert processor_time(configured.pid) - used < (time.monotonic() - end + 1) / 2, "it does nothing else"
+        limit_descriptors(configured, configured.pid, HARD)
+        wait_until(lambda: asking.poll() is not None, "an answer, or no more patience")
+    assert configured.ctl.status()["watches"][0]["state"] == "in-sync"
+    configured.stop()
+    assert len(configured.logs(where=lambda record: "cannot be answered" in record["message"])) == 1
+
+
+def test_a_ledger_of_a_newer_release(configured, handler, widgets):
+    widgets.create("a", spec={})
+    configured.start_ready().wait_synced()
+    handler.wait_finished(name="a")
+    configured.stop()
+    path = configured.state_directory / "ledger.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        ours = [database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
+        database.execute(f"PRAGMA user_version = {ours[0] + 1}")
+        database.execute(f"PRAGMA application_id = {ours[1] + 1}")
+    before = path.read_bytes()
+    configured.start()
+    configured.wait_exit(expect=78)
+    configured.assert_no_processes()
+    said = [record["message"] for record in configured.logs(level="error")]
+    assert len(said) == 1 and "written by a newer release" in said[0], said
+    assert path.read_bytes() == before and not list(configured.state_directory.glob("ledger.sqlite.corrupt-*"))
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {ours[0]}")
+        database.execute(f"PRAGMA application_id = {ours[1]}")
+    assert_goes_on(configured, handler, ["a"])
+    assert len(handler.requests(name="a")) == 1
 
 
 def test_a_folder_that_is_not_ours(configured):

@@ -2,6 +2,7 @@
 """Children that die, hang or lie; the supervisor's own death; the configuration's mistakes."""
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -129,16 +130,19 @@ def test_status(configured, devserver):
     assert configured.ctl.run("status").returncode == 69
 
 
-def test_a_second_instance_is_refused(configured, make_operator, devserver, handler):
+@pytest.mark.parametrize("runtime", ["the same", "another"])
+def test_a_second_instance_is_refused(configured, runtime):
     configured.start_ready()
     before = configured.pid
-    import subprocess
+    folder = configured.runtime_directory if runtime == "the same" else configured.sandbox.subfolder("elsewhere")
+    configured.user.give(folder)
     second = subprocess.run(configured.user.command([str(configured.sandbox.program("reconciled")), "--config",
                                                      str(configured.config_file), "--log", "text", "--state-directory",
                                                      str(configured.state_directory), "--runtime-directory",
-                                                     str(configured.runtime_directory)]), capture_output=True, text=True)
+                                                     str(folder)]), capture_output=True, text=True)
     assert second.returncode == 78
     assert f"pid {before}" in second.stderr
+    assert configured.ctl.status()["pid"] == before, "it has taken nothing away from the first one"
 
 
 def test_every_mistake_of_the_configuration_is_told_with_its_place(operator):

@@ -5,8 +5,10 @@
 #include "store/suspect.h"
 
 #include <fcntl.h>
+#include <lmdb.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <xxhash.h>
 
 static void put(struct fixture *fixture, const char *key, const char *uid, const char *version,
                 const char *json)
@@ -457,6 +459,61 @@ static void test_a_file_that_is_no_database(void **state)
         assert_rebuilt(fixture, "");
 }
 
+/* The meta record as another release writes it: its second number is the schema, its first the sum of the
+ * rest. */
+static void write_schema(const struct fixture *fixture, uint64_t schema)
+{
+        char path[160], record[256];
+        uint64_t sum;
+        MDB_env *environment;
+        MDB_txn *transaction;
+        MDB_dbi table;
+        MDB_val key = {4, (char[]){"meta"}}, value;
+
+        snprintf(path, sizeof(path), "%s/1", fixture->folder);
+        assert_int_equal(mdb_env_create(&environment), 0);
+        assert_int_equal(mdb_env_set_maxdbs(environment, 20), 0);
+        assert_int_equal(mdb_env_open(environment, path, 0, 0600), 0);
+        assert_int_equal(mdb_txn_begin(environment, NULL, 0, &transaction), 0);
+        assert_int_equal(mdb_dbi_open(transaction, "meta", 0, &table), 0);
+        assert_int_equal(mdb_get(transaction, table, &key, &value), 0);
+        assert_true(value.mv_size > 2 * sizeof(uint64_t) && value.mv_size <= sizeof(record));
+        memcpy(record, value.mv_data, value.mv_size);
+        memcpy(record + sizeof(sum), &schema, sizeof(schema));
+        sum = XXH3_64bits(record + sizeof(sum), value.mv_size - sizeof(sum));
+        memcpy(record, &sum, sizeof(sum));
+        value.mv_data = record;
+        assert_int_equal(mdb_put(transaction, table, &key, &value, 0), 0);
+        assert_int_equal(mdb_txn_commit(transaction), 0);
+        mdb_env_close(environment);
+}
+
+static void test_of_another_schema(struct fixture *fixture, uint64_t schema)
+{
+        char why[64];
+
+        fixture_open(fixture);
+        put(fixture, "n/a", "u1", "5", "{}");
+        fixture_close(fixture);
+        write_schema(fixture, STORE_SCHEMA); /* as it is: that is how it is read */
+        fixture_open(fixture);
+        assert_int_equal(store_count(fixture->store), 1);
+        fixture_close(fixture);
+        write_schema(fixture, schema);
+        snprintf(why, sizeof(why), "its schema is version %llu", (unsigned long long)schema);
+        assert_rebuilt(fixture, why);
+}
+
+static void test_a_newer_schema(void **state)
+{
+        test_of_another_schema(*state, STORE_SCHEMA + 1);
+}
+
+static void test_an_older_schema(void **state)
+{
+        test_of_another_schema(*state, STORE_SCHEMA - 1);
+}
+
 /* ---- damage inside a record */
 
 static void damage(struct fixture *fixture, const char *what)
@@ -598,6 +655,8 @@ int main(void)
                 fixture_test(test_a_clean_store_survives_a_reboot),
                 fixture_test(test_a_damaged_current),
                 fixture_test(test_a_file_that_is_no_database),
+                fixture_test(test_a_newer_schema),
+                fixture_test(test_an_older_schema),
                 fixture_test(test_a_wrong_checksum_is_given_to_nobody),
                 fixture_test(test_a_reader_follows_a_rebuild),
                 fixture_test(test_grows),

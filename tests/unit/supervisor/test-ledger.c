@@ -478,73 +478,6 @@ static void test_a_lie_while_it_is_open_is_refused(void **state)
         }
 }
 
-/* As the first release wrote it. */
-static const char schema_1[] =
-        "CREATE TABLE ledger ("
-        "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"
-        "  fingerprint INTEGER NOT NULL DEFAULT 0, failed_fingerprint INTEGER NOT NULL DEFAULT 0,"
-        "  attempts INTEGER NOT NULL DEFAULT 0,"
-        "  next_realtime INTEGER NOT NULL DEFAULT 0, next_reason TEXT NOT NULL DEFAULT '',"
-        "  last_error TEXT NOT NULL DEFAULT '', first_error TEXT NOT NULL DEFAULT '',"
-        "  handled_realtime INTEGER NOT NULL DEFAULT 0,"
-        "  permanent INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,"
-        "  PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
-        "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"
-        "CREATE TABLE scope ("
-        "  watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL) WITHOUT ROWID;"
-        "INSERT INTO ledger VALUES ('w', 'd/a', 'u', -1, 3, 4, 500, 'retry', 'last', 'first', 9, 0, 1);"
-        "INSERT INTO scope VALUES ('w', 's', 'c');"
-        "PRAGMA user_version = 1;";
-
-static void test_an_older_schema_is_migrated(void **state)
-{
-        struct ledger_row back;
-        struct ledger *ledger;
-        char *aside, *scope, *cluster;
-        sqlite3 *database;
-
-        (void)state;
-        assert_int_equal(unlink(path), 0);
-        assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-        assert_int_equal(sqlite3_exec(database, schema_1, NULL, NULL, NULL), SQLITE_OK);
-        sqlite3_close(database);
-
-        ledger = open_ledger(&aside);
-        assert_null(aside);
-        assert_int_equal(ledger_get(ledger, "w", "d/a", "u", &back), 0);
-        assert_true(back.fingerprint == UINT64_MAX && back.attempts == 4 && back.deleting &&
-                    back.next_realtime == 500 && back.crashes == 0 && back.quarantined_until == 0);
-        assert_string_equal(back.first_error, "first");
-        assert_string_equal(back.settling, "");
-        ledger_row_done(&back);
-        assert_int_equal(ledger_scope_get(ledger, "w", &scope, &cluster), 0);
-        assert_string_equal(cluster, "c");
-        free(scope);
-        free(cluster);
-        ledger_free(ledger);
-}
-
-/* The last schema that had no sums of tables. */
-static void test_pauses_and_doubts_of_an_older_schema_stay(void **state)
-{
-        struct ledger *ledger;
-        char *aside;
-
-        (void)state;
-        fill();
-        lie("UPDATE ledger SET checksum = 0;"
-            "ALTER TABLE paused DROP COLUMN checksum; ALTER TABLE doubtful DROP COLUMN checksum;"
-            "DROP TABLE sums; PRAGMA application_id = 1380142084; PRAGMA user_version = 4");
-        for (int i = 0; i < 2; i++) {
-                ledger = open_ledger(&aside);
-                assert_null(aside);
-                assert_int_equal(ask_for_pause(ledger), 1);
-                assert_int_equal(ask_for_doubts(ledger), 1);
-                assert_int_equal(ask_for_run(ledger), 1);
-                ledger_free(ledger);
-        }
-}
-
 static void test_a_newer_schema_is_refused(void **state)
 {
         struct ledger *ledger = NULL;
@@ -576,8 +509,6 @@ int main(void)
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
                 cmocka_unit_test(test_a_lie_in_any_table_sets_it_aside),
                 cmocka_unit_test(test_a_lie_while_it_is_open_is_refused),
-                cmocka_unit_test(test_an_older_schema_is_migrated),
-                cmocka_unit_test(test_pauses_and_doubts_of_an_older_schema_stay),
                 cmocka_unit_test(test_a_newer_schema_is_refused),
         };
 
