@@ -42,6 +42,7 @@ static void client_destroy(struct kube_client *client)
                 transfer_destroy(client->transfer);
         curl_multi_cleanup(client->multi);
         sd_event_source_disable_unref(client->timer);
+        sd_event_source_disable_unref(client->soon);
         sd_event_source_disable_unref(client->throttle_timer);
         credential_wipe(&client->credential);
         free(client->user_agent);
@@ -177,7 +178,7 @@ static int on_socket_wanted(CURL *easy _unused_, curl_socket_t fd, int what, voi
         return 0;
 }
 
-static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+static int on_soon(sd_event_source *source _unused_, void *userdata)
 {
         struct kube_client *client = userdata;
         int running;
@@ -189,11 +190,20 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return 0;
 }
 
+static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        return on_soon(source, userdata);
+}
+
+/* Each request begins with a time of 0, which needs no timer of the kernel's. There is one time only: a new
+ * one takes the place of the last one. */
 static int on_timer_wanted(CURLM *multi _unused_, long timeout_ms, void *userdata)
 {
         struct kube_client *client = userdata;
 
-        if (timeout_ms < 0)
+        if (sd_event_source_set_enabled(client->soon, timeout_ms == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0)
+                return -1;
+        if (timeout_ms <= 0)
                 return sd_event_source_set_enabled(client->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
         if (sd_event_source_set_time_relative(client->timer, (uint64_t)timeout_ms * USEC_PER_MSEC) < 0)
                 return -1;
@@ -227,6 +237,10 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
                                                client);
         if (r >= 0)
                 r = sd_event_source_set_enabled(client->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &client->soon, on_soon, client);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(client->soon, SD_EVENT_OFF);
         if (r < 0) {
                 client_destroy(client);
                 return r;

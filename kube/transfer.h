@@ -24,7 +24,7 @@ void credential_wipe(struct credential *credential);
 struct kube_client {
         sd_event *event;
         CURLM *multi;
-        sd_event_source *timer, *throttle_timer;
+        sd_event_source *timer, *soon, *throttle_timer;
         uint64_t throttle_until;
         struct credential credential;
         char *user_agent;
