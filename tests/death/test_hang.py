@@ -11,7 +11,7 @@ FULL = os.environ.get("RECONCILED_FULL") == "1"
 MEGABYTES = 10_000 if FULL else 300
 
 
-@pytest.mark.parametrize("role", ["credential", "watcher", "worker", "gateway"])
+@pytest.mark.parametrize("role", ["credential", "watcher", "worker", "gateway", "spawner"])
 def test_the_watchdog_is_not_fed_for_it(devserver, make_operator, handler, role):
     operator = make_operator(watchdog=10.0)
     operator.configure(devserver, [watch("widgets", handler)], workers=1, heartbeat={"interval": "50ms", "deadline": "700ms"},
@@ -47,11 +47,14 @@ HANDLERS = {
 
 @pytest.fixture
 def misbehaving(devserver, operator, make_handler, widgets):
-    """Two workers; the object `bad` gets the handler of the test, others one that is done at once."""
-    def start(script):
-        handler = make_handler(f"case $RECONCILED_NAME in bad)\n{script}\n;; esac\nexit 0")
+    """One worker more than there are bad objects (`bad`, or by their names), which get handlers of their own; others get one that
+    is done at once."""
+    def start(*script, timeout="1500ms", **named):
+        cases = "".join(f"{name})\n{text}\n;;\n" for name, text in [*zip(["bad"], script), *named.items()])
+        handler = make_handler(f"case $RECONCILED_NAME in\n{cases}esac\nexit 0")
         operator.configure(devserver, [watch("widgets", handler, retry={"first": "1h", "max": "1h"},
-                                             handler_options={"timeout": "1500ms", "grace": "200ms"})], workers=2)
+                                             handler_options={"timeout": timeout, "grace": "200ms"})],
+                           workers=len(script) + len(named) + 1, stop={"grace": "200ms"})
         operator.start_ready().wait_synced()
         return handler
 
@@ -78,10 +81,37 @@ def test_it_ends_with_all_that_it_started_and_harms_nobody(misbehaving, operator
     operator.stop()
 
 
+# Those that do not end by themselves.
+STAY = [name for name in HANDLERS if name not in ("forks-a-daemon", "closes-its-pipes-and-is-done", "leaves-its-session", "breeds")]
+
+
+def test_others_are_served_while_it_is_at_it(misbehaving, operator, widgets):
+    """As many workers as bad objects are gone for an hour; the one that is left serves all others."""
+    bad = {f"bad-{i}": HANDLERS[name] for i, name in enumerate(STAY)}
+    handler = misbehaving(timeout="1h", **bad)
+    for name in bad:
+        widgets.create(name, spec={})
+        handler.wait_for(name=name)
+    for i in range(5):
+        widgets.create(f"good-{i}", spec={})
+        handler.wait_finished(name=f"good-{i}")
+
+    def busy_with():
+        return sorted(worker.get("key", "") for worker in operator.ctl.status()["workers"] if worker["state"] != "idle")
+
+    wait_until(lambda: busy_with() == [f"default/{name}" for name in bad], lambda: f"all others to be done: {busy_with()}")
+    operator.stop()
+    operator.assert_no_processes()
+
+
 def test_it_reads_nothing_of_a_large_request(misbehaving, operator, widgets):
     handler = misbehaving("")
-    handler.script.write_text("#!/bin/sh\nexec sleep 1000\n")
+    original = handler.script.rename(handler.folder / "original")
+    handler.script.write_text(f"#!/bin/sh\ncase $RECONCILED_NAME in bad) exec sleep 1000 ;; esac\nexec {original}\n")
+    handler.script.chmod(0o755)
     widgets.create("bad", spec={"text": "x" * 1_000_000})
+    widgets.create("good", spec={"text": "x" * 1_000_000})
+    handler.wait_finished(name="good")
     operator.wait_for_log("did not end within its timeout", key="default/bad")
     ours = {operator.pid} | {child.pid for child in operator.children()}
     wait_until(lambda: {found.pid for found in operator.processes()} == ours, "its end")
@@ -89,10 +119,11 @@ def test_it_reads_nothing_of_a_large_request(misbehaving, operator, widgets):
 
 
 def test_memory_is_not_what_it_writes(misbehaving, operator, widgets):
-    handler = misbehaving(HANDLERS["writes-without-end"])
+    """It gets rid of all of it."""
+    handler = misbehaving(f"dd if=/dev/zero bs=1M count={MEGABYTES} 2>/dev/null && : >$REQUEST.written", timeout="30m")
     widgets.create("bad", spec={})
-    handler.wait_for(name="bad")
-    operator.wait_for_log("did not end within its timeout", key="default/bad")
+    request = handler.wait_for(name="bad")
+    wait_until(request.path.with_name(f"{request.path.name}.written").exists, "all of it to be taken", 1200 if FULL else 60)
     for worker in operator.children("worker"):
         with open(f"/proc/{worker.pid}/status", encoding="utf-8") as status:
             peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))

@@ -15,7 +15,8 @@ from death.conftest import FATAL, GARBAGE, MUTE, SIGNAL, side_by_side, tell
 NAMED_CODES = (64, 69, 70, 74, 77, 78)
 
 ROLES = ("credential", "watcher", "idle-worker", "busy-worker", "gateway", "spawner", "supervisor")
-STATES = ("starting", "syncing", "running", "reloading", "stopping")
+# The whole is begun anew, in place, or one watch of it.
+STATES = ("starting", "syncing", "running", "reloading", "reloading-watch", "stopping")
 SIGNALS = {"SEGV": signal.SIGSEGV, "ABRT": signal.SIGABRT, "KILL": signal.SIGKILL, "STOP": signal.SIGSTOP}
 MANNERS = {
     **{name: SIGNAL + number for name, number in SIGNALS.items()},
@@ -26,18 +27,23 @@ MANNERS = {
 }
 if SANITIZED:
     del MANNERS["SEGV"]  # which the sanitizer takes for itself
-HANDLER = {"busy-worker": "case $RECONCILED_NAME in busy) : >$REQUEST.busy; trap '' TERM; (sleep 300)& while :; do sleep 1; done;; esac"}
+LATE = ("reloading", "reloading-watch", "stopping")
+# In a reload of one watch what ends by itself ends as when nothing is reloaded: one code of each kind will do.
+OF_A_WATCH = ("SEGV", "KILL", "STOP", "exit-0", "exit-70", "fatal-69", "protocol", "heartbeat")
+BUSY = "case $RECONCILED_NAME in busy) : >$REQUEST.busy; trap '' TERM; (sleep 300)& while :; do sleep 1; done;; esac"
 # Seconds from the fault to the end of everything: detection, TERM, two seconds, KILL, and a machine that is busy.
 BOUND = 15.0
 
 
 def exists(role, state, manner):
+    if state == "reloading-watch" and manner not in OF_A_WATCH:
+        return False
     if role == "supervisor":
         # Nobody watches over its words but the children, and nothing over its heart but systemd (tests/systemd).
         return manner in ("SEGV", "ABRT", "KILL") or manner.startswith("exit-")
     if role == "spawner":
-        # It has only orders and answers, and is told nothing of an end: it is killed last.
-        return state in ("starting", "syncing", "running") and (manner in SIGNALS or manner.startswith("exit-"))
+        # It has only orders and answers.
+        return manner in SIGNALS or manner.startswith("exit-")
     if role == "busy-worker":
         return state not in ("starting", "syncing")
     return True
@@ -53,14 +59,21 @@ class Cell:
         self.namespace = f"ns-{self.name.lower()}"
         devserver.api.resource("v1", "namespaces").create(self.namespace)
         self.widgets = devserver.api.resource("example.com/v1", "widgets", self.namespace)
+        # Whose death changes nothing: who is told to end, and who is not needed for that.
+        self.harmless = role != "supervisor" and {
+            "stopping": True, "reloading": role != "spawner", "reloading-watch": self.process_role() in ("watcher", "worker")}.get(state, False)
+        # Who is not told to end itself is struck while a handler holds the end up.
+        self.by_plan = state == "starting" or role == "supervisor" and state in LATE or self.harmless and role != "spawner"
+        self.busy = role == "busy-worker" or state in LATE and not self.by_plan
         self.once = operator.folder / "once"
         operator.environment["LD_PRELOAD"] = shim
         operator.environment["RECONCILED_DEATH_ONCE"] = self.once
         self.configure()
 
-    def configure(self, **more):
+    def configure(self, selector=None, **more):
+        one = {"labelSelector": selector} if selector else {}
         self.operator.configure(self.devserver, [watch("widgets", self.handler, namespaces=[self.namespace],
-                                                       handler_options={"grace": "100ms"}, quarantine={"after": 100})],
+                                                       handler_options={"grace": "100ms"}, quarantine={"after": 100}, **one)],
                                 workers=1, heartbeat={"interval": "100ms", "deadline": f"{scaled(1500):.0f}ms"}, stop={"grace": "500ms"},
                                 gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway.sock"}, **more)
 
@@ -76,10 +89,10 @@ class Cell:
         self.operator.user.give(self.once)
 
     def prepare(self):
-        self.handler.behave(HANDLER.get(self.role, "exit 0"))
+        self.handler.behave(BUSY if self.busy else "exit 0")
         for name in ("gone", "kept"):
             self.widgets.create(name, spec={"n": 1})
-        if self.state in ("reloading", "stopping"):
+        if self.by_plan and self.state in LATE:
             self.plan("stop")
         if self.state == "starting":
             self.plan("hello")
@@ -92,7 +105,7 @@ class Cell:
             self.operator.start_ready().wait_synced()
             for name in ("gone", "kept"):
                 self.handler.wait_finished(name=name)
-            if self.role == "busy-worker":
+            if self.busy:
                 self.widgets.create("busy", spec={})
                 request = self.handler.wait_for(name="busy")
                 wait_until(request.path.with_name(f"{request.path.name}.busy").exists, "the handler to be at it")
@@ -104,16 +117,20 @@ class Cell:
         """Returns when the fault has been set off, or is about to be."""
         if self.state == "stopping":
             self.operator.send_signal(signal.SIGTERM)
-        elif self.state == "reloading":
-            self.configure(pageLimit=400)  # concerns all of it: everything is told to end
+        elif self.state in LATE:
+            # All are told to end; or the one watcher, and the workers for the news of it.
+            self.configure(**({"pageLimit": 400} if self.state == "reloading" else {"selector": "!hidden"}))
             self.operator.send_signal(signal.SIGHUP)
-        elif self.state != "starting":
-            tell(self.operator.pid if self.role == "supervisor" else self.operator.child(self.process_role()).pid, self.act)
+        if self.by_plan:
+            return
+        if self.state in LATE:
+            self.operator.wait_notification("STOPPING" if self.state == "stopping" else "RELOADING", "1")
+        tell(self.operator.pid if self.role == "supervisor" else self.operator.child(self.process_role()).pid, self.act)
 
     def expected(self):
         if self.role == "supervisor":
             return -(self.act - SIGNAL) if self.act >= SIGNAL else self.act
-        if self.state in ("reloading", "stopping"):
+        if self.harmless:
             return 0
         return self.act - FATAL if FATAL <= self.act < GARBAGE else 70
 
@@ -121,12 +138,18 @@ class Cell:
         lines = self.operator.logs(level="critical")
         if self.expected() == 0 or self.role == "supervisor":
             assert not lines, lines
-            if self.role != "supervisor" and self.act != 0:
-                self.assert_warning()
+            if self.role == "spawner":
+                self.assert_warning("the spawner (pid", {"STOP": None})  # killed in the end, as if it were well
+            elif self.role != "supervisor":
+                # Who is heard no more ends as it was told to, and so does who says 0.
+                self.assert_warning("was told to end", {"STOP": "did not in time; it is killed", "protocol": "broke the protocol",
+                                                        "heartbeat": None, "exit-0": None})
             return
         assert len(lines) == 1 and lines[0]["message_id"] == MESSAGE_ID["CHILD_FATAL"], lines
         said = lines[0]["message"]
-        words = {"STOP": "hangs: no answer" if self.role == "spawner" and self.state == "starting" else "hangs: no heartbeat", "protocol": "broke the protocol", "heartbeat": "hangs: no heartbeat"}
+        # The spawner is asked for something at a start and in a reload.
+        silence = "hangs: no " if self.role == "spawner" and self.state != "running" else "hangs: no heartbeat"
+        words = {"STOP": silence, "protocol": "broke the protocol", "heartbeat": silence}
         how = words.get(self.manner) or (f"killed by signal {self.manner}" if self.manner in SIGNALS else
                                          "gives up: told" if self.manner.startswith("fatal") else
                                          f"exited by itself with code {self.act}")
@@ -135,21 +158,20 @@ class Cell:
                    and record["level"] in ("error", "critical")]
         assert not earlier, f"the cause is not first: {earlier}"
 
-    def assert_warning(self):
+    def assert_warning(self, about, words):
         """An end in order goes on over it; but it is told."""
-        words = {"STOP": "did not in time; it is killed", "protocol": "broke the protocol"}
-        expected = words.get(self.manner) or (f"was killed by signal {self.manner}" if self.manner in SIGNALS else
-                                              f"exited by itself with code {self.act % 256}")
-        said = [record["message"] for record in self.operator.logs(level="warning") if "was told to end" in record["message"]]
-        if self.manner == "heartbeat":
-            assert not said, said  # it ends as it was told to
+        expected = words.get(self.manner, f"was killed by signal {self.manner}" if self.manner in SIGNALS else
+                             f"exited by itself with code {self.act % 256}")
+        said = [record["message"] for record in self.operator.logs(level="warning") if about in record["message"]]
+        if expected is None:
+            assert not said, said
         else:
             assert len(said) == 1 and f"{self.process_role()} " in said[0] and expected in said[0], said
 
     # ---- after
 
     def assert_ended(self, since):
-        if self.state == "reloading" and self.role != "supervisor":
+        if self.state in ("reloading", "reloading-watch") and self.harmless:
             wait_until(lambda: sum("READY" in n for n in self.operator.notifications) == 2, "the second READY", BOUND)
             return
         self.operator.wait_exit(expect=self.expected(), deadline=BOUND)
@@ -170,7 +192,7 @@ class Cell:
         self.handler.wait_finished(name="kept", where=lambda run: run.object["spec"] == {"n": 2})
         if known:
             self.handler.wait_finished(name="gone", action="deleted")
-        if self.role == "busy-worker":
+        if self.busy:
             self.handler.wait_finished(name="busy", count=2)
         assert not [run for run in self.handler.requests(action="deleted") if run.name != "gone"]
         self.operator.stop()

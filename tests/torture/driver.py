@@ -18,7 +18,7 @@ PROGRAMS = ("reconciled", "reconciled-spawner", "reconciled-credential", "reconc
             "reconciled-gateway")
 # In the order of enum call in fault-switch.c.
 CALLS = ("memory", "open", "read", "write", "sync", "space", "map", "receive", "send", "socket", "connect", "pipe", "fork",
-         "exec", "event", "name", "status", "thread")
+         "exec", "event", "name", "status", "lock", "thread")
 # What follows them in struct counts.
 ENDS = ("hits", "ends", "leaked", "unknown", "descriptors")
 MODES = ("once", "always")

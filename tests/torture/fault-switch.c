@@ -33,7 +33,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,6 +71,7 @@ enum call {
         CALL_EVENT,
         CALL_NAME,
         CALL_STATUS,
+        CALL_LOCK,
         CALL_THREAD,
         CALL_COUNT,
 };
@@ -94,6 +97,7 @@ static const struct {
         [CALL_EVENT] = {"event", ENOMEM},
         [CALL_NAME] = {"name", EIO},
         [CALL_STATUS] = {"status", EIO},
+        [CALL_LOCK] = {"lock", ENOLCK},
         [CALL_THREAD] = {"thread", EAGAIN},
 };
 
@@ -276,6 +280,7 @@ WRAP(CALL_OPEN, DIR *, opendir, (const char *path), (path), NULL)
 WRAP(CALL_READ, ssize_t, read, (int fd, void *data, size_t size), (fd, data, size), -1)
 WRAP(CALL_READ, ssize_t, pread, (int fd, void *data, size_t size, off_t at), (fd, data, size, at), -1)
 WRAP(CALL_READ, ssize_t, pread64, (int fd, void *data, size_t size, off64_t at), (fd, data, size, at), -1)
+WRAP(CALL_READ, ssize_t, getrandom, (void *data, size_t size, unsigned flags), (data, size, flags), -1)
 
 WRAP(CALL_WRITE, ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size), -1)
 WRAP(CALL_WRITE, ssize_t, writev, (int fd, const struct iovec *part, int count), (fd, part, count), -1)
@@ -301,12 +306,33 @@ WRAP(CALL_MAP, void *, mmap, (void *data, size_t size, int protection, int flags
 WRAP(CALL_MAP, void *, mmap64, (void *data, size_t size, int protection, int flags, int fd, off64_t at),
      (data, size, protection, flags, fd, at), MAP_FAILED)
 
+EXPORTED void *mremap(void *data, size_t size, size_t new_size, int flags, ...)
+{
+        va_list arguments;
+        void *new;
+
+        va_start(arguments, flags);
+        new = flags &MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
+        va_end(arguments);
+        return fails(CALL_MAP) ? MAP_FAILED : REAL(mremap)(data, size, new_size, flags, new);
+}
+
 WRAP(CALL_RECEIVE, ssize_t, recv, (int fd, void *data, size_t size, int flags), (fd, data, size, flags), -1)
 WRAP(CALL_RECEIVE, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags), -1)
 WRAP(CALL_SEND, ssize_t, send, (int fd, const void *data, size_t size, int flags), (fd, data, size, flags),
      -1)
 WRAP(CALL_SEND, ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
      -1)
+
+WRAP(CALL_RECEIVE, ssize_t, recvfrom,
+     (int fd, void *data, size_t size, int flags, struct sockaddr *address, socklen_t *address_size),
+     (fd, data, size, flags, address, address_size), -1)
+WRAP(CALL_SEND, int, sendmmsg, (int fd, struct mmsghdr *message, unsigned count, int flags),
+     (fd, message, count, flags), -1)
+WRAP(CALL_SEND, ssize_t, sendto,
+     (int fd, const void *data, size_t size, int flags, const struct sockaddr *address,
+      socklen_t address_size),
+     (fd, data, size, flags, address, address_size), -1)
 
 WRAP(CALL_SOCKET, int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
 WRAP(CALL_SOCKET, int, socketpair, (int domain, int type, int protocol, int pair[2]),
@@ -394,6 +420,10 @@ WRAP(CALL_NAME, int, renameat, (int from_folder, const char *from, int to_folder
      (from_folder, from, to_folder, to), -1)
 WRAP(CALL_NAME, int, link, (const char *from, const char *to), (from, to), -1)
 
+WRAP(CALL_NAME, int, chmod, (const char *path, mode_t mode), (path, mode), -1)
+WRAP(CALL_NAME, int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
+
+WRAP(CALL_STATUS, ssize_t, readlink, (const char *path, char *ret, size_t size), (path, ret, size), -1)
 WRAP(CALL_STATUS, int, stat, (const char *path, struct stat *ret), (path, ret), -1)
 WRAP(CALL_STATUS, int, stat64, (const char *path, struct stat64 *ret), (path, ret), -1)
 WRAP(CALL_STATUS, int, lstat, (const char *path, struct stat *ret), (path, ret), -1)
@@ -409,6 +439,31 @@ WRAP(CALL_STATUS, int, getsockopt, (int fd, int level, int name, void *ret, sock
      (fd, level, name, ret, size), -1)
 WRAP(CALL_STATUS, int, setsockopt, (int fd, int level, int name, const void *value, socklen_t size),
      (fd, level, name, value, size), -1)
+
+WRAP(CALL_LOCK, int, flock, (int fd, int what), (fd, what), -1)
+
+/* What asks, or changes a flag, does not fail; nor does letting go. */
+static bool control_fails(int what, const void *argument)
+{
+        if (what == F_DUPFD || what == F_DUPFD_CLOEXEC)
+                return fails(CALL_PIPE);
+        return (what == F_SETLK || what == F_SETLKW || what == F_OFD_SETLK || what == F_OFD_SETLKW) &&
+               ((const struct flock *)argument)->l_type != F_UNLCK && fails(CALL_LOCK);
+}
+
+#define WRAP_FCNTL(name)                                                                                    \
+        EXPORTED int name(int fd, int what, ...)                                                            \
+        {                                                                                                   \
+                va_list arguments;                                                                          \
+                void *argument;                                                                             \
+                va_start(arguments, what);                                                                  \
+                argument = va_arg(arguments, void *);                                                       \
+                va_end(arguments);                                                                          \
+                return control_fails(what, argument) ? -1 : REAL(name)(fd, what, argument);                 \
+        }
+
+WRAP_FCNTL(fcntl)
+WRAP_FCNTL(fcntl64)
 
 WRAP(CALL_THREAD, int, pthread_create,
      (pthread_t * ret, const pthread_attr_t *attribute, void *(*run)(void *), void *argument),
@@ -462,7 +517,7 @@ static void say_descriptor(int fd)
         char link[64], text[256], target[128] = "";
 
         snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-        (void)!readlink(link, target, sizeof(target) - 1);
+        (void)!REAL(readlink)(link, target, sizeof(target) - 1);
         (void)!REAL(write)(
                 STDERR_FILENO, text,
                 (size_t)snprintf(text, sizeof(text), "left open: descriptor %d, %s\n", fd, target));
