@@ -22,7 +22,7 @@ SERVERS = {
 }
 
 _SIGNALS = ("KILL", "KILL", "KILL", "TERM", "ABRT", "SEGV", "BUS", "STOP")
-_ROLES = ("credential", "watcher", "watcher", "worker", "worker", "worker", "gateway")
+_ROLES = ("credential", "watcher", "watcher", "worker", "worker", "spawner", "gateway")
 
 _WATCH, _LIST, _PATCH = {"verb": "watch"}, {"verb": "list"}, {"verb": "patch"}
 _FAULTS = (
