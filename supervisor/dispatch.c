@@ -390,6 +390,7 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
 #define HANDLED_PAGE         400
 #define COMMIT_DELAY_USEC    (5 * USEC_PER_MSEC)
 #define COMMIT_PATIENCE_USEC USEC_PER_MINUTE
+#define COMMIT_TOLD_USEC     USEC_PER_SEC
 
 static void send_handled(struct watch *watch)
 {
@@ -512,10 +513,18 @@ static int commit_again(struct supervisor *supervisor)
 {
         uint64_t now = clock_boottime_usec();
 
-        if (supervisor->commit_since == 0)
+        if (supervisor->commit_since == 0) {
                 supervisor->commit_since = now;
+                supervisor->commit_told = false;
+        }
         if (now - supervisor->commit_since > COMMIT_PATIENCE_USEC)
                 return -EBUSY;
+        if (!supervisor->commit_told && now - supervisor->commit_since > COMMIT_TOLD_USEC) {
+                supervisor->commit_told = true;
+                log_warning("the ledger could not be written for a second: another program holds it, or its "
+                            "disk is slow. No run begins before it is written; after a minute the operator "
+                            "ends");
+        }
         return commit_later(supervisor);
 }
 

@@ -95,11 +95,14 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
         supervisor->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (supervisor->lock_fd < 0)
                 return error_set(error, -errno, "%s: %s", path, strerror(errno));
-        if (flock(supervisor->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        if (flock(supervisor->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return error_set(error, -errno, "%s cannot be locked: %s", path, strerror(errno));
                 return error_set(
                         error, -EBUSY,
                         "another instance (pid %ld) uses %s; give each operator a state folder of its own",
                         holder_pid(supervisor->lock_fd), folder);
+        }
         read_starts(supervisor);
         write_starts(supervisor, -1);
         return 0;

@@ -162,6 +162,7 @@ struct supervisor {
         uint64_t due_armed;    /* CLOCK_REALTIME: what due_timer waits for; 0 = nothing */
         bool commit_due;       /* something must not be told before the ledger has it */
         uint64_t commit_since; /* it was wanted, and the ledger was busy ever since; 0: it is not */
+        bool commit_told;
         sd_event_source *commit_timer;
         struct slowest slowest;
         sd_event_source *retry_source;

@@ -185,6 +185,7 @@ def test_whoever_holds_the_ledger_with_a_tool_stops_nobody(configured, handler, 
         wait_until(lambda: configured.ctl.status()["workers"][0]["state"] != "idle", "a run that waits for its record")
         held = time.monotonic() + 1.5  # more than SQLite would wait by itself
         wait_until(lambda: configured.ctl.status() and time.monotonic() > held, "time to go by")
+        configured.wait_for_log("the ledger could not be written for a second: another program holds it", level="warning")
         assert not handler.requests()
         tool.execute("ROLLBACK")
     handler.wait_finished(name="a")
