@@ -7,7 +7,7 @@ import re
 import shutil
 import struct
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness import ApiError, Devserver, Operator, WIDGET_CRD, wait_until, watch
 from harness.process import find_processes
@@ -45,8 +45,26 @@ case $RECONCILED_ACTION in reconcile) cat <<END ;; esac
  "children": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "$RECONCILED_NAME"}, "data": {"a": "b"}}]}
 END
 """
-LIVES = {"plain": (_PLAIN, {}),
-         "full": (_FULL, {"owns": [{"apiVersion": "v1", "kind": "ConfigMap"}], "trigger": {"jq": ".spec"}})}
+_SERVED = """#!/bin/sh
+while read -r line; do
+        id=${line#*'"id":'}
+        case $line in *'"name":"b"'* | *'"name":"a"'*) status=',"status":{"seen":true}' ;; *) status= ;; esac
+        echo "{\\"id\\":${id%%[,\\}]*}$status}"
+done
+"""
+
+
+@dataclass(frozen=True)
+class Life:
+    handler: str
+    watch: dict = field(default_factory=lambda: {"finalizer": True})
+    kind: str = "exec"
+    crowd: int = 0  # of other objects, so many that a worker is given several at once
+
+
+LIVES = {"plain": Life(_PLAIN),
+         "full": Life(_FULL, {"finalizer": True, "owns": [{"apiVersion": "v1", "kind": "ConfigMap"}], "trigger": {"jq": ".spec"}}),
+         "served": Life(_SERVED, {}, "serve", 40)}
 
 
 @dataclass(frozen=True)
@@ -73,8 +91,7 @@ class Torture:
 
     def __init__(self, sandbox, life="plain"):
         self.sandbox = sandbox
-        self.life = life
-        handler, self.watch = LIVES[life]
+        self.life = LIVES[life]
         self.library = next(iter(sandbox.programs.values())).parents[1] / "libfault-switch.so"
         shutil.copy(BUILD / "tests" / "torture" / self.library.name, self.library)
         self.library.chmod(0o755)
@@ -82,7 +99,7 @@ class Torture:
         self.devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--request-log", "/dev/null"]).start()
         folder = sandbox.subfolder("torture", mode=0o755)
         self.handler = folder / "handler"
-        self.handler.write_text(handler, encoding="utf-8")
+        self.handler.write_text(self.life.handler, encoding="utf-8")
         self.handler.chmod(0o755)
         self.results = collections.Counter()  # (program, how it ended): runs
         self._lock = threading.Lock()
@@ -185,13 +202,14 @@ class Run:
         self.fault = fault
         self.namespace = namespace
         self.widgets = torture.devserver.api.resource("example.com/v1", "widgets", namespace)
-        self.full = torture.life == "full"
+        self.full = torture.life == LIVES["full"]
+        self.crowd = [f"c{i}" for i in range(torture.life.crowd)]
         self.config_maps = torture.devserver.api.resource("v1", "configmaps", namespace)
         self.operator = Operator(torture.sandbox)
         self.operator.configure(torture.devserver, [
-            watch("widgets", [str(torture.handler)], namespaces=[namespace], finalizer=True,
-                  quarantine={"after": 1000}, retry={"first": "20ms", "max": "200ms"},
-                  reconnect={"first": "20ms", "max": "200ms"}, **torture.watch)],
+            watch("widgets", namespaces=[namespace], quarantine={"after": 1000}, retry={"first": "20ms", "max": "200ms"},
+                  reconnect={"first": "20ms", "max": "200ms"}, **torture.life.watch)
+            | {"handler": {torture.life.kind: [str(torture.handler)]}}],
             workers=1, heartbeat={"interval": "100ms", "deadline": "4s"}, stop={"grace": "2s"},
             gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
         self.file = self.operator.folder / "counts"
@@ -217,7 +235,8 @@ class Run:
                        f"{self.first_output}")
 
     def run(self):
-        self.widgets.create("a", spec={})
+        for name in (*self.crowd, "a"):
+            self.widgets.create(name, spec={})
         self.operator.environment.update(self._environment)
         self._since = self.operator.start().pid
         how = self._live()
@@ -256,6 +275,8 @@ class Run:
         """A life: what is there, what comes, what goes."""
         done = self._progress(lambda: self._seen("a"))
         if done:
+            for name in self.crowd:
+                self.widgets.merge_patch(name, {"spec": {"n": 1}})
             self.widgets.create("b", spec={})
             self.widgets.delete("a")
             if self.full:
@@ -306,7 +327,7 @@ class Run:
         wait_until(lambda: not self._processes(), "the end of what was left")
         self.operator.sandbox.give_back(self.operator.user)
         shutil.rmtree(self.operator.folder, ignore_errors=True)
-        for name in ("a", "b"):
+        for name in ("a", "b", *self.crowd):
             with contextlib.suppress(ApiError):
                 self.widgets.merge_patch(name, {"metadata": {"finalizers": None}})
                 self.widgets.delete(name)

@@ -37,4 +37,15 @@ def test_a_sample_is_survived(sandbox, program):
     assert not broken, "\n".join(f"---- {fault}: {why}" for fault, why in broken.items())
     # The count differs a little from run to run; but most faults must have been met.
     met = sum(number for (_, how), number in torture.results.items() if how != "not met")
-    assert met > len(faults) / 2, torture.figures()
+    assert met > len(faults) / 2, torture.results
+
+
+@pytest.mark.plain_only("the library that makes calls fail must come before the sanitizer")
+def test_runs_that_are_not_sent(sandbox):
+    """Where a worker is given several at once."""
+    torture = Torture(sandbox, "served")
+    count = torture.count("reconciled")["send"]
+    faults = [Fault("reconciled", "send", nth, mode) for nth in range(count // 2, count, count // 6) for mode in MODES]
+    broken = torture.run_all(faults, say=print)
+    assert not broken, "\n".join(f"---- {fault}: {why}" for fault, why in broken.items())
+    assert sum(number for (_, how), number in torture.results.items() if how != "not met") > 1, torture.results
