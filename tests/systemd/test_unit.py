@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The units on a real systemd: how they start, what they say, how they end and come again."""
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from harness import wait_until
 from harness.node import HANDLER
 from harness.operator import MESSAGE_ID
-from harness.setup import SOURCE
+from harness.setup import BUILD, SOURCE
 
 # Debian 12 has systemd 252; these came with 254 and are ignored before, with a warning.
 NEWER = ("RestartSteps", "RestartMaxDelaySec")
@@ -119,15 +120,25 @@ def test_a_stopped_child_is_named_and_the_unit_starts_again(node, role):
     assert stopped not in node.processes(node.unit), "the stopped one is gone as well"
 
 
-def test_killed_supervisor_leaves_nothing(node):
+@pytest.mark.parametrize("guard", ["all", "the control group alone"])
+def test_killed_supervisor_leaves_nothing(node, guard):
+    """Alone: the kernel tells nobody of its parent's death, and who is stopped sees no channel close."""
     node.configure("setsid -f sleep 1000; exec sleep 1000")
-    node.drop_in(node.unit, "[Service]\nRestart=no\n")
+    alone = guard != "all"
+    if alone:
+        shutil.copy(BUILD / "tests" / "death" / "libdeath-shim.so", node.root / "opt")
+    node.drop_in(node.unit, "[Service]\nRestart=no\n" + (
+        "Environment=LD_PRELOAD=/opt/libdeath-shim.so RECONCILED_DEATH_WITHOUT=pdeathsig\n" if alone else ""))
     node.start()
     node.create_widget("a")
     wait_until(lambda: sum("sleep 1000" in line for line in node.processes(node.unit).values()) == 2, "both sleeps")
-    node.kill(node.main_pid(), "KILL")
+    main = node.main_pid()
+    if alone:
+        assert "libdeath-shim" in node.run("cat", f"/proc/{main}/maps").stdout
+        node.run("kill", "-STOP", *(pid for pid in node.processes(node.unit) if pid != main))
+    node.kill(main, "KILL")
     node.wait_state(node.unit, "failed")
-    assert node.run("pgrep", "-f", "reconciled-(watcher|worker|credential)|sleep 1000", check=False).stdout == ""
+    assert node.run("pgrep", "-f", "reconciled-(watcher|worker|credential|spawner)|sleep 1000", check=False).stdout == ""
 
 
 def test_a_wrong_configuration_is_not_tried_again(node):
