@@ -180,6 +180,14 @@ def test_what_would_change_nothing_is_not_sent(devserver, operator, handler, wid
     operator.stop()
 
 
+def test_a_resync_applies_what_nobody_has_seen_change(start, handler, widgets, devserver):
+    handler.answer({"children": [CHILD]})
+    start(resync="50ms")
+    widgets.create("w")
+    wait_until(lambda: len(devserver.requests(lambda request: request.get("verb") == "patch"
+                                              and request.get("name") == "child")) >= 6, "more than one for each worker")
+
+
 def test_two_owners_that_take_by_force_are_no_hot_loop(start, operator, handler, widgets, config_maps, devserver):
     handler.answer({"children": [CHILD]})
     start(children={"force": True})
