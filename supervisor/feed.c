@@ -230,6 +230,8 @@ void feed_ready(struct child_slot *child)
         struct watch *watch;
         int r = child->kind == KIND_WATCHER ? doubt_feed(&supervisor->watch[child->index]) : 0;
 
+        if (r >= 0 && child->kind == KIND_WATCHER)
+                r = owed_begin(&supervisor->watch[child->index]);
         if (r < 0) {
                 ledger_failed(supervisor, r);
                 return;

@@ -57,15 +57,20 @@ static int advance(struct watch *watch, const struct page *page)
         return key && uid ? 0 : -ENOMEM;
 }
 
+static int fill_page(struct watch *watch, struct page *page)
+{
+        if (watch->owes_nothing)
+                return 0;
+        return ledger_visit(watch->child->supervisor->ledger, watch->config->name,
+                            watch->owed_key ? watch->owed_key : "", watch->owed_uid ? watch->owed_uid : "",
+                            PAGE, collect, page);
+}
+
 static int send_page(struct watch *watch)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
         _cleanup_(page_free_pointer) struct page *page = calloc(1, sizeof(*page));
         struct message_owed message = {.watch = watch->config->name};
-        int r = page ? ledger_visit(supervisor->ledger, watch->config->name,
-                                    watch->owed_key ? watch->owed_key : "",
-                                    watch->owed_uid ? watch->owed_uid : "", PAGE, collect, page)
-                     : -ENOMEM;
+        int r = page ? fill_page(watch, page) : -ENOMEM;
 
         if (r < 0)
                 return r;
@@ -119,6 +124,21 @@ void owed_continue(struct watch *watch)
                                  "no memory for an event source");
 }
 
+static int is_any(const char *watch _unused_, const struct ledger_row *row _unused_, void *userdata _unused_)
+{
+        return 0;
+}
+
+/* Before the watcher has announced anything. A row that is made later is of an object that is in its store,
+ * and of whose end it hears like of any other; only older rows need be asked about. */
+int owed_begin(struct watch *watch)
+{
+        int r = ledger_visit(watch->child->supervisor->ledger, watch->config->name, "", "", 1, is_any, NULL);
+
+        watch->owes_nothing = r == 0;
+        return r;
+}
+
 /* ---- the order of two objects of one name */
 
 /* A bound, not the rule: when the deletion comes, the run waits for that one. None comes when the rows
@@ -139,8 +159,9 @@ uint64_t owed_delay(struct watch *watch, const char *key)
         const char *found = key;
 
         /* Once everything is compared, its deletion is in the queue already, or was never owed. */
-        if (watch->checked || ledger_visit(watch->child->supervisor->ledger, watch->config->name, key, "", 1,
-                                           is_same_key, &found) <= 0)
+        if (watch->checked || watch->owes_nothing ||
+            ledger_visit(watch->child->supervisor->ledger, watch->config->name, key, "", 1, is_same_key,
+                         &found) <= 0)
                 return 0;
         return found ? 0 : PREDECESSOR_USEC;
 }

@@ -68,6 +68,7 @@ struct watch {
         uint64_t credit_given, credit_used;
         /* OWED pages: where the next one begins. */
         bool owed_streaming;
+        bool owes_nothing; /* the ledger knew none of its objects when its watcher began */
         sd_event_source *owed_source; /* the next page */
         char *owed_key, *owed_uid;
         struct handled *handled; /* to be told after the commit */
@@ -357,6 +358,7 @@ int doubt_release(struct watch *watch, const char *key); /* -ENOENT */
 void due_arm(struct supervisor *supervisor);
 
 /* owed.c */
+int owed_begin(struct watch *watch);
 void owed_start(struct watch *watch);
 void owed_continue(struct watch *watch);
 /* How long the first run of an object waits for the deletion of another one of its name, that the watcher
