@@ -45,8 +45,10 @@ enum ledger_statement {
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
         STATEMENT_GET,
-        STATEMENT_PUT,
-        STATEMENT_PUT_RUN,
+        STATEMENT_OWE,
+        STATEMENT_INSERT,
+        STATEMENT_MOVE,
+        STATEMENT_MOVE_RUN,
         STATEMENT_UPDATE,
         STATEMENT_UPDATE_RUN,
         STATEMENT_REMOVE,
@@ -93,6 +95,7 @@ struct cached_row {
         bool exists;  /* in the ledger, as everybody is to see it */
         bool on_disk; /* in the database; `index` is how it stands there */
         bool dirty, has_run;
+        bool blank; /* nothing is known of it but whose it is: before its first run */
         uint64_t checksum; /* of the row on disk */
         struct row_index index;
         char names[];

@@ -200,31 +200,42 @@ static int changed(struct ledger *ledger, struct cached_row *cached)
         return ledger->cache.dirty_count > DIRTY_MAX ? flush_if_possible(ledger) : 0;
 }
 
-int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
+static int replace(struct ledger *ledger, struct cached_row *cached, const struct ledger_row *row)
 {
-        struct cached_row *cached;
-        int r = look_up(ledger, watch, row->key, row->uid, &cached);
+        int r = cached_keep_row(cached, row);
 
-        if (r >= 0)
-                r = cached_keep_row(cached, row);
         if (r < 0)
                 return r;
         note_due(&ledger->due, row->next_realtime);
         if (!cached->exists) /* one that was there before it was removed leaves nothing behind */
                 cached->has_run = cached->on_disk;
         cached->exists = true;
-        return changed(ledger, cached);
+        cached->blank = false;
+        return 0;
+}
+
+int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
+{
+        struct cached_row *cached;
+        int r = look_up(ledger, watch, row->key, row->uid, &cached);
+
+        if (r >= 0)
+                r = replace(ledger, cached, row);
+        return r < 0 ? r : changed(ledger, cached);
 }
 
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid)
 {
-        struct ledger_row row = {.key = (char *)(uintptr_t)key, .uid = (char *)(uintptr_t)uid};
         struct cached_row *cached;
         int r = look_up(ledger, watch, key, uid, &cached);
 
         if (r < 0 || cached->exists)
                 return r;
-        r = ledger_put(ledger, watch, &row);
+        r = replace(ledger, cached, &(struct ledger_row){0});
+        if (r < 0)
+                return r;
+        cached->blank = true;
+        r = changed(ledger, cached);
         return r < 0 ? r : 1;
 }
 
@@ -298,15 +309,17 @@ static bool is_same_index(const struct row_index *a, const struct row_index *b)
                a->throttled == b->throttled && a->attempts == b->attempts && a->permanent == b->permanent;
 }
 
-/* Statements by whether the run goes with the row. */
+/* A new row has a run in any case, if only an empty one; else by whether it goes with the row. */
 static enum ledger_statement statement_for(const struct cached_row *cached, const struct row_index *index)
 {
-        bool light = cached->on_disk && is_same_index(&cached->index, index);
-
-        if (cached->has_run)
-                return light ? STATEMENT_UPDATE_RUN : STATEMENT_PUT_RUN;
-        return light ? STATEMENT_UPDATE : STATEMENT_PUT;
+        if (!cached->on_disk)
+                return cached->blank && !cached->has_run ? STATEMENT_OWE : STATEMENT_INSERT;
+        if (is_same_index(&cached->index, index))
+                return cached->has_run ? STATEMENT_UPDATE_RUN : STATEMENT_UPDATE;
+        return cached->has_run ? STATEMENT_MOVE_RUN : STATEMENT_MOVE;
 }
+
+static const struct ledger_run no_run = {.action = "", .reason = "", .result = "", .version = ""};
 
 static int write_row(struct ledger *ledger, struct cached_row *cached)
 {
@@ -317,9 +330,12 @@ static int write_row(struct ledger *ledger, struct cached_row *cached)
         uint64_t checksum = 0;
         int r;
 
-        bind_row(statement, &cached->row);
+        if (which != STATEMENT_OWE)
+                bind_row(statement, &cached->row);
         if (cached->has_run)
                 bind_run(statement, 24, &cached->run);
+        else if (which == STATEMENT_INSERT)
+                bind_run(statement, 24, &no_run);
         r = ledger_write_entry(ledger, which, &checksum);
         if (r < 0)
                 return r;

@@ -103,6 +103,7 @@ int ledger_errno(sqlite3 *database, int code)
                 return -EROFS;
         case SQLITE_CORRUPT:
         case SQLITE_NOTADB:
+        case SQLITE_CONSTRAINT: /* a row that was not there a moment ago */
         case SQLITE_ERROR: /* our statements are right: then the tables are not those that they are for */
                 return -EBADMSG;
         case SQLITE_CANTOPEN:

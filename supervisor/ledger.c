@@ -23,27 +23,30 @@
         "fingerprint, failed_fingerprint, next_reason, last_error, first_error, handled_realtime, "         \
         "deleting, crashes, crashed_realtime, settling, written_realtime, written_version, "                \
         "known_version, unselected, related"
-#define PLAIN_VALUES    "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23"
-#define RUN_VALUES      "?24, ?25, ?26, ?27, ?28, ?29"
-/* The row as it is written: with this run, with the one that it has, with none. */
+#define PLAIN_VALUES "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23"
+#define RUN_VALUES   "?24, ?25, ?26, ?27, ?28, ?29"
+/* The row as it is written: one of which nothing is known yet, with this run, with the one that it has. */
+#define SUM_OF_BLANK                                                                                        \
+        "row_sum(?1, ?2, ?3, 0, 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, '', 0, '', 0, 0, 0, "             \
+        "0, 0, '', '', '', '')"
 #define SUM_WITH_RUN    "row_sum(" ROW_VALUES ", " RUN_VALUES ")"
 #define SUM_KEEPING_RUN "row_sum(" ROW_VALUES ", " RUN_COLUMNS ")"
-#define SUM_WITHOUT_RUN "row_sum(" ROW_VALUES ", 0, 0, '', '', '', '')"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-        [STATEMENT_PUT] =
-                "INSERT INTO ledger (" ROW_COLUMNS ", checksum) VALUES (" ROW_VALUES ", " SUM_WITHOUT_RUN ")"
-                " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE ", checksum)"
-                " = (" STATE_VALUES ", " SUM_KEEPING_RUN ")",
-        [STATEMENT_PUT_RUN] =
-                "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"
-                " VALUES (" ROW_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")"
-                " ON CONFLICT (watch, key, uid) DO UPDATE SET (" ROW_STATE ", checksum, " RUN_COLUMNS ")"
-                " = (" STATE_VALUES ", excluded.checksum, " RUN_VALUES ")",
+        [STATEMENT_OWE] = "INSERT INTO ledger (watch, key, uid, checksum)"
+                          " VALUES (?1, ?2, ?3, " SUM_OF_BLANK ")",
+        [STATEMENT_INSERT] = "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"
+                             " VALUES (" ROW_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")",
+        [STATEMENT_MOVE] =
+                "UPDATE ledger SET (" ROW_STATE ", checksum) = (" STATE_VALUES ", " SUM_KEEPING_RUN ")"
+                " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+        [STATEMENT_MOVE_RUN] = "UPDATE ledger SET (" ROW_STATE ", checksum, " RUN_COLUMNS ")"
+                               " = (" STATE_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")"
+                               " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_UPDATE] =
                 "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum) = (" PLAIN_VALUES ", " SUM_KEEPING_RUN ")"
                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
