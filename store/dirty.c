@@ -181,8 +181,8 @@ static int put(struct store *store, const struct record_change *change)
                 return r;
         value = (MDB_val){record.size, record.data};
         store->batch_objects++;
-        r = entry_put(store, TABLE_DIRTY, &sequence, &value);
-        return r < 0 ? r : entry_put(store, TABLE_DIRTY_INDEX, &index, &sequence);
+        r = entry_put(store, TABLE_DIRTY, &sequence, &value, 0);
+        return r < 0 ? r : entry_put(store, TABLE_DIRTY_INDEX, &index, &sequence, 0);
 }
 
 /* The end of an object never comes behind the beginning of the next one of that name: its own update needs

@@ -54,7 +54,7 @@ static int put(struct store *store, enum store_table table, MDB_val *key, MDB_va
         if (r < 0)
                 return r;
         code = mdb_put(store->transaction, store->table[table], key, &place, flags | MDB_NOOVERWRITE);
-        if (code == MDB_KEYEXIST) {
+        if (code == MDB_KEYEXIST && !(flags & MDB_APPEND)) {
                 uint64_t before = entry_hash(table, key, &place);
 
                 place = *value;
@@ -72,20 +72,21 @@ static int put(struct store *store, enum store_table table, MDB_val *key, MDB_va
         return 0;
 }
 
-int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value)
+int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags)
 {
         uint64_t hash = entry_hash(table, key, value);
-        int r = put(store, table, key, &(MDB_val){value->mv_size, value->mv_data}, 0);
+        int r = put(store, table, key, &(MDB_val){value->mv_size, value->mv_data}, flags);
 
         if (r >= 0)
                 store->sum[table].sum += hash;
         return r;
 }
 
-int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, MDB_val *ret)
+int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, unsigned flags,
+                  MDB_val *ret)
 {
         MDB_val place = {size, NULL};
-        int r = put(store, table, key, &place, MDB_RESERVE);
+        int r = put(store, table, key, &place, flags | MDB_RESERVE);
 
         if (r >= 0)
                 *ret = place;

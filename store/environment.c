@@ -33,6 +33,7 @@ int store_errno(int code)
         case MDB_PANIC:
         case MDB_VERSION_MISMATCH:
         case MDB_INCOMPATIBLE:
+        case MDB_KEYEXIST: /* behind all others, by all that we know (store_put) */
         case MDB_BAD_TXN:
         case MDB_CURSOR_FULL:
                 return -EBADMSG;
@@ -174,6 +175,7 @@ void environment_close(struct store *store)
         if (store->transaction)
                 mdb_txn_abort(store->transaction);
         store->transaction = NULL;
+        store->in_order = false;
         if (store->environment)
                 mdb_env_close(store->environment);
         store->environment = NULL;

@@ -43,13 +43,24 @@ static int take_scalar(struct hasher *hasher, struct span *ret)
         return 0;
 }
 
+struct name {
+        const char *text;
+        size_t size;
+};
+
+#define NAME(text)                                                                                          \
+        {                                                                                                   \
+                text, sizeof(text) - 1                                                                      \
+        }
+
 /* What the server maintains, what handlers report, and what a LIST of built-in kinds leaves out. */
 static bool is_left_out(const struct hasher *hasher, enum level level, struct span key)
 {
-        static const char *const top[] = {"status", "apiVersion", "kind"};
-        static const char *const metadata[] = {"resourceVersion", "generation", "managedFields", "selfLink",
-                                               "creationTimestamp"};
-        const char *const *name = level == LEVEL_TOP ? top : metadata;
+        static const struct name top[] = {NAME("status"), NAME("apiVersion"), NAME("kind")};
+        static const struct name metadata[] = {NAME("resourceVersion"), NAME("generation"),
+                                               NAME("managedFields"), NAME("selfLink"),
+                                               NAME("creationTimestamp")};
+        const struct name *name = level == LEVEL_TOP ? top : metadata;
         size_t count = level == LEVEL_TOP ? ELEMENTS(top) : level == LEVEL_METADATA ? ELEMENTS(metadata) : 0;
 
         if (hasher->metadata_only && level == LEVEL_TOP)
@@ -57,7 +68,7 @@ static bool is_left_out(const struct hasher *hasher, enum level level, struct sp
         if (hasher->metadata_only && level == LEVEL_METADATA && scan_string_equals(key, "generation"))
                 return false;
         for (size_t i = 0; i < count; i++)
-                if (scan_string_equals(key, name[i]))
+                if (scan_string_is(key, name[i].text, name[i].size))
                         return true;
         return false;
 }

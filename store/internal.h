@@ -36,6 +36,8 @@ struct store {
         uint64_t sequence;                 /* last one given */
         struct table_sum sum[TABLE_COUNT]; /* with the open transaction; TABLE_META's is not used */
         bool sums_changed;
+        bool in_order; /* every object so far came behind all others; `last` is the last one */
+        char last[KEY_MAX + 1];
         int lock_fd;
         bool writer;
 };
@@ -49,11 +51,13 @@ void environment_close(struct store *store);
 /* The writer's transaction; begins one. */
 int store_begin(struct store *store);
 
-/* The only ways to change a table other than TABLE_META. entry_remove: -ENOENT. */
-int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value);
+/* The only ways to change a table other than TABLE_META. flags: MDB_APPEND where the key is known to be
+ * behind all others. entry_remove: -ENOENT. */
+int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags);
 /* The same without a copy: until entry_filled() the entry holds what happens to be there, and nothing else
  * may be written. */
-int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, MDB_val *ret);
+int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, unsigned flags,
+                  MDB_val *ret);
 void entry_filled(struct store *store, enum store_table table, const MDB_val *key, const MDB_val *value);
 int entry_remove(struct store *store, enum store_table table, MDB_val *key);
 int sums_write(struct store *store); /* before each commit */

@@ -11,7 +11,7 @@ int store_owner_add(struct store *store, const char *uid, const char *key)
         MDB_val pair, empty = {0, buffer};
         int r = tombstone_key(uid, key, buffer, &pair);
 
-        return r < 0 ? r : entry_put(store, TABLE_OWNERS, &pair, &empty);
+        return r < 0 ? r : entry_put(store, TABLE_OWNERS, &pair, &empty, 0);
 }
 
 int store_owner_remove(struct store *store, const char *uid, const char *key)

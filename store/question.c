@@ -20,7 +20,7 @@ int store_question_add(struct store *store, const char *key, const char *uid, bo
         if (r >= 0 && (!owed || (old.mv_size == 1 && *(unsigned char *)old.mv_data)))
                 return 0;
         store->batch_objects++;
-        return entry_put(store, TABLE_QUESTIONS, &index, &value);
+        return entry_put(store, TABLE_QUESTIONS, &index, &value, 0);
 }
 
 int store_question_remove(struct store *store, const char *key, const char *uid)

@@ -9,24 +9,58 @@
 
 /* The first quote or backslash; `end`: there is none. Both at once, and 16 bytes at a time where the
  * processor can: most of what an object holds is text, and each pass over it comes by here. */
-static const char *find_string_end(const char *at, const char *end)
-{
 #ifdef __SSE2__
-        const __m128i quote = _mm_set1_epi8('"'), escape = _mm_set1_epi8('\\');
+#define PIECE ((ptrdiff_t)sizeof(__m128i))
 
-        for (; end - at >= (ptrdiff_t)sizeof(__m128i); at += sizeof(__m128i)) {
-                __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-                __m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, escape));
-                unsigned mask = (unsigned)_mm_movemask_epi8(found);
+static inline __m128i ends_string(const char *at)
+{
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+
+        return _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+                            _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+}
+
+/* Which of the four pieces it is in is seen behind the first loop. */
+static const char *find_long_string_end(const char *at, const char *end)
+{
+        while (end - at >= 4 * PIECE) {
+                __m128i low = _mm_or_si128(ends_string(at), ends_string(at + PIECE));
+                __m128i high = _mm_or_si128(ends_string(at + 2 * PIECE), ends_string(at + 3 * PIECE));
+
+                if (_mm_movemask_epi8(_mm_or_si128(low, high)) != 0)
+                        break;
+                at += 4 * PIECE;
+        }
+        for (; end - at >= PIECE; at += PIECE) {
+                unsigned mask = (unsigned)_mm_movemask_epi8(ends_string(at));
 
                 if (mask != 0)
                         return at + __builtin_ctz(mask);
         }
-#endif
         while (at < end && *at != '"' && *at != '\\')
                 at++;
         return at;
 }
+
+static inline const char *find_string_end(const char *at, const char *end)
+{
+        if (end - at >= PIECE) {
+                unsigned mask = (unsigned)_mm_movemask_epi8(ends_string(at));
+
+                if (mask != 0)
+                        return at + __builtin_ctz(mask);
+                at += PIECE;
+        }
+        return find_long_string_end(at, end);
+}
+#else
+static const char *find_string_end(const char *at, const char *end)
+{
+        while (at < end && *at != '"' && *at != '\\')
+                at++;
+        return at;
+}
+#endif
 
 /* Inside a string: moves behind its closing quote. */
 static bool skip_string(struct value_cursor *cursor, const char *input, size_t size)

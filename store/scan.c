@@ -215,12 +215,12 @@ bool scan_string_decodes_to(struct span value, const char *string)
 
 struct place {
         const char *name;
-        size_t offset;
+        size_t size, offset;
 };
 
 #define PLACE(name, field)                                                                                  \
         {                                                                                                   \
-                name, offsetof(struct scan_object, field)                                                   \
+                name, sizeof(name) - 1, offsetof(struct scan_object, field)                                 \
         }
 
 static const struct place top_place[] = {
@@ -255,7 +255,7 @@ static int fill_place(struct span key, struct span value, void *userdata)
         const struct filler *filler = userdata;
 
         for (size_t i = 0; i < filler->count; i++)
-                if (scan_string_equals(key, filler->place[i].name)) {
+                if (scan_string_is(key, filler->place[i].name, filler->place[i].size)) {
                         void *field = (char *)filler->object + filler->place[i].offset;
 
                         *(struct span *)field = value;
@@ -278,6 +278,33 @@ int scan_object(const char *input, size_t size, struct scan_object *ret)
                 return -EBADMSG;
         object.whole = (struct span){input + start, end - start};
         if (object.metadata.start)
+                r = scan_members(object.metadata, fill_place, &metadata);
+        if (r < 0)
+                return r;
+        *ret = object;
+        return 0;
+}
+
+static int find_metadata(struct span key, struct span value, void *userdata)
+{
+        struct span *metadata = userdata;
+
+        if (!scan_string_equals(key, "metadata"))
+                return 0;
+        *metadata = value;
+        return -ECANCELED;
+}
+
+int scan_identity(const char *input, size_t size, struct scan_object *ret)
+{
+        struct scan_object object = {0};
+        struct filler metadata = {metadata_place, ELEMENTS(metadata_place), &object};
+        size_t end = 0;
+        int r = walk_members(input, size, &end, find_metadata, &object.metadata);
+
+        if (r >= 0)
+                return -EBADMSG; /* it has none */
+        if (r == -ECANCELED)
                 r = scan_members(object.metadata, fill_place, &metadata);
         if (r < 0)
                 return r;

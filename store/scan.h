@@ -34,6 +34,9 @@ struct scan_object {
 int scan_value(const char *input, size_t size, struct span *ret_value);
 /* Finds the metadata of one object. The last of duplicate members wins, as in Go. */
 int scan_object(const char *input, size_t size, struct scan_object *ret);
+/* Its metadata alone, the first; what is behind that is not looked at: as much as must be read of an object
+ * to say which one it is that is going to be read. */
+int scan_identity(const char *input, size_t size, struct scan_object *ret);
 /* Calls for each member of an object: key span is raw (quoted). A negative return ends and is returned. */
 typedef int (*scan_member_t)(struct span key, struct span value, void *userdata);
 int scan_members(struct span object, scan_member_t callback, void *userdata);
@@ -42,14 +45,17 @@ int scan_members(struct span object, scan_member_t callback, void *userdata);
 int scan_string(struct span value, char **ret);
 /* Decodes only when it must: what is written with escapes is longer than what it says. */
 bool scan_string_decodes_to(struct span value, const char *string);
+/* `size`: of the string, which may be of a table that knows it. */
+static inline bool scan_string_is(struct span value, const char *string, size_t size)
+{
+        if (!value.start || value.size < size + 2 || value.start[0] != '"')
+                return false;
+        return value.size == size + 2 ? memcmp(value.start + 1, string, size) == 0
+                                      : scan_string_decodes_to(value, string);
+}
 static inline bool scan_string_equals(struct span value, const char *string)
 {
-        size_t size = strlen(string) + 2; /* with the quotes */
-
-        if (!value.start || value.size < size || value.start[0] != '"')
-                return false;
-        return value.size == size ? memcmp(value.start + 1, string, size - 2) == 0
-                                  : scan_string_decodes_to(value, string);
+        return scan_string_is(value, string, strlen(string));
 }
 
 /* A LIST as it streams in: feed pieces; items come out one by one, whatever the pieces' borders. Memory: one

@@ -107,6 +107,9 @@ int store_get(struct store *store, const char *key, struct store_object *ret); /
 int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
 int store_touch(struct store *store, const char *key, uint64_t mark); /* sets the mark alone */
+/* A list begins, and lists come in the order of their keys: into an empty store each object is then put
+ * behind all others, without looking for its place, until one comes that is out of order. */
+void store_expect_order(struct store *store);
 int store_remove(struct store *store, const char *key);
 /* Moves the object to the tombstones under its UID (last known state kept); json may be replaced by a newer
  * last state. */

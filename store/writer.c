@@ -45,11 +45,11 @@ static int plain_key(const char *key, MDB_val *ret)
         return 0;
 }
 
-static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value)
+static int put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags)
 {
         store->batch_objects++;
         store->batch_bytes += value->mv_size;
-        return entry_put(store, table, key, value);
+        return entry_put(store, table, key, value, flags);
 }
 
 static int get(struct store *store, enum store_table table, MDB_val *key, MDB_val *ret)
@@ -70,14 +70,14 @@ static int del(struct store *store, enum store_table table, MDB_val *key)
 
 /* Written where it is to stand. What `object` borrows is not of the store: LMDB may move its pages. */
 static int put_record(struct store *store, enum store_table table, MDB_val *key,
-                      const struct store_object *object)
+                      const struct store_object *object, unsigned flags)
 {
         MDB_val value;
         size_t size;
         int r = record_size(object, &size);
 
         if (r >= 0)
-                r = entry_reserve(store, table, key, size, &value);
+                r = entry_reserve(store, table, key, size, flags, &value);
         if (r < 0)
                 return r;
         record_encode(key, object, value.mv_data);
@@ -119,11 +119,17 @@ static int mark_of(struct store *store, MDB_val *key, uint64_t *ret)
         return r < 0 ? r == -ENOENT ? -EBADMSG : r : mark_decode(key, &value, ret);
 }
 
+/* Of a list that fills an empty store, which is in the order of the keys: nothing need be looked for. */
+static bool is_behind_all(const struct store *store, const char *key)
+{
+        return store->in_order && strcmp(key, store->last) > 0;
+}
+
 static int look_up(struct store *store, const char *key, bool with_json, struct store_object *ret)
 {
         struct store_object borrowed;
         MDB_val mdb_key, value;
-        int r = plain_key(key, &mdb_key);
+        int r = is_behind_all(store, key) ? -ENOENT : plain_key(key, &mdb_key);
 
         if (r >= 0)
                 r = get(store, TABLE_OBJECTS, &mdb_key, &value);
@@ -144,25 +150,42 @@ int store_get(struct store *store, const char *key, struct store_object *ret)
         return look_up(store, key, true, ret);
 }
 
+static int put_mark(struct store *store, MDB_val *key, uint64_t mark, unsigned flags)
+{
+        MDB_val value = {sizeof(mark), &mark};
+
+        mark = mark_encode(key, mark);
+        return put(store, TABLE_MARKS, key, &value, flags);
+}
+
 int store_touch(struct store *store, const char *key, uint64_t mark)
 {
-        MDB_val mdb_key, value = {sizeof(mark), &mark};
+        MDB_val mdb_key;
         int r = plain_key(key, &mdb_key);
 
-        if (r < 0)
-                return r;
-        mark = mark_encode(&mdb_key, mark);
-        return put(store, TABLE_MARKS, &mdb_key, &value);
+        return r < 0 ? r : put_mark(store, &mdb_key, mark, 0);
 }
 
 int store_put(struct store *store, const struct store_object *object)
 {
+        unsigned flags = is_behind_all(store, object->key) ? MDB_APPEND : 0;
         MDB_val key;
         int r = plain_key(object->key, &key);
 
         if (r >= 0)
-                r = put_record(store, TABLE_OBJECTS, &key, object);
-        return r < 0 ? r : store_touch(store, object->key, object->mark);
+                r = put_record(store, TABLE_OBJECTS, &key, object, flags);
+        if (r >= 0)
+                r = put_mark(store, &key, object->mark, flags);
+        store->in_order = r >= 0 && flags == MDB_APPEND;
+        if (store->in_order)
+                memcpy(store->last, object->key, key.mv_size + 1);
+        return r;
+}
+
+void store_expect_order(struct store *store)
+{
+        store->in_order = store_count(store) == 0;
+        store->last[0] = '\0';
 }
 
 int store_remove(struct store *store, const char *key)
@@ -233,7 +256,7 @@ int store_bury(struct store *store, const struct store_object *last)
                 r = r == -ENOENT ? 0 : r;
         }
         if (r >= 0)
-                r = put_record(store, TABLE_TOMBSTONES, &key, &object);
+                r = put_record(store, TABLE_TOMBSTONES, &key, &object, 0);
         return r < 0 ? r : remove_if_same(store, last);
 }
 

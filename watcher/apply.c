@@ -45,30 +45,33 @@ static bool is_clean(const char *text, size_t max, char banned)
 static int read_key(const struct scan_object *object, char **ret)
 {
         _cleanup_free_ char *name = NULL, *namespace_name = NULL;
-        char *key;
+        _cleanup_text_ struct text key = TEXT_EMPTY;
         int r = scan_string(object->name, &name);
 
         if (r >= 0 && object->namespace_name.start)
                 r = scan_string(object->namespace_name, &namespace_name);
         if (r < 0)
                 return r;
-        if (namespace_name && namespace_name[0] == '\0') {
-                free(namespace_name);
-                namespace_name = NULL;
-        }
-        if (!is_clean(name, KEY_MAX, '/') || (namespace_name && !is_clean(namespace_name, KEY_MAX, '/')))
+        if (!is_clean(name, KEY_MAX, '/'))
                 return -EBADMSG;
-        if (asprintf(&key, "%s%s%s", namespace_name ? namespace_name : "", namespace_name ? "/" : "", name) <
-            0)
-                return -ENOMEM;
-        *ret = key;
-        return strlen(key) <= KEY_MAX ? 0 : -EBADMSG;
+        if (namespace_name && namespace_name[0] != '\0') {
+                if (!is_clean(namespace_name, KEY_MAX, '/'))
+                        return -EBADMSG;
+                text_append_string(&key, namespace_name);
+                text_append(&key, "/", 1);
+        }
+        text_append_string(&key, name);
+        if (key.size > KEY_MAX)
+                return -EBADMSG;
+        *ret = text_take(&key);
+        return *ret ? 0 : -ENOMEM;
 }
 
-static int read_identity(const char *json, size_t size, struct identity *ret)
+/* whole: nobody else looks at the rest, whether it is an object at all. */
+static int read_identity(const char *json, size_t size, bool whole, struct identity *ret)
 {
         struct scan_object object;
-        int r = scan_object(json, size, &object);
+        int r = whole ? scan_object(json, size, &object) : scan_identity(json, size, &object);
 
         if (r >= 0)
                 r = read_key(&object, &ret->key);
@@ -348,7 +351,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
 {
         _cleanup_(identity_done) struct identity identity = {0};
         struct watcher *watcher = stream->watcher;
-        int r = read_identity(json, size, &identity);
+        int r = read_identity(json, size, false, &identity);
 
         stream->shown += listed;
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
@@ -411,7 +414,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         _cleanup_(identity_done) struct identity identity = {0};
         struct watcher *watcher = stream->watcher;
         struct store_object last;
-        int r = read_identity(json, size, &identity);
+        int r = read_identity(json, size, true, &identity);
 
         if (r == -EBADMSG)
                 return skip_object(stream, false, UNREADABLE);

@@ -33,11 +33,39 @@ static enum phase phase_of(const struct stream *stream)
         return stream->continue_token[0] && !stream->list_unpaged ? PHASE_CONTINUE : PHASE_LIST;
 }
 
+static int on_silence(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void arm_silence(struct stream *stream, uint64_t usec)
+{
+        struct watcher *watcher = stream->watcher;
+        int r;
+
+        if (stream->timer) {
+                r = sd_event_source_set_time_relative(stream->timer, usec);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(stream->timer, SD_EVENT_ONESHOT);
+        } else {
+                r = sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME, usec,
+                                               USEC_PER_MSEC, on_silence, stream);
+        }
+        if (r < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+}
+
+/* A page comes in thousands of pieces: they are noted (trouble_progress), and only who wakes up here looks
+ * for how long it has really been silent. */
 static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct stream *stream = userdata;
         _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
+        uint64_t silence = clock_boottime_usec() - stream->trouble.progress_boottime,
+                 stall = stream->watcher->config->stall_usec;
 
+        if (silence < stall) {
+                arm_silence(stream, stall - silence);
+                return 0;
+        }
         kube_transfer_cancel(stream->transfer);
         page_end(stream);
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "nothing comes of the list that was asked for");
@@ -45,19 +73,12 @@ static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, 
         return 0;
 }
 
-static void arm_silence(struct stream *stream)
+/* What the server's wish holds back is not silence. */
+static void expect_page(struct stream *stream)
 {
-        struct watcher *watcher = stream->watcher;
-        uint64_t now = clock_boottime_usec(), until = watcher->throttle_until;
-        uint64_t usec = watcher->config->stall_usec + (until > now ? until - now : 0);
-        int r = stream->timer
-                        ? sd_event_source_set_time_relative(stream->timer, usec)
-                        : sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME,
-                                                     usec, USEC_PER_MSEC, on_silence, stream);
+        uint64_t now = clock_boottime_usec(), until = stream->watcher->throttle_until;
 
-        if (r < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+        arm_silence(stream, stream->watcher->config->stall_usec + (until > now ? until - now : 0));
 }
 
 /* ---- what comes */
@@ -68,7 +89,6 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         int r = scan_list_feed(stream->list, bytes, size);
 
         trouble_progress(&stream->trouble);
-        arm_silence(stream);
         if (r >= 0)
                 announce_soon(stream->watcher);
         else if (!stream->watcher->child->stopping)
@@ -164,7 +184,7 @@ void list_page(struct stream *stream)
         if (r >= 0)
                 r = kube_client_start(watcher->client, &request, &stream->transfer);
         if (r >= 0)
-                arm_silence(stream);
+                expect_page(stream);
         else
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "a LIST cannot be started: %s", strerror(-r));
@@ -196,6 +216,7 @@ void list_start(struct stream *stream)
         stream->continue_token[0] = '\0';
         /* The number is on record before anything carries it: no later LIST may have the same. */
         r = meta_save(watcher, false);
+        store_expect_order(watcher->store);
         if (r >= 0)
                 r = begin_sweep(watcher);
         if (r < 0)

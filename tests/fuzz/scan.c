@@ -47,6 +47,7 @@ static void compare_object(const char *input, size_t size)
         uint64_t fingerprint;
         cJSON *tree;
 
+        (void)scan_identity(input, size, &object);
         if (scan_object(input, size, &object) < 0)
                 return;
         (void)fingerprint_object(TRIGGER_ESSENCE, "example.com/finalizer", input, size, &fingerprint);

@@ -304,6 +304,45 @@ static void test_object(void **state _unused_)
         assert_int_equal(scan_object("{\"metadata\"", 11, &object), -EAGAIN);
 }
 
+static void test_identity_alone(void **state _unused_)
+{
+        static const char text[] = "{\"kind\":\"K\",\"metadata\":{\"name\":\"n\",\"uid\":\"u\"},\"spec\":{]";
+        struct scan_object object;
+
+        assert_int_equal(scan_identity(text, sizeof(text) - 1, &object), 0);
+        assert_true(scan_string_equals(object.name, "n"));
+        assert_true(scan_string_equals(object.uid, "u"));
+        assert_null(object.namespace_name.start);
+        assert_int_equal(scan_object(text, sizeof(text) - 1, &object), -EBADMSG);
+
+        assert_int_equal(scan_identity("[]", 2, &object), -EBADMSG);
+        assert_int_equal(scan_identity("{\"a\":1}", 7, &object), -EBADMSG);
+        assert_int_equal(scan_identity("{\"metadata\":[]}", 15, &object), -EBADMSG);
+        assert_int_equal(scan_identity("{\"metadata\"", 11, &object), -EAGAIN);
+}
+
+/* Wherever it ends, and whatever stands before it. */
+static void test_ends_of_strings(void **state _unused_)
+{
+        char text[200];
+
+        for (size_t length = 0; length < 150; length++)
+                for (size_t before = 0; before < 20; before++) {
+                        size_t size = before + length + 2;
+                        struct span value;
+
+                        memset(text, 'x', sizeof(text));
+                        text[before] = text[size - 1] = '"';
+                        assert_int_equal(scan_value(text + before, size - before, &value), 0);
+                        assert_int_equal(value.size, length + 2);
+                        assert_int_equal(scan_value(text + before, size - before - 1, &value), -EAGAIN);
+                        if (length == 0)
+                                continue;
+                        text[size - 2] = '\\'; /* it is none, then */
+                        assert_int_equal(scan_value(text + before, size - before, &value), -EAGAIN);
+                }
+}
+
 /* ---- against cJSON: random documents that it prints must be read alike */
 
 static uint64_t random_state = 88172645463325252U;
@@ -377,6 +416,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_list_at_every_border),
+                cmocka_unit_test(test_identity_alone),
+                cmocka_unit_test(test_ends_of_strings),
                 cmocka_unit_test(test_list_byte_by_byte),
                 cmocka_unit_test(test_list_refuses),
                 cmocka_unit_test(test_list_ends_with_the_callers_error),

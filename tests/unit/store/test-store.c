@@ -291,6 +291,38 @@ static void test_objects_are_visited_in_portions(void **state)
         assert_int_equal(sweep.count, 100);
 }
 
+static void test_a_list_fills_it_in_order(void **state)
+{
+        static const char *const key[] = {"n/b", "n/c", "n/d", "n/d", "n/a", "n/c"};
+        struct fixture *fixture = *state;
+        struct store_object object;
+        struct sweep sweep = {0};
+
+        fixture_open(fixture);
+        store_expect_order(fixture->store);
+        for (size_t i = 0; i < ELEMENTS(key); i++) {
+                bool again = i == 3;
+
+                assert_int_equal(store_peek(fixture->store, key[i], &object), again ? 0 : -ENOENT);
+                if (again)
+                        store_object_done(&object);
+                put(fixture, key[i], "u", again ? "2" : "1", "{}");
+                assert_int_equal(store_commit(fixture->store), 0);
+                if (i == 1) /* the last one goes */
+                        assert_int_equal(store_remove(fixture->store, key[i]), 0);
+        }
+        store_expect_order(fixture->store); /* it is not empty any more */
+        assert_int_equal(store_peek(fixture->store, "n/b", &object), 0);
+        store_object_done(&object);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        assert_int_equal(store_verify(fixture->store, NULL, NULL), 0);
+        assert_int_equal(store_visit_objects(fixture->store, "", 10, sweep_object, &sweep), 4);
+        assert_int_equal(store_peek(fixture->store, "n/d", &object), 0);
+        assert_string_equal(object.resource_version, "2");
+        store_object_done(&object);
+}
+
 static void test_one_writer(void **state)
 {
         struct fixture *fixture = *state;
@@ -645,6 +677,7 @@ int main(void)
                 fixture_test(test_positions),
                 fixture_test(test_questions_go_round),
                 fixture_test(test_objects_are_visited_in_portions),
+                fixture_test(test_a_list_fills_it_in_order),
                 fixture_test(test_meta),
                 fixture_test(test_one_writer),
                 fixture_test(test_nobody_else_may_read_the_files),
