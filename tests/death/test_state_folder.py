@@ -330,6 +330,10 @@ def test_no_descriptors_for_a_worker_any_more(configured, handler, widgets):
     assert not configured.logs(level="critical")
 
 
+def rows_of(operator, name):
+    return ledger.read(operator, f"SELECT handled_realtime > 0 FROM ledger WHERE key = 'default/{name}'")
+
+
 def processor_time(pid):
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         return sum(int(ticks) for ticks in stat.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
@@ -339,7 +343,9 @@ def test_no_descriptors_for_the_supervisor_any_more(configured, handler, widgets
     """Who asks must wait, and does not keep it from its work."""
     widgets.create("before", spec={})
     configured.start_ready().wait_synced()
-    handler.wait_finished(name="before")  # what it needs for a run it has
+    handler.wait_finished(name="before")
+    wait_until(lambda: rows_of(configured, "before") == [(1,)] and configured.ctl.status()["workers"][0]["state"] == "idle",
+               "its record: what the supervisor needs for a run it has from then on")
     limit_descriptors(configured, configured.pid, 3)
     command = configured.user.command([str(configured.sandbox.program("reconciledctl")), "--runtime-directory",
                                        str(configured.runtime_directory), "status"])
