@@ -256,8 +256,10 @@ class Run:
         def look():
             return "ended" if self.operator.popen.poll() is not None else condition()
 
+        # For locks SQLite waits ten seconds by itself when it opens a database.
+        patience = 10 if self.fault.mode == "once" else 20 if self.fault.call == "lock" else 5
         try:
-            return wait_until(look, "progress", 10 if self.fault.mode == "once" else 5) != "ended"
+            return wait_until(look, "progress", patience) != "ended"
         except Timeout:
             if self.fault.mode == "once":
                 raise AssertionError(f"it lives, and does nothing:\n{self.operator.output.text()}") from None

@@ -442,13 +442,14 @@ WRAP(CALL_STATUS, int, setsockopt, (int fd, int level, int name, const void *val
 
 WRAP(CALL_LOCK, int, flock, (int fd, int what), (fd, what), -1)
 
-/* What asks, or changes a flag, does not fail; nor does letting go. */
+/* What asks, or changes a flag, does not fail; nor does letting go. Of locks those that exclude others:
+ * SQLite waits ten seconds by itself for one that nobody can be in the way of. */
 static bool control_fails(int what, const void *argument)
 {
         if (what == F_DUPFD || what == F_DUPFD_CLOEXEC)
                 return fails(CALL_PIPE);
         return (what == F_SETLK || what == F_SETLKW || what == F_OFD_SETLK || what == F_OFD_SETLKW) &&
-               ((const struct flock *)argument)->l_type != F_UNLCK && fails(CALL_LOCK);
+               ((const struct flock *)argument)->l_type == F_WRLCK && fails(CALL_LOCK);
 }
 
 #define WRAP_FCNTL(name)                                                                                    \
