@@ -250,11 +250,7 @@ int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void 
         return r == -ENOENT ? 0 : r;
 }
 
-uint64_t store_dirty_count(struct store *store)
+uint64_t store_dirty_count(const struct store *store)
 {
-        MDB_stat stat;
-
-        if (store_begin(store) < 0 || mdb_stat(store->transaction, store->table[TABLE_DIRTY], &stat) != 0)
-                return 0;
-        return stat.ms_entries;
+        return store->sum[TABLE_DIRTY].entries;
 }

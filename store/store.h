@@ -75,6 +75,7 @@ uint64_t store_generation(const struct store *store);
 #define STORE_BATCH_OBJECTS 384 /* entries of tables; an object that is new has four */
 #define STORE_BATCH_BYTES   (1024 * 1024)
 bool store_commit_due(const struct store *store);
+bool store_in_transaction(const struct store *store); /* one is open */
 int store_commit(struct store *store);
 
 int store_meta_get(struct store *store, struct store_meta *ret); /* store_meta_done frees */
@@ -116,7 +117,7 @@ int store_remove(struct store *store, const char *key);
 int store_bury(struct store *store, const struct store_object *last);
 int store_tombstone_remove(struct store *store, const char *key, const char *uid);
 bool store_tombstone_exists(struct store *store, const char *key, const char *uid);
-uint64_t store_count(struct store *store);
+uint64_t store_count(const struct store *store);
 
 /* Calls for every object whose mark is below `mark` (a finished LIST: these are gone), in pages that keep
  * memory bounded; the callback may bury or remove the object. */
@@ -137,7 +138,7 @@ int store_question_add(struct store *store, const char *key, const char *uid, bo
 int store_question_remove(struct store *store, const char *key, const char *uid);
 /* The first one behind `after` (may be NULL). -ENOENT: none. */
 int store_question_next(struct store *store, const struct store_question *after, struct store_question *ret);
-uint64_t store_question_count(struct store *store);
+uint64_t store_question_count(const struct store *store);
 void store_question_done(struct store_question *question);
 
 /* The dirty index: keys that are not announced yet, in order: one entry for the update of a key, one for
@@ -147,7 +148,7 @@ int store_dirty_add(struct store *store, const struct record_change *change); /*
 /* Takes the oldest `max` entries out, calling for each. */
 typedef int (*store_dirty_t)(const struct record_change *change, void *userdata);
 int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void *userdata);
-uint64_t store_dirty_count(struct store *store);
+uint64_t store_dirty_count(const struct store *store);
 
 /* For the writer, once it is open: whether each table holds exactly what was written. -EBADMSG: it does not,
  * and nothing in it is to be believed. Reads everything; `progress` (may be NULL) is called now and then. */

@@ -15,6 +15,11 @@ int store_begin(struct store *store)
         return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
 }
 
+bool store_in_transaction(const struct store *store)
+{
+        return store->transaction;
+}
+
 bool store_commit_due(const struct store *store)
 {
         return store->batch_objects >= STORE_BATCH_OBJECTS || store->batch_bytes >= STORE_BATCH_BYTES;
@@ -198,13 +203,9 @@ int store_remove(struct store *store, const char *key)
         return r < 0 ? r : del(store, TABLE_MARKS, &mdb_key);
 }
 
-uint64_t store_count(struct store *store)
+uint64_t store_count(const struct store *store)
 {
-        MDB_stat stat;
-
-        if (store_begin(store) < 0 || mdb_stat(store->transaction, store->table[TABLE_OBJECTS], &stat) != 0)
-                return 0;
-        return stat.ms_entries;
+        return store->sum[TABLE_OBJECTS].entries;
 }
 
 /* ---- tombstones */

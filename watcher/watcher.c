@@ -291,8 +291,9 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
         if (max < n)
                 return 0;
         memcpy(counter, own, sizeof(own));
-        /* Counting began a transaction: not one to leave open. */
-        announce_soon(watcher);
+        /* Whatever began it: a transaction is not left open from one heartbeat to the next. */
+        if (store_in_transaction(watcher->store))
+                announce_soon(watcher);
         return n + kube_client_count(watcher->client, counter + n, max - n);
 }
 
