@@ -20,6 +20,7 @@
 
 #include "base/duration.h"
 #include "supervisor/ledger.h"
+#include "tests/unit/valgrind.h"
 
 static char folder[64], path[128];
 
@@ -158,6 +159,7 @@ static int count_visit(const char *watch _unused_, const struct ledger_row *row 
 
 static void test_the_loop_never_waits_for_the_disk(void **state)
 {
+        const unsigned many = under_valgrind() ? 1500 : 6000;
         struct ledger *ledger = open_ledger();
         struct ledger_failing failing;
         uint64_t due = 0, now = clock_realtime_usec();
@@ -168,11 +170,11 @@ static void test_the_loop_never_waits_for_the_disk(void **state)
         be_slow(true);
         count = commit_until_busy(ledger);
         /* More than a transaction takes, and than the cache has room for. */
-        for (unsigned i = 0; i < 6000; i++)
+        for (unsigned i = 0; i < many; i++)
                 put(ledger, i, 2);
         assert_int_equal(ledger_try_commit(ledger), -EBUSY);
         assert_int_equal(ledger_hold(ledger), 0);
-        assert_int_equal(attempts_of(ledger, 5999), 2);
+        assert_int_equal(attempts_of(ledger, many - 1), 2);
         assert_int_equal(ledger_count_failing(ledger, "w", &failing), 0);
         assert_int_equal(failing.failing, count - 1); /* as of the last commit */
         assert_int_equal(ledger_visit_worst(ledger, 5, count_visit, &visited), 5);
@@ -185,26 +187,27 @@ static void test_the_loop_never_waits_for_the_disk(void **state)
                 sched_yield();
         assert_int_equal(r, 0);
         assert_int_equal(ledger_count_failing(ledger, "w", &failing), 0);
-        assert_int_equal(failing.failing, count > 6000 ? count : 6000);
+        assert_int_equal(failing.failing, count > many ? count : many);
         assert_int_equal(ledger_visit_due(ledger, now, 5, count_visit, &visited), 5);
         assert_int_equal(synced_by_loop, 0);
         ledger_free(ledger);
 
         ledger = open_ledger();
         assert_int_equal(attempts_of(ledger, 0), 2);
-        assert_int_equal(attempts_of(ledger, 5999), 2);
+        assert_int_equal(attempts_of(ledger, many - 1), 2);
         ledger_free(ledger);
 }
 
 /* However long the load lasts. */
 static void test_the_log_is_bounded(void **state)
 {
+        const unsigned changes = under_valgrind() ? 900 : 9000;
         struct ledger *ledger = open_ledger();
         char log[160];
         struct stat status;
 
         (void)state;
-        for (unsigned i = 0; i < 9000; i++) {
+        for (unsigned i = 0; i < changes; i++) {
                 put(ledger, i % 300, i);
                 if (i % 3 == 0)
                         assert_int_equal(ledger_commit(ledger), 0);
@@ -232,7 +235,7 @@ static int set_up(void **state)
         slow_vfs = *usual;
         slow_vfs.zName = "slow";
         slow_vfs.xOpen = on_open;
-        alarm(100);
+        alarm(under_valgrind() ? 600 : 100);
         return sqlite3_vfs_register(&slow_vfs, 1) == SQLITE_OK ? 0 : -1;
 }
 
