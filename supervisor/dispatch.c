@@ -501,10 +501,10 @@ static int commit(struct supervisor *supervisor)
         if (!supervisor->commit_due && ledger_dirty(supervisor->ledger) && is_working(supervisor))
                 return commit_later(supervisor);
         r = ledger_try_commit(supervisor->ledger);
-        if (r != -EBUSY)
-                supervisor->commit_due = false;
-        if (r != -EBUSY)
-                supervisor->commit_since = 0;
+        if (r == -EBUSY)
+                return r;
+        supervisor->commit_due = false;
+        supervisor->commit_since = 0;
         return r;
 }
 

@@ -70,7 +70,7 @@ class Chaos:
             return {**watch(kind, namespaces=[kind]), "handler": self._commands[kind],
                     "quarantine": {"after": 3, "duration": "1s"},
                     "reconnect": {"first": "50ms", "max": f"{1000 + self._changed[kind]}ms", "stall": "3s",
-                                  "initialEvents": "3s"},
+                                  "initialEvents": "3s", "watchTimeout": "10s"},
                     "resync": f"{36000 + self._changed['handler']}s", **special.get(kind, {})}
 
         special = {"held": {"finalizer": True, "owns": [{"apiVersion": "v1", "kind": "ConfigMap"}],
