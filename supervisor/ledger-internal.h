@@ -95,7 +95,7 @@ struct cached_row {
         bool exists;  /* in the ledger, as everybody is to see it */
         bool on_disk; /* in the database; `index` is how it stands there */
         bool dirty, has_run;
-        bool blank; /* nothing is known of it but whose it is: before its first run */
+        bool blank;        /* nothing is known of it but whose it is: before its first run */
         uint64_t checksum; /* of the row on disk */
         struct row_index index;
         char names[];

@@ -68,7 +68,7 @@ struct watch {
         uint64_t credit_given, credit_used;
         /* OWED pages: where the next one begins. */
         bool owed_streaming;
-        bool owes_nothing; /* the ledger knew none of its objects when its watcher began */
+        bool owes_nothing;            /* the ledger knew none of its objects when its watcher began */
         sd_event_source *owed_source; /* the next page */
         char *owed_key, *owed_uid;
         struct handled *handled; /* to be told after the commit */
