@@ -33,26 +33,6 @@ static enum phase phase_of(const struct stream *stream)
         return stream->continue_token[0] && !stream->list_unpaged ? PHASE_CONTINUE : PHASE_LIST;
 }
 
-static int on_silence(sd_event_source *source, uint64_t usec, void *userdata);
-
-static void arm_silence(struct stream *stream, uint64_t usec)
-{
-        struct watcher *watcher = stream->watcher;
-        int r;
-
-        if (stream->timer) {
-                r = sd_event_source_set_time_relative(stream->timer, usec);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(stream->timer, SD_EVENT_ONESHOT);
-        } else {
-                r = sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME, usec,
-                                               USEC_PER_MSEC, on_silence, stream);
-        }
-        if (r < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
-}
-
 /* A page comes in thousands of pieces: they are noted (trouble_progress), and only who wakes up here looks
  * for how long it has really been silent. */
 static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -63,7 +43,7 @@ static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, 
                  stall = stream->watcher->config->stall_usec;
 
         if (silence < stall) {
-                arm_silence(stream, stall - silence);
+                stream_timer_arm(stream, stall - silence, on_silence);
                 return 0;
         }
         kube_transfer_cancel(stream->transfer);
@@ -78,7 +58,8 @@ static void expect_page(struct stream *stream)
 {
         uint64_t now = clock_boottime_usec(), until = stream->watcher->throttle_until;
 
-        arm_silence(stream, stream->watcher->config->stall_usec + (until > now ? until - now : 0));
+        stream_timer_arm(stream, stream->watcher->config->stall_usec + (until > now ? until - now : 0),
+                         on_silence);
 }
 
 /* ---- what comes */

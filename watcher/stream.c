@@ -142,6 +142,24 @@ int stream_set_resource_version(struct stream *stream, const char *version)
         return 0;
 }
 
+void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler)
+{
+        struct watcher *watcher = stream->watcher;
+        int r;
+
+        if (stream->timer) {
+                r = sd_event_source_set_time_relative(stream->timer, usec);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(stream->timer, SD_EVENT_ONESHOT);
+        } else {
+                r = sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME, usec,
+                                               USEC_PER_MSEC, handler, stream);
+        }
+        if (r < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+}
+
 static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct stream *stream = userdata;

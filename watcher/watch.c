@@ -168,19 +168,7 @@ static uint64_t silence_allowed(const struct stream *stream)
 
 static void timer_arm(struct stream *stream)
 {
-        uint64_t usec = silence_allowed(stream);
-        int r;
-
-        if (stream->timer) {
-                r = sd_event_source_set_time_relative(stream->timer, usec);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(stream->timer, SD_EVENT_ONESHOT);
-        } else {
-                r = sd_event_add_time_relative(stream->watcher->child->event, &stream->timer, CLOCK_BOOTTIME,
-                                               usec, USEC_PER_MSEC, on_timer, stream);
-        }
-        if (r < 0)
-                child_fatal(stream->watcher->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory for a timer");
+        stream_timer_arm(stream, silence_allowed(stream), on_timer);
 }
 
 /* ---- start */

@@ -157,6 +157,8 @@ void stream_succeeded(struct stream *stream);
 void stream_listed(struct stream *stream, const char *version); /* the list is complete */
 void stream_replace(struct stream *stream); /* LIST, and believe nothing that is stored */
 int stream_set_resource_version(struct stream *stream, const char *version);
+/* Its timer anew; one that runs keeps the handler that it was made with. Without memory the watcher ends. */
+void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);
 
 /* request.c */
 enum request { REQUEST_LIST, REQUEST_INITIAL, REQUEST_WATCH, REQUEST_PROBE };
