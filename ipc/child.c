@@ -111,17 +111,18 @@ static const struct channel_callbacks callbacks = {.on_message = on_message, .on
 
 /* ---- heartbeat */
 
-/* Kept open: to open it each time costs several times as much as to read it. */
+/* Of this process. Kept open: to open it each time costs several times as much as to read it. */
+static int memory_fd = -1;
+
 static uint64_t resident_bytes(void)
 {
-        static int fd = -1;
         unsigned long long resident = 0;
         char text[128];
         ssize_t size;
 
-        if (fd < 0)
-                fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-        size = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+        if (memory_fd < 0)
+                memory_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+        size = memory_fd < 0 ? -1 : pread(memory_fd, text, sizeof(text) - 1, 0);
         if (size <= 0)
                 return 0;
         text[size] = '\0';
@@ -352,6 +353,9 @@ int child_run(struct child *child)
 void child_done(struct child *child)
 {
         sd_event_source_disable_unref(child->heartbeat);
+        if (memory_fd >= 0)
+                close(memory_fd);
+        memory_fd = -1;
         channel_free(child->channel);
         log_done();
         sd_event_unref(child->event);

@@ -231,8 +231,6 @@ static void take_output(struct process *process, int which, const char *bytes, s
                 size = room;
         }
         text_append(&process->output, bytes, size);
-        if (process->options.on_output)
-                tell_lines(process);
 }
 
 /* One piece a turn: a handler that writes without end is a guest in this loop, not its owner. */
@@ -256,10 +254,23 @@ static bool read_piece(struct process *process, int which)
         return true;
 }
 
+/* What one that serves has said before its answer stands in the other pipe by now, and is of the same run.
+ */
+static bool read_output(struct process *process)
+{
+        if (!read_piece(process, STDOUT))
+                return false;
+        if (process->options.on_output && process->fd[STDERR] >= 0)
+                (void)read_piece(process, STDERR);
+        if (process->options.on_output)
+                tell_lines(process);
+        return true;
+}
+
 static int on_stdout(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
                      void *userdata)
 {
-        (void)read_piece(userdata, STDOUT);
+        (void)read_output(userdata);
         return 0;
 }
 
@@ -289,7 +300,7 @@ static int listen_to(struct process *process)
 static void drain(struct process *process, int which)
 {
         for (int i = 0; i < DRAIN_PIECES && process->fd[which] >= 0; i++)
-                if (!read_piece(process, which))
+                if (!(which == STDOUT ? read_output(process) : read_piece(process, which)))
                         return;
 }
 

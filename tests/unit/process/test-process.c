@@ -29,7 +29,7 @@ struct fixture {
         struct text input;
         struct text lines; /* each with a newline */
         size_t line_count, longest_line;
-        bool done;
+        bool serves, done;
         uint64_t started, took;
         /* of the result */
         enum process_end end;
@@ -74,6 +74,13 @@ static void on_line(const char *line, void *userdata)
                 fixture->longest_line = strlen(line);
 }
 
+static void on_answer(const char *line, size_t size _unused_, void *userdata)
+{
+        struct fixture *fixture = userdata;
+
+        text_printf(&fixture->lines, "> %s\n", line);
+}
+
 static void on_done(const struct process_result *result, void *userdata)
 {
         struct fixture *fixture = userdata;
@@ -100,6 +107,7 @@ static void start_with(struct fixture *fixture, const char *script, uint64_t tim
                 .input = &fixture->input,
                 .timeout_usec = timeout_usec,
                 .grace_usec = grace_usec,
+                .on_output = fixture->serves ? on_answer : NULL,
                 .on_line = on_line,
                 .on_done = on_done,
                 .userdata = fixture,
@@ -259,6 +267,27 @@ static void test_output_of_one_that_is_ended_at_once(void **state)
         wait_done(fixture);
         assert_string_equal(fixture->last_line, "done");
         assert_int_equal(fixture->output.size, 300000);
+        close(fd);
+        unlink(path);
+        rmdir(folder);
+}
+
+/* Both pipes are full of it before anybody looks: what was said first is of the run that the answer ends. */
+static void test_what_is_said_before_the_answer(void **state)
+{
+        struct fixture *fixture = *state;
+        char folder[] = "/tmp/test-process-XXXXXX", path[64], script[160];
+        int fd;
+
+        assert_non_null(mkdtemp(folder));
+        snprintf(path, sizeof(path), "%s/ready", folder);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        snprintf(script, sizeof(script), "echo; echo said >&2; echo answer; : >%s; sleep 60", path);
+        fixture->serves = true;
+        start_with(fixture, script, 0, 0);
+        fd = open(path, O_RDONLY | O_CLOEXEC); /* waits for the script */
+        wait_line(fixture, "> answer");
+        assert_string_equal(lines(fixture), "said\n> \n> answer\n");
         close(fd);
         unlink(path);
         rmdir(folder);
@@ -493,6 +522,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_output_without_end, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_output_just_fits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_output_of_one_that_is_ended_at_once, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_what_is_said_before_the_answer, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_streams, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_huge_line, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_bytes_that_are_no_text, setup, teardown),
