@@ -24,22 +24,18 @@ class NotifySocket:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(path))
         user.give(path, 0o777)
-        threading.Thread(target=self._receive, daemon=True).start()
+        self._thread = threading.Thread(target=self._receive, daemon=True)
+        self._thread.start()
 
     def _receive(self):
-        while True:
-            try:
-                data = self._socket.recv(65536)
-            except OSError:
-                return
+        while data := self._socket.recv(65536):
             pairs = [line.split("=", 1) for line in data.decode(errors="replace").splitlines() if "=" in line]
             self.messages.append({**dict(pairs), "_received": time.monotonic()})
 
     def close(self):
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        """The descriptor goes when nobody waits at it any more: its number may be that of the next life's socket at once."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._socket.close()
 
 
