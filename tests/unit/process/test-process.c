@@ -249,48 +249,45 @@ static void test_output_just_fits(void **state)
         assert_int_equal(fixture->output.size, PROCESS_ANSWER_MAX);
 }
 
-/* More than a pipe holds, by one that is told to end before the loop has had a turn. */
-static void test_output_of_one_that_is_ended_at_once(void **state)
+/* Returns when the script has done the first part; the loop has had no turn. */
+static void start_until(struct fixture *fixture, const char *first, const char *then)
 {
-        struct fixture *fixture = *state;
         char folder[] = "/tmp/test-process-XXXXXX", path[64], script[160];
         int fd;
 
         assert_non_null(mkdtemp(folder));
         snprintf(path, sizeof(path), "%s/ready", folder);
         assert_int_equal(mkfifo(path, 0600), 0);
-        snprintf(script, sizeof(script), "trap '' TERM; : >%s; head -c 300000 /dev/zero; echo done >&2",
-                 path);
+        snprintf(script, sizeof(script), "%s; : >%s; %s", first, path, then);
         start_with(fixture, script, 0, LONG_USEC);
-        fd = open(path, O_RDONLY | O_CLOEXEC); /* waits for the script */
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        close(fd);
+        unlink(path);
+        rmdir(folder);
+}
+
+/* More than a pipe holds, by one that is told to end before the loop has had a turn. */
+static void test_output_of_one_that_is_ended_at_once(void **state)
+{
+        struct fixture *fixture = *state;
+
+        start_until(fixture, "trap '' TERM", "head -c 300000 /dev/zero; echo done >&2");
         process_end(fixture->process, LONG_USEC);
         wait_done(fixture);
         assert_string_equal(fixture->last_line, "done");
         assert_int_equal(fixture->output.size, 300000);
-        close(fd);
-        unlink(path);
-        rmdir(folder);
 }
 
 /* Both pipes are full of it before anybody looks: what was said first is of the run that the answer ends. */
 static void test_what_is_said_before_the_answer(void **state)
 {
         struct fixture *fixture = *state;
-        char folder[] = "/tmp/test-process-XXXXXX", path[64], script[160];
-        int fd;
 
-        assert_non_null(mkdtemp(folder));
-        snprintf(path, sizeof(path), "%s/ready", folder);
-        assert_int_equal(mkfifo(path, 0600), 0);
-        snprintf(script, sizeof(script), "echo; echo said >&2; echo answer; : >%s; sleep 60", path);
         fixture->serves = true;
-        start_with(fixture, script, 0, 0);
-        fd = open(path, O_RDONLY | O_CLOEXEC); /* waits for the script */
+        start_until(fixture, "echo; echo said >&2; echo answer", "sleep 60");
         wait_line(fixture, "> answer");
         assert_string_equal(lines(fixture), "said\n> \n> answer\n");
-        close(fd);
-        unlink(path);
-        rmdir(folder);
 }
 
 static void test_closed_streams(void **state)
