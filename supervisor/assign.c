@@ -42,9 +42,16 @@ static bool runs_low(const struct worker *worker)
         return worker->given_count <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
 }
 
-static bool may_have_more(const struct worker *worker)
+/* Whatever was expected of it: what is put behind it comes back, and would be put there again and again. */
+static bool is_late(const struct worker *worker, uint64_t now)
 {
-        return is_available(worker) && (worker->given_count == 0 || runs_low(worker));
+        return worker->given_count > 0 && now - worker->started_boottime > AHEAD_USEC;
+}
+
+static bool may_have_more(const struct worker *worker, uint64_t now)
+{
+        return is_available(worker) &&
+               (worker->given_count == 0 || (runs_low(worker) && !is_late(worker, now)));
 }
 
 /* Of a watch that nothing is known of yet: as much as is given at once. */
@@ -87,9 +94,11 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
                 return -EPROTO;
         *ret = worker->given[index];
         ret->took_usec = now - worker->started_boottime;
-        if (done->result != RESULT_RETURNED)
+        if (done->result != RESULT_RETURNED) {
                 note_pace(&supervisor->watch[run->watch],
                           done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
+                histogram_add(&supervisor->watch[run->watch].metrics.queue, run->waited_usec);
+        }
         drop(worker, index);
         if (index == 0)
                 worker->started_boottime = now;
@@ -145,10 +154,12 @@ void assign_recall(struct supervisor *supervisor, const char *reason)
 
 bool assign_may(const struct supervisor *supervisor)
 {
+        uint64_t now = clock_boottime_usec();
+
         if (supervisor->phase > PHASE_RUNNING || !supervisor->credential)
                 return false;
         for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (may_have_more(&supervisor->worker[i]))
+                if (may_have_more(&supervisor->worker[i], now))
                         return true;
         return false;
 }
@@ -179,7 +190,6 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         if (worker->given_count == 1)
                 worker->started_boottime = now;
         worker->expected_usec += given->expected_usec;
-        histogram_add(&watch->metrics.queue, run->waited_usec);
         r = ledger_owe(supervisor->ledger, watch->config->name, run->key, run->uid);
         given->is_first = r > 0;
         supervisor->commit_due = supervisor->commit_due || given->is_first;
@@ -195,8 +205,10 @@ int assign_runs(struct supervisor *supervisor)
 
         if (!assign_may(supervisor))
                 return 0;
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                supervisor->worker[i].filling |= is_available(&supervisor->worker[i]); /* or not sent yet */
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                worker = &supervisor->worker[i];
+                worker->filling |= is_available(worker) && !is_late(worker, now); /* or not sent yet */
+        }
         worker = next_worker(supervisor);
         if (worker)
                 r = reports_send(supervisor, worker);

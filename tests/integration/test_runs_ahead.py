@@ -104,6 +104,28 @@ def test_one_that_takes_long_holds_nobody_up(configured, folder, widgets):
     assert sorted(name for name, _ in found) == sorted(["long", *names("before"), *names("after")]), "each once"
 
 
+def switches(process):
+    """How often it has gone to sleep."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches:"))
+
+
+def test_behind_a_late_one_nothing_is_put_again_and_again(configured, folder, widgets):
+    operator = at_pace(configured(workers=1), folder, widgets, "before")
+    widgets.create("long", spec={"do": "wait"})
+    wait_all(folder, ["long"])
+    for name in names("after", 50):
+        widgets.create(name)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == 50, "all but one to wait")
+    worker, watchdogs = operator.child("worker"), len(operator.notifications)
+    before = switches(worker)
+    wait_until(lambda: len(operator.notifications) >= watchdogs + 3, "three turns of the heart", 60)
+    assert switches(worker) - before < 50
+    (folder / "go").write_text("", encoding="utf-8")
+    wait_all(folder, names("after", 50))
+    operator.stop()
+
+
 def test_only_the_one_that_runs_is_blamed(configured, folder, widgets):
     operator = at_pace(configured(workers=1, retry={"first": "1ms", "max": "10ms"}), folder, widgets, "widget")
     operator.stop()
