@@ -13,28 +13,30 @@ from . import measure, parts
 CACHE = pathlib.Path(os.environ.get("RECONCILED_CACHE", pathlib.Path.home() / ".cache" / "reconciled")) / "peers"
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "peers"
 
-# Beside each, ours with a handler of the same kind: what is compared is the runtime, not C and Python.
-PEERS = {
-    "kopf": "reconciled, Python",
-    "controller-runtime": "reconciled, C",
-    "kube-rs": "reconciled, C",
-    "shell-operator": "reconciled, shell",
-}
+# (peer, ours beside it, what the row adds to say so): ours with a handler of the same kind, for what is compared is the runtime,
+# not C and Python. A script of ours can be run for each object, or be started once and read a line for each.
+PAIRS = (
+    ("kopf", "reconciled, Python", ""),
+    ("controller-runtime", "reconciled, C", ""),
+    ("kube-rs", "reconciled, C", ""),
+    ("shell-operator", "reconciled, shell", ""),
+    ("shell-operator", "reconciled, serving shell", ", script that serves"),
+)
+PEERS = tuple(dict.fromkeys(peer for peer, _, _ in PAIRS))
+OURS = tuple(dict.fromkeys(ours for _, ours, _ in PAIRS))
 
 
 def in_turn():
     """All of them, ours before the peers that it stands beside."""
-    found = []
-    for ours in dict.fromkeys(PEERS.values()):
-        found += [ours] + [peer for peer, beside in PEERS.items() if beside == ours]
-    return found
+    return list(dict.fromkeys(name for each in OURS for name in (each, *(peer for peer, ours, _ in PAIRS if ours == each))))
 
 
 def unavailable():
-    """{peer: why it is not there}"""
+    """{name: why it is not there}"""
     found = {peer: f"bench/peers/build {peer} could not get it" for peer in PEERS if not (CACHE / peer / "done").exists()}
     if not shutil.which("jq"):
-        found["shell-operator"] = "its hook needs the program jq, which is not installed"
+        for name in ("shell-operator", "reconciled, serving shell"):
+            found[name] = "its script needs the program jq, which is not installed"
     return found
 
 
@@ -101,6 +103,7 @@ class Ours(_Contestant):
             "reconciled, C": lambda: {"serve": [str(box.program("bench-serve")), *argument]},
             "reconciled, Python": lambda: {"serve": [str(self.script("kopf", "handler.py")), *argument]},
             "reconciled, shell": lambda: {"exec": [str(self.script("shell-operator", "handler.sh")), *argument]},
+            "reconciled, serving shell": lambda: {"serve": [str(self.script("shell-operator", "serve.sh")), *argument]},
         }[name]()
         watch = parts.watch("widgets")
         watch["handler"] = handler

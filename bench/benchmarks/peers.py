@@ -60,15 +60,15 @@ class Samples:
 
     def rows(self, report, what, unit, pick=lambda value: value, note=""):
         """A row for each peer; pick: which number of a sample."""
-        for peer, ours in contestants.PEERS.items():
-            name = f"{what}, beside {peer}"
+        for peer, ours, how in contestants.PAIRS:
+            name = f"{what}{how}, beside {peer}"
             missing = next((each for each in (ours, peer) if each in self.unmeasured), None)
             if missing:
                 report.open(name, f"{missing}: {self.unmeasured[missing]}")
                 continue
             report.row(name, unit, [pick(value) for _, value in self.found[ours]],
                        [pick(value) for _, value in self.found[peer]], peer, note)
-        broken = set(self.unmeasured) & set(contestants.PEERS.values())
+        broken = set(self.unmeasured) & set(contestants.OURS) - set(contestants.unavailable())
         if broken:
             raise RuntimeError("; ".join(f"{name}: {self.unmeasured[name]}" for name in sorted(broken)))
 
