@@ -210,9 +210,11 @@
         LIST(header, header)                                                                                \
         STR(identity)
 
-/* Keys that may need a run, within the credit that was given (each change costs one). */
+/* Keys that may need a run, within the credit that was given (each change costs one). generation: of the
+ * store. */
 #define MESSAGE_keys_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(watch)                                                                                          \
+        U64(generation)                                                                                     \
         LIST(change, change)
 
 /* The store holds a complete LIST and every change of it was announced or waits in the dirty index. Sent

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "store/hash.h"
 #include "store/internal.h"
 
 struct dirty_header {

@@ -7,8 +7,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "store/hash.h"
 #include "store/internal.h"
 
 #define SUMS_KEY         "sums"

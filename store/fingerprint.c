@@ -7,8 +7,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "store/hash.h"
 #include "store/scan-value.h"
 
 enum level { LEVEL_TOP, LEVEL_METADATA, LEVEL_FINALIZERS, LEVEL_INSIDE };

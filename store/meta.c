@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "store/hash.h"
 #include "store/internal.h"
 
 #define META_KEY        "meta"

@@ -2,16 +2,24 @@
 /* How an object stands in the database, and how one knows that it is what was written. */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "store/hash.h"
 #include "store/internal.h"
 
+/* Two sums, because most who look at a record want to know which version of the object it is, and nothing of
+ * the object itself, which is most of it. */
 struct header {
-        uint64_t checksum; /* over the key and everything behind this field */
+        uint64_t checksum; /* over the key and everything behind this field, up to the JSON */
+        uint64_t json_checksum;
         uint64_t fingerprint;
         uint32_t uid_size, resource_version_size, json_size, reserved;
 };
 _Static_assert(sizeof(struct header) == RECORD_HEADER_SIZE, "what entry.c sums up");
+
+static size_t identity_size(const struct header *header)
+{
+        return sizeof(*header) + (size_t)header->uid_size + 1 + header->resource_version_size + 1;
+}
 
 static uint64_t checksum(const MDB_val *key, const void *record, size_t size)
 {
@@ -19,6 +27,11 @@ static uint64_t checksum(const MDB_val *key, const void *record, size_t size)
 
         return XXH3_64bits_withSeed(covered, size - sizeof(uint64_t),
                                     XXH3_64bits(key->mv_data, key->mv_size));
+}
+
+static uint64_t json_checksum(const struct header *header, const char *json)
+{
+        return XXH3_64bits_withSeed(json, (size_t)header->json_size + 1, header->fingerprint);
 }
 
 int record_size(const struct store_object *object, size_t *ret)
@@ -38,41 +51,53 @@ void record_encode(const MDB_val *key, const struct store_object *object, char *
                 .resource_version_size = (uint32_t)strlen(object->resource_version),
                 .json_size = (uint32_t)object->json_size,
         };
-        char *at = out + sizeof(header);
+        char *at = out + sizeof(header), *json = out + identity_size(&header);
 
         at = (char *)memcpy(at, object->uid, (size_t)header.uid_size + 1) + header.uid_size + 1;
-        at = (char *)memcpy(at, object->resource_version, (size_t)header.resource_version_size + 1) +
-             header.resource_version_size + 1;
+        memcpy(at, object->resource_version, (size_t)header.resource_version_size + 1);
         if (object->json_size > 0)
-                memcpy(at, object->json, object->json_size);
-        at[object->json_size] = '\0';
+                memcpy(json, object->json, object->json_size);
+        json[object->json_size] = '\0';
+        header.json_checksum = json_checksum(&header, json);
         memcpy(out, &header, sizeof(header));
-        header.checksum = checksum(key, out, (size_t)(at + object->json_size + 1 - out));
+        header.checksum = checksum(key, out, (size_t)(json - out));
         memcpy(out, &header.checksum, sizeof(header.checksum));
 }
 
-int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed)
+int record_decode_identity(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed)
 {
         char *data = value->mv_data;
         struct header header;
-        size_t expected;
 
         if (value->mv_size < sizeof(header) || key->mv_size == 0)
                 return -EBADMSG;
         memcpy(&header, data, sizeof(header));
-        expected = sizeof(header) + (size_t)header.uid_size + 1 + header.resource_version_size + 1 +
-                   header.json_size + 1;
-        if (expected != value->mv_size || checksum(key, data, value->mv_size) != header.checksum)
+        if (identity_size(&header) + header.json_size + 1 != value->mv_size ||
+            checksum(key, data, identity_size(&header)) != header.checksum)
                 return -EBADMSG;
-        data += sizeof(header);
         *ret_borrowed = (struct store_object){
                 .key = key->mv_data,
-                .uid = data,
-                .resource_version = data + header.uid_size + 1,
+                .uid = data + sizeof(header),
+                .resource_version = data + sizeof(header) + header.uid_size + 1,
                 .fingerprint = header.fingerprint,
-                .json = data + header.uid_size + 1 + header.resource_version_size + 1,
-                .json_size = header.json_size,
         };
+        return 0;
+}
+
+int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed)
+{
+        struct store_object object;
+        struct header header;
+        int r = record_decode_identity(key, value, &object);
+
+        if (r < 0)
+                return r;
+        memcpy(&header, value->mv_data, sizeof(header));
+        object.json = (char *)value->mv_data + identity_size(&header);
+        object.json_size = header.json_size;
+        if (json_checksum(&header, object.json) != header.json_checksum)
+                return -EBADMSG;
+        *ret_borrowed = object;
         return 0;
 }
 

@@ -12,15 +12,16 @@
  *
  * Named databases: objects (key -> record), tombstones (key NUL uid -> record), dirty (sequence -> change),
  * questions (key NUL uid: an absence that a GET must explain), meta (with one position a stream). Every
- * record carries an XXH3 checksum; a record whose checksum is wrong is never given to anyone: -EBADMSG, and
- * the writer rebuilds. Each table as a whole has a sum, which tells of records that damage has hidden.
+ * record carries XXH3 checksums, of what it is about and of the JSON; what has a wrong one is never given to
+ * anyone: -EBADMSG, and the writer rebuilds. Each table as a whole has a sum, which tells of records that
+ * damage has hidden.
  */
 #include "base/error.h"
 #include "ipc/message.h"
 
 struct store;
 
-#define STORE_SCHEMA UINT64_C(4)
+#define STORE_SCHEMA UINT64_C(5)
 
 /* One record. For writes everything is borrowed from the caller; what store_read returns is owned by it
  * (store_object_done). */
@@ -104,7 +105,7 @@ int store_visit_owned(struct store *store, const char *uid, store_visit_t visit,
 int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
 
 int store_get(struct store *store, const char *key, struct store_object *ret); /* -ENOENT; with the JSON */
-/* Looks up without copying the JSON (json NULL): what a diff needs. */
+/* Looks up without the JSON (json NULL), whose checksum is left to who reads it: what a diff needs. */
 int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
 int store_touch(struct store *store, const char *key, uint64_t mark); /* sets the mark alone */
@@ -124,7 +125,7 @@ uint64_t store_count(const struct store *store);
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
 /* The objects behind the key `after` ("" = from the beginning), in order, at most `max`; the visitor sees
- * them in place and must not write. Returns how many there were. */
+ * them in place, as store_peek does, and must not write. Returns how many there were. */
 int store_visit_objects(struct store *store, const char *after, size_t max, store_visit_t visit,
                         void *userdata);
 

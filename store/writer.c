@@ -2,8 +2,8 @@
 /* Writing: objects, marks, tombstones, in transactions of many objects. */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "store/hash.h"
 #include "store/internal.h"
 
 #define VISIT_PAGE 256
@@ -139,7 +139,8 @@ static int look_up(struct store *store, const char *key, bool with_json, struct 
         if (r >= 0)
                 r = get(store, TABLE_OBJECTS, &mdb_key, &value);
         if (r >= 0)
-                r = record_decode(&mdb_key, &value, &borrowed);
+                r = with_json ? record_decode(&mdb_key, &value, &borrowed)
+                              : record_decode_identity(&mdb_key, &value, &borrowed);
         if (r >= 0)
                 r = mark_of(store, &mdb_key, &borrowed.mark);
         return r < 0 ? r : record_copy(&borrowed, with_json, ret);
@@ -307,7 +308,7 @@ static int visit_take_marked(struct store *store, struct visit *visit, MDB_val *
 static int visit_take_record(struct visit *visit, MDB_val *key, const MDB_val *value)
 {
         struct store_object borrowed;
-        int r = record_decode(key, value, &borrowed);
+        int r = record_decode_identity(key, value, &borrowed);
 
         if (r >= 0)
                 r = record_copy(&borrowed, false, &visit->page[visit->count]);
@@ -396,7 +397,7 @@ int store_visit_objects(struct store *store, const char *after, size_t max, stor
                 memcpy(buffer, key.mv_data, key.mv_size);
                 buffer[key.mv_size] = '\0';
                 if (strcmp(buffer, after) != 0) {
-                        r = record_decode(&key, &value, &borrowed);
+                        r = record_decode_identity(&key, &value, &borrowed);
                         borrowed.key = buffer;
                         if (r >= 0)
                                 r = visit(&borrowed, userdata);

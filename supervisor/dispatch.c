@@ -265,6 +265,7 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys)
                 return 0;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
+        watch->generation = keys->generation; /* before the first list is complete, too */
         for (size_t i = 0; i < keys->change_count; i++) {
                 r = watch->config->owner ? dispatch_owned(watch, &keys->change[i])
                                          : take_change(watch, &keys->change[i]);

@@ -116,6 +116,7 @@ static int announce_batch(struct watcher *watcher)
                 return store_failed(watcher, r);
         if (batch->count == 0)
                 return 0;
+        keys.generation = store_generation(watcher->store);
         keys.change = batch->change;
         keys.change_count = batch->count;
         r = child_send(watcher->child, MESSAGE_KEYS, &keys);

@@ -210,15 +210,33 @@ EXPORTED ssize_t recv(int fd, void *buffer, size_t size, int flags)
 
 /* ---- reading */
 
-/* By this a watcher knows what has changed in an object. */
+/* By this a watcher knows what has changed in an object: one of the two, by what the library can do. */
+static void look_for_deadly(const void *data, size_t size)
+{
+        if (reading >= 0 && memmem(data, size, deadly_text, strlen(deadly_text)))
+                act(reading);
+}
+
 EXPORTED XXH64_hash_t XXH3_64bits(const void *data, size_t size)
 {
         static __typeof__(&XXH3_64bits) real;
 
-        if (reading >= 0 && memmem(data, size, deadly_text, strlen(deadly_text)))
-                act(reading);
+        look_for_deadly(data, size);
         if (!real)
                 real = REAL(XXH3_64bits);
+        return real(data, size);
+}
+
+/* Of xxh_x86dispatch.h, which not every libxxhash has. */
+XXH64_hash_t XXH3_64bits_dispatch(const void *data, size_t size);
+
+EXPORTED XXH64_hash_t XXH3_64bits_dispatch(const void *data, size_t size)
+{
+        static __typeof__(&XXH3_64bits_dispatch) real;
+
+        look_for_deadly(data, size);
+        if (!real)
+                real = REAL(XXH3_64bits_dispatch);
         return real(data, size);
 }
 

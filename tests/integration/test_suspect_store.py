@@ -106,13 +106,13 @@ def test_a_store_is_truncated_while_nobody_runs(configured, handler, widgets):
     configured.stop()
 
 
-def scribble(path):
+def scribble(path, text="x" * 100):
     """In place, under the running processes."""
     with open(path, "r+b") as file:
         content = file.read()
-        assert b"x" * 100 in content
+        assert text.encode() in content
         file.seek(0)
-        file.write(content.replace(b"x" * 100, b"y" * 100))
+        file.write(content.replace(text.encode(), b"y" * len(text)))
 
 
 def test_a_worker_that_reads_damage(configured, handler):
@@ -172,7 +172,7 @@ def test_damage_is_found_at_the_start(configured, handler, widgets):
 
 def test_a_watcher_that_reads_damage(configured, handler, widgets):
     """An event of a damaged object is not left out for it: the store is built anew, and the event comes again."""
-    scribble(data_file(configured))
+    scribble(data_file(configured), widgets.get("w0")["metadata"]["uid"])
     widgets.merge_patch("w0", {"spec": {"size": 7}})
     configured.wait_exit(expect=70)
     assert len(rebuilt(configured)) == 1
@@ -180,3 +180,17 @@ def test_a_watcher_that_reads_damage(configured, handler, widgets):
     handler.wait_finished(name="w0", where=lambda run: run.object["spec"].get("size") == 7)
     configured.stop()
     assert not rebuilt(configured)
+
+
+def test_an_event_takes_the_place_of_damage(configured, handler, widgets):
+    """The watcher looks at which version is stored, not at the JSON: that of the others is found damaged by who reads it."""
+    scribble(data_file(configured))
+    widgets.merge_patch("w0", {"spec": {"text": "z", "size": 7}})
+    handler.wait_finished(name="w0", where=lambda run: run.object["spec"] == {"text": "z", "size": 7})
+    before = handler.count()
+    configured.stop()
+    assert not rebuilt(configured)
+    configured.start_ready().wait_synced()
+    assert len(rebuilt(configured)) == 1
+    configured.stop()
+    assert handler.count() == before

@@ -12,6 +12,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "store/store.h"
@@ -77,6 +78,43 @@ static inline struct store_object fixture_object(const char *key, const char *ui
                 .json = (char *)(uintptr_t)json,
                 .json_size = strlen(json),
         };
+}
+
+static inline void fixture_put(struct fixture *fixture, const char *key, const char *uid,
+                               const char *version, const char *json)
+{
+        struct store_object object = fixture_object(key, uid, version, json);
+
+        assert_int_equal(store_put(fixture->store, &object), 0);
+}
+
+/* Readers are other processes: LMDB allows an environment once a process. tombstone: what is read is that of
+ * the object. Returns the status; what was read must be `json`. */
+static inline int fixture_read(struct fixture *fixture, uint64_t generation, const char *key,
+                               const char *uid, bool tombstone, const char *json)
+{
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                struct store *reader = NULL;
+                struct store_object object;
+                int r = store_reader_new(fixture->folder, &reader);
+
+                if (r >= 0)
+                        r = tombstone ? store_read_tombstone(reader, generation, key, uid, &object)
+                                      : store_read(reader, generation, key, &object);
+                if (r >= 0) {
+                        r = strcmp(object.json, json) == 0 && strcmp(object.uid, uid) == 0 ? 0 : -EPROTO;
+                        store_object_done(&object);
+                }
+                store_free(reader);
+                _exit(-r);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        return -WEXITSTATUS(status);
 }
 
 #define fixture_test(function) cmocka_unit_test_setup_teardown(function, fixture_setup, fixture_teardown)
