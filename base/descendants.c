@@ -216,11 +216,15 @@ void descendants_end(uint64_t usec)
         const struct timespec pause = {.tv_nsec = (long)ROUND_USEC * 1000};
         uint64_t end = clock_boottime_usec() + usec;
         sigset_t child;
+        bool taken = false;
 
         sigemptyset(&child);
         sigaddset(&child, SIGCHLD);
         while (descendants_reap() && clock_boottime_usec() < end) {
                 (void)descendants_signal(SIGKILL);
-                (void)sigtimedwait(&child, NULL, &pause);
+                if (sigtimedwait(&child, NULL, &pause) == SIGCHLD)
+                        taken = true;
         }
+        if (taken) /* it may have told of one that is spared, and somebody waits for that */
+                (void)sys_kill(getpid(), SIGCHLD);
 }

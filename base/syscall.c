@@ -94,12 +94,13 @@ int sys_set_no_new_privileges(void)
 /* What is not inheritable is not ambient either. */
 void sys_keep_user_rights_here(void)
 {
+        const unsigned rights = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL;
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-        if (syscall(SYS_capget, &header, data) < 0)
+        if (syscall(SYS_capget, &header, data) < 0 || !(data[0].inheritable & rights))
                 return;
-        data[0].inheritable &= ~(1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL);
+        data[0].inheritable &= ~rights;
         (void)syscall(SYS_capset, &header, data);
 }
 

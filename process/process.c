@@ -18,6 +18,7 @@
 #include "process/group.h"
 #include "process/lines.h"
 #include "process/spawn.h"
+#include "process/usage.h"
 
 #define READ_SIZE        ((size_t)65536)
 #define DRAIN_PIECES     32
@@ -34,14 +35,16 @@ enum { STDIN, STDOUT, STDERR, STREAMS };
 
 struct process {
         sd_event *event;
+        struct process *next; /* of those that are under way */
         struct process_options options;
         pid_t pid; /* 0: reaped */
         int wait_status;
         enum process_end end;
         int fd[STREAMS];
         sd_event_source *source[STREAMS];
-        sd_event_source *child, *sweep;
-        sd_event_source *timer; /* until it is listened to, then of the timeout, then of KILL */
+        sd_event_source *sweep;
+        sd_event_source *timer; /* of the timeout, then of KILL */
+        uint64_t listen_at;     /* CLOCK_MONOTONIC: it is not listened to, and has no timer, until then; 0 */
         uint64_t timeout_at;    /* CLOCK_MONOTONIC; 0: none */
         uint64_t kill_at;       /* CLOCK_BOOTTIME; 0: not planned */
         uint64_t killed_since;  /* CLOCK_BOOTTIME; 0: not yet */
@@ -55,6 +58,14 @@ struct process {
         enum process_memory_end memory_end;
         struct process_usage usage; /* of what is gone */
 };
+
+/* Those whose program has not been reaped. One source tells of the ends of all of them, and one timer when
+ * they must be listened to: most are over after a millisecond, and a descriptor and a timer of its own are a
+ * tenth of what such a run costs its parent. Both stay for the runs that follow. */
+static struct {
+        struct process *first;
+        sd_event_source *ends, *clock;
+} under_way;
 
 static void tell_lines(struct process *process);
 
@@ -123,58 +134,15 @@ int process_write(struct process *process, struct text *more)
 
 uint64_t process_memory(const struct process *process)
 {
-        _cleanup_fclose_ FILE *file = NULL;
-        unsigned long size, resident;
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/%d/statm", (int)process->pid);
-        file = process->pid > 0 ? fopen(path, "re") : NULL;
-        if (!file || fscanf(file, "%lu %lu", &size, &resident) != 2)
-                return 0;
-        return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* "pid (name) state ..." and 10 numbers later the times of itself and of the children it has waited for. */
-static uint64_t cpu_of(pid_t pid)
-{
-        unsigned long user, kernel, children_user, children_kernel;
-        _cleanup_fclose_ FILE *file = NULL;
-        char path[64], text[512];
-        const char *rest;
-        size_t size;
-
-        snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-        file = fopen(path, "re");
-        size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-        text[size] = '\0';
-        rest = strrchr(text, ')');
-        if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &user,
-                            &kernel, &children_user, &children_kernel) != 4)
-                return 0;
-        return (user + kernel + children_user + children_kernel) * USEC_PER_SEC /
-               (uint64_t)sysconf(_SC_CLK_TCK);
-}
-
-static uint64_t peak_of(pid_t pid)
-{
-        _cleanup_fclose_ FILE *file = NULL;
-        char path[64], line[256];
-        unsigned long kilobytes;
-
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        file = fopen(path, "re");
-        while (file && fgets(line, sizeof(line), file))
-                if (sscanf(line, "VmHWM: %lu kB", &kilobytes) == 1)
-                        return (uint64_t)kilobytes * 1024;
-        return 0;
+        return process->pid > 0 ? usage_memory(process->pid) : 0;
 }
 
 void process_usage(const struct process *process, struct process_usage *ret)
 {
         *ret = process->usage;
         if (process->pid > 0) {
-                ret->cpu_usec = cpu_of(process->pid);
-                ret->memory_peak = peak_of(process->pid);
+                ret->cpu_usec = usage_cpu(process->pid);
+                ret->memory_peak = usage_peak(process->pid);
         }
         if (process->group)
                 group_usage(process->group, ret);
@@ -385,7 +353,8 @@ static void kill_after(struct process *process, uint64_t grace_usec)
 
         if (process->kill_at > 0 && process->kill_at <= at)
                 return;
-        (void)listen_to(process); /* the timer is needed for KILL now */
+        (void)listen_to(process); /* nothing of it waits for the clock any more */
+        process->listen_at = 0;
         process->kill_at = at;
         process->timer = sd_event_source_disable_unref(process->timer);
         if (grace_usec == 0 || sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
@@ -449,21 +418,6 @@ static void end_descendants(struct process *process)
         }
 }
 
-/* Not sd-event's own source for it, which asks the kernel three times for what is told at once. */
-static int on_handler_exit(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
-                           void *userdata)
-{
-        struct process *process = userdata;
-
-        if (reap(process) == -EAGAIN)
-                return 0;
-        descendants_spare_no_more(process->pid);
-        process->pid = 0;
-        process->child = sd_event_source_disable_unref(process->child);
-        end_descendants(process);
-        return 0;
-}
-
 static void end_with(struct process *process, enum process_end end, uint64_t grace_usec)
 {
         if (process->finished)
@@ -475,27 +429,116 @@ static void end_with(struct process *process, enum process_end end, uint64_t gra
         kill_after(process, grace_usec);
 }
 
-static int timer_at(struct process *process, uint64_t usec)
+static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        int r = sd_event_source_set_time(process->timer, usec);
+        struct process *process = userdata;
 
-        return r < 0 ? r : sd_event_source_set_enabled(process->timer, SD_EVENT_ONESHOT);
+        end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+        return 0;
+}
+
+static int add_timeout(struct process *process)
+{
+        if (process->timeout_at == 0)
+                return 0;
+        return sd_event_add_time(process->event, &process->timer, CLOCK_MONOTONIC, process->timeout_at, 1,
+                                 on_timeout, process);
+}
+
+/* ---- all that are under way */
+
+static void no_more_under_way(struct process *process)
+{
+        for (struct process **each = &under_way.first; *each; each = &(*each)->next)
+                if (*each == process) {
+                        *each = process->next;
+                        return;
+                }
+}
+
+/* The signal tells of one end, and may stand for several. */
+static int on_ends(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+                   void *userdata _unused_)
+{
+        struct process *process = under_way.first;
+
+        while (process) {
+                if (reap(process) == -EAGAIN) {
+                        process = process->next;
+                        continue;
+                }
+                no_more_under_way(process);
+                descendants_spare_no_more(process->pid);
+                process->pid = 0;
+                end_descendants(process);
+                process = under_way.first; /* whoever was told may have freed or started another one */
+        }
+        return 0;
 }
 
 /* It has run for a while, and is listened to, or for its timeout. Where there is no memory to listen with,
  * it is tried again, until then. */
-static int on_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
+static void clock_has_come(struct process *process, uint64_t now)
 {
-        struct process *process = userdata;
-
-        if (process->timeout_at > 0 && usec >= process->timeout_at)
+        process->listen_at = 0;
+        if (process->timeout_at > 0 && now >= process->timeout_at)
                 end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
-        else if (listen_to(process) < 0)
-                return timer_at(process, usec + UNHEARD_USEC);
-        else if (process->timeout_at > 0)
-                return timer_at(process, process->timeout_at);
-        return 0;
+        else if (listen_to(process) < 0 || add_timeout(process) < 0)
+                process->listen_at = now + UNHEARD_USEC;
 }
+
+static int clock_at(uint64_t usec)
+{
+        int r = sd_event_source_set_time(under_way.clock, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(under_way.clock, SD_EVENT_ONESHOT);
+}
+
+static int on_clock(sd_event_source *source _unused_, uint64_t usec, void *userdata _unused_)
+{
+        uint64_t next = UINT64_MAX;
+
+        for (struct process *process = under_way.first; process; process = process->next) {
+                if (process->listen_at > 0 && process->listen_at <= usec)
+                        clock_has_come(process, usec);
+                if (process->listen_at > 0 && process->listen_at < next)
+                        next = process->listen_at;
+        }
+        return next == UINT64_MAX ? 0 : clock_at(next);
+}
+
+/* One that was set for an earlier run goes off no later, and then stays for this one. */
+static int clock_until(uint64_t usec)
+{
+        int enabled, r = sd_event_source_get_enabled(under_way.clock, &enabled);
+        uint64_t at;
+
+        if (r >= 0)
+                r = sd_event_source_get_time(under_way.clock, &at);
+        if (r < 0 || (enabled != SD_EVENT_OFF && at <= usec))
+                return r;
+        return clock_at(usec);
+}
+
+/* Of this loop; a process has one. */
+static int watch_ends(sd_event *event)
+{
+        int r;
+
+        if (under_way.ends && sd_event_source_get_event(under_way.ends) == event)
+                return 0;
+        under_way.ends = sd_event_source_disable_unref(under_way.ends);
+        under_way.clock = sd_event_source_disable_unref(under_way.clock);
+        r = sd_event_add_time(event, &under_way.clock, CLOCK_MONOTONIC, UINT64_MAX, 1, on_clock, NULL);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(under_way.clock, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_signal(event, &under_way.ends, SIGCHLD, on_ends, NULL);
+        /* finish() reads what is left in the pipes, all at once */
+        return r < 0 ? r : sd_event_source_set_priority(under_way.ends, EXIT_PRIORITY);
+}
+
+/* ---- ends from outside */
 
 void process_end(struct process *process, uint64_t grace_usec)
 {
@@ -506,7 +549,7 @@ void process_free(struct process *process)
 {
         if (!process)
                 return;
-        sd_event_source_disable_unref(process->child);
+        no_more_under_way(process);
         sd_event_source_disable_unref(process->timer);
         sd_event_source_disable_unref(process->sweep);
         if (process->pid > 0)
@@ -540,45 +583,26 @@ static int open_pipes(struct process *process, int ret_child[STREAMS])
         return 0;
 }
 
-static int add_exit(struct process *process)
-{
-        _cleanup_close_ int fd = sys_pidfd_open(process->pid);
-        int r;
-
-        if (fd < 0)
-                return fd;
-        r = sd_event_add_io(process->event, &process->child, fd, EPOLLIN, on_handler_exit, process);
-        if (r >= 0)
-                r = sd_event_source_set_io_fd_own(process->child, true);
-        if (r < 0)
-                return r;
-        TAKE_FD(fd);
-        /* finish() reads what is left in the pipes, all at once */
-        return sd_event_source_set_priority(process->child, EXIT_PRIORITY);
-}
-
 /* Most runs are over after some milliseconds, and finish() finds all that they have written in their pipes:
  * to be woken by each of those first is half of what such a run costs the loop. One that serves is waited
  * for. */
 static int add_sources(struct process *process)
 {
-        uint64_t now, at;
+        uint64_t now;
         int r = sd_event_now(process->event, CLOCK_MONOTONIC, &now);
 
         if (r < 0)
                 return r;
         if (process->options.timeout_usec > 0)
                 process->timeout_at = now + process->options.timeout_usec;
-        at = process->options.on_output ? process->timeout_at : now + UNHEARD_USEC;
-        if (process->timeout_at > 0 && process->timeout_at < at)
-                at = process->timeout_at;
-        r = add_exit(process);
-        if (r >= 0 && process->options.on_output)
+        if (process->options.on_output) {
                 r = listen_to(process);
-        if (r >= 0 && at > 0)
-                r = sd_event_add_time(process->event, &process->timer, CLOCK_MONOTONIC, at, 1, on_time,
-                                      process);
-        return r;
+                return r < 0 ? r : add_timeout(process);
+        }
+        process->listen_at = now + UNHEARD_USEC;
+        if (process->timeout_at > 0 && process->timeout_at < process->listen_at)
+                process->listen_at = process->timeout_at;
+        return clock_until(process->listen_at);
 }
 
 /* What no control group holds, as far as there is a limit of processes for it. */
@@ -622,8 +646,10 @@ static void open_to_others(const int child[STREAMS])
 static int process_launch(struct process *process)
 {
         int child[STREAMS] = {-1, -1, -1};
-        int r = open_pipes(process, child);
+        int r = watch_ends(process->event);
 
+        if (r >= 0)
+                r = open_pipes(process, child);
         process->kills_before = memory_kills(KILLS_USEC);
         if (r >= 0)
                 r = group_new(&process->options, &process->group);
@@ -635,6 +661,10 @@ static int process_launch(struct process *process)
                 if (child[i] >= 0)
                         close(child[i]);
         process->started = process->pid > 0;
+        if (process->started) {
+                process->next = under_way.first;
+                under_way.first = process;
+        }
         /* From the end of others: one that serves another watch may die while this one runs. */
         if (r >= 0)
                 r = descendants_spare(process->pid);

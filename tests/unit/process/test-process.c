@@ -449,6 +449,86 @@ static void test_free_ends_everything(void **state)
         assert_false(descendants_reap());
 }
 
+/* ---- several at once */
+
+/* A second one beside the fixture's own, in the same loop. */
+static struct fixture *add_second(struct fixture *fixture)
+{
+        struct fixture *second = calloc(1, sizeof(*second));
+
+        assert_non_null(second);
+        second->event = sd_event_ref(fixture->event);
+        return second;
+}
+
+static void free_second(struct fixture *second)
+{
+        void *state = second;
+
+        assert_int_equal(teardown(&state), 0);
+}
+
+static pid_t start_long(struct fixture *fixture)
+{
+        start_with(fixture, "echo \"pid $$ \" >&2; exec sleep 60", LONG_USEC, 0);
+        wait_line(fixture, " \n");
+        return (pid_t)strtol(strstr(fixture->lines.data, "pid ") + strlen("pid "), NULL, 10);
+}
+
+/* Its end stands there to be told; nothing has been told yet. */
+static void kill_and_await(pid_t pid)
+{
+        siginfo_t info;
+
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+/* The kernel tells of both with one signal. */
+static void test_two_end_at_once(void **state)
+{
+        struct fixture *fixture = *state, *second = add_second(fixture);
+        pid_t pid = start_long(fixture), second_pid = start_long(second);
+
+        kill_and_await(pid);
+        kill_and_await(second_pid);
+        wait_done(fixture);
+        wait_done(second);
+        assert_int_equal(fixture->end, PROCESS_EXITED);
+        assert_int_equal(second->end, PROCESS_EXITED);
+        free_second(second);
+}
+
+/* Who ends the one waits for the very signal that tells of the other. */
+static void test_end_beside_one_that_is_freed(void **state)
+{
+        struct fixture *fixture = *state, *second = add_second(fixture);
+        pid_t pid = start_long(fixture);
+
+        start_long(second);
+        kill_and_await(pid);
+        free_second(second);
+        assert_false(fixture->done);
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_EXITED);
+}
+
+/* The one clock of all is set for the first of them. */
+static void test_timeouts_beside_each_other(void **state)
+{
+        struct fixture *fixture = *state, *second = add_second(fixture);
+
+        start_with(fixture, "echo first >&2; exec sleep 60", 300 * USEC_PER_MSEC, LONG_USEC);
+        start_with(second, "echo second >&2; exec sleep 60", USEC_PER_MSEC, LONG_USEC);
+        wait_done(second);
+        assert_int_equal(second->end, PROCESS_TIMED_OUT);
+        wait_line(fixture, "first");
+        wait_done(fixture);
+        assert_int_equal(fixture->end, PROCESS_TIMED_OUT);
+        assert_true(fixture->took < LONG_USEC);
+        free_second(second);
+}
+
 /* ---- what a handler is born with */
 
 static void test_surroundings(void **state)
@@ -534,6 +614,9 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_last_words_after_exit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_earlier_kill_counts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_free_ends_everything, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_two_end_at_once, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_end_beside_one_that_is_freed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_timeouts_beside_each_other, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_surroundings, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_program_missing, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_dies_with_its_worker, setup, teardown),
