@@ -6,7 +6,6 @@
  */
 #include "kube/client.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
+#include "kube/libcurl.h"
 #include "kube/transfer.h"
 
 #define CONNECT_TIMEOUT_MS 30000L
@@ -40,7 +40,8 @@ static void client_destroy(struct kube_client *client)
 {
         while (client->transfer)
                 transfer_destroy(client->transfer);
-        curl_multi_cleanup(client->multi);
+        if (client->multi)
+                curl_multi_cleanup(client->multi);
         sd_event_source_disable_unref(client->timer);
         sd_event_source_disable_unref(client->soon);
         sd_event_source_disable_unref(client->throttle_timer);
@@ -74,7 +75,7 @@ static bool finish_one(struct kube_client *client)
         CURLMsg *message;
         int left;
 
-        while ((message = curl_multi_info_read(client->multi, &left))) {
+        while (client->multi && (message = curl_multi_info_read(client->multi, &left))) {
                 struct kube_transfer *transfer = NULL;
 
                 if (message->msg != CURLMSG_DONE)
@@ -231,8 +232,7 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
                 return -ENOMEM;
         client->event = sd_event_ref(event);
         client->user_agent = strdup(user_agent);
-        client->multi = curl_multi_init();
-        if (client->user_agent && client->multi)
+        if (client->user_agent)
                 r = sd_event_add_time_relative(event, &client->timer, CLOCK_MONOTONIC, 0, 1, on_timer,
                                                client);
         if (r >= 0)
@@ -245,11 +245,27 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
                 client_destroy(client);
                 return r;
         }
+        *ret = client;
+        return 0;
+}
+
+/* Only when there is something to ask for: see libcurl.h. */
+static int get_libcurl(struct kube_client *client)
+{
+        const char *reason;
+        int r = libcurl_load(&reason);
+
+        if (r < 0 && client->on_unusable)
+                client->on_unusable(reason, client->on_unusable_userdata);
+        if (r < 0 || client->multi)
+                return r;
+        client->multi = curl_multi_init();
+        if (!client->multi)
+                return -ENOMEM;
         curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket_wanted);
         curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
         curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
         curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-        *ret = client;
         return 0;
 }
 
@@ -268,8 +284,11 @@ void kube_client_free(struct kube_client *client)
 int kube_client_set_credential(struct kube_client *client, const struct message_credential *credential)
 {
         struct credential copy;
-        int r = credential_copy(credential, &copy);
+        int r = credential->header_count > 0 ? get_libcurl(client)
+                                             : 0; /* they are kept in a list of its own */
 
+        if (r >= 0)
+                r = credential_copy(credential, &copy);
         if (r < 0)
                 return r;
         credential_wipe(&client->credential);
@@ -312,6 +331,13 @@ void kube_client_throttle(struct kube_client *client, uint64_t until_boottime)
         if (sd_event_add_time(client->event, &client->throttle_timer, CLOCK_BOOTTIME, until_boottime, 1,
                               on_throttle_over, client) < 0)
                 client->throttle_until = 0; /* rather too early than never */
+}
+
+void kube_client_on_unusable(struct kube_client *client,
+                             void (*on_unusable)(const char *reason, void *userdata), void *userdata)
+{
+        client->on_unusable = on_unusable;
+        client->on_unusable_userdata = userdata;
 }
 
 void kube_client_on_warning(struct kube_client *client, void (*on_warning)(const char *text, void *userdata),
@@ -432,7 +458,9 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
 
         if (!kube_client_has_credential(client))
                 return -ENOKEY;
-        r = transfer_new(client, request, &transfer);
+        r = get_libcurl(client);
+        if (r >= 0)
+                r = transfer_new(client, request, &transfer);
         if (r < 0)
                 return r;
         r = transfer_prepare(transfer, request);

@@ -71,6 +71,10 @@ void kube_client_on_exchange(struct kube_client *client,
                              void *userdata);
 /* No request leaves before this time (CLOCK_BOOTTIME); requests started meanwhile wait. */
 void kube_client_throttle(struct kube_client *client, uint64_t until_boottime);
+/* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
+ * callback must not touch the client. */
+void kube_client_on_unusable(struct kube_client *client,
+                             void (*on_unusable)(const char *reason, void *userdata), void *userdata);
 /* Each text of the server's `Warning` headers once, among the last 64; on one line. The callback must not
  * touch the client. */
 void kube_client_on_warning(struct kube_client *client, void (*on_warning)(const char *text, void *userdata),

@@ -31,7 +31,8 @@ void credential_wipe(struct credential *credential)
         wipe(&credential->username);
         wipe(&credential->password);
         wipe(&credential->proxy_url);
-        curl_slist_free_all(credential->header);
+        if (credential->header)
+                curl_slist_free_all(credential->header);
         credential->header = NULL;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The insides of the API client: one transfer, the client's copy of the credential. Private to kube/. */
-#include <curl/curl.h>
-
 #include "base/text.h"
 #include "kube/client.h"
+#include "kube/libcurl.h"
 #include "kube/warning.h"
 
 enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES };
@@ -23,7 +22,7 @@ void credential_wipe(struct credential *credential);
 
 struct kube_client {
         sd_event *event;
-        CURLM *multi;
+        CURLM *multi; /* NULL until something is asked for */
         sd_event_source *timer, *soon, *throttle_timer;
         uint64_t throttle_until;
         struct credential credential;
@@ -31,6 +30,8 @@ struct kube_client {
         struct kube_transfer *transfer; /* all of them */
         uint64_t count[COUNT_CLASSES];
         struct warnings warnings;
+        void (*on_unusable)(const char *reason, void *userdata);
+        void *on_unusable_userdata;
         void (*on_warning)(const char *text, void *userdata);
         void *on_warning_userdata;
         void (*on_exchange)(const struct kube_exchange *exchange, void *userdata);

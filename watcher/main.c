@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-watcher: follows one resource and keeps its store. Started by the supervisor only. */
-#include <curl/curl.h>
-
 #include "base/exit-code.h"
+#include "kube/libcurl.h"
 #include "watcher/watcher.h"
 
 int main(int argc, char **argv)
@@ -18,10 +17,9 @@ int main(int argc, char **argv)
         }
         child.userdata = &watcher;
         watcher.child = &child;
-        curl_global_init(CURL_GLOBAL_DEFAULT);
         r = child_run(&child);
         watcher_done(&watcher);
-        curl_global_cleanup();
+        libcurl_unload();
         child_done(&child);
         return r;
 }

@@ -103,6 +103,14 @@ static void on_warning(const char *text, void *userdata)
         log_warning("watch %s: the API server warns: %s", watcher->config->watch, text);
 }
 
+static void on_unusable(const char *reason, void *userdata)
+{
+        const struct watcher *watcher = userdata;
+
+        child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                    "the API server cannot be asked: %s", reason);
+}
+
 static int compile(struct child *child, const char *key, const char *text, struct jq_program **ret)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
@@ -150,8 +158,10 @@ static int on_config(struct child *child, struct message **config)
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (watcher; %.60s)",
                  watcher->config->operator_name);
         r = watcher->basis ? kube_client_new(child->event, user_agent, &watcher->client) : -ENOMEM;
-        if (r >= 0)
+        if (r >= 0) {
+                kube_client_on_unusable(watcher->client, on_unusable, watcher);
                 kube_client_on_warning(watcher->client, on_warning, watcher);
+        }
         if (r >= 0 && watcher->config->slot_file[0])
                 r = slot_open(watcher->config->slot_file, watcher->config->slot, &watcher->slot);
         if (r >= 0)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reconciled-worker: runs handlers and writes their outcome to the API server. Started by the supervisor
  * only. */
-#include <curl/curl.h>
-
 #include "base/exit-code.h"
+#include "kube/libcurl.h"
 #include "worker/worker.h"
 
 int main(int argc, char **argv)
@@ -19,10 +18,9 @@ int main(int argc, char **argv)
         }
         child.userdata = &worker;
         worker.child = &child;
-        curl_global_init(CURL_GLOBAL_DEFAULT);
         r = child_run(&child);
         worker_done(&worker);
-        curl_global_cleanup();
+        libcurl_unload();
         child_done(&child);
         return r;
 }

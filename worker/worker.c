@@ -56,6 +56,14 @@ static int add_watches(struct worker *worker)
         return 0;
 }
 
+static void on_unusable(const char *reason, void *userdata)
+{
+        const struct worker *worker = userdata;
+
+        child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "the API server cannot be asked: %s",
+                    reason);
+}
+
 static void on_warning(const char *text, void *userdata _unused_)
 {
         log_warning("the API server warns of what a handler's answer made: %s", text);
@@ -76,8 +84,10 @@ static int on_config(struct child *child, struct message **config)
         r = sys_set_subreaper();
         if (r >= 0)
                 r = kube_client_new(child->event, user_agent, &worker->client);
-        if (r >= 0)
+        if (r >= 0) {
+                kube_client_on_unusable(worker->client, on_unusable, worker);
                 kube_client_on_warning(worker->client, on_warning, worker);
+        }
         if (r >= 0)
                 r = add_watches(worker);
         if (r >= 0)

@@ -176,3 +176,29 @@ def test_the_supervisor_links_no_http_and_no_tls(programs):
     libraries = subprocess.run(["ldd", str(programs["reconciled"])], capture_output=True, text=True).stdout
     for name in ("libcurl", "libssl", "libgnutls", "libjq"):
         assert name not in libraries
+
+
+def without_libcurl(operator, role):
+    folder = operator.folder / "libraries"
+    folder.mkdir()
+    folder.chmod(0o755)
+    (folder / "libcurl.so.4").write_text("none\n", encoding="utf-8")
+    operator.replace_child(role, f'#!/bin/sh\nLD_LIBRARY_PATH={folder} exec "$REAL" "$@"\n')
+
+
+def test_a_worker_needs_libcurl_only_for_what_it_writes(configured, handler, widgets):
+    without_libcurl(configured, "worker")
+    configured.start_ready().wait_synced()
+    widgets.create("silent")
+    handler.wait_finished(name="silent")
+    handler.answer({"status": {"seen": True}})
+    widgets.create("writes")
+    configured.wait_exit(expect=70)
+    assert "worker" in cause(configured) and "libcurl.so.4" in cause(configured)
+
+
+def test_a_watcher_without_libcurl_ends_the_operator(configured):
+    without_libcurl(configured, "watcher")
+    configured.start()
+    configured.wait_exit(expect=70)
+    assert "the API server cannot be asked" in cause(configured) and "libcurl.so.4" in cause(configured)
