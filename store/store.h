@@ -77,6 +77,7 @@ uint64_t store_generation(const struct store *store);
 #define STORE_BATCH_BYTES   (1024 * 1024)
 bool store_commit_due(const struct store *store);
 bool store_in_transaction(const struct store *store); /* one is open */
+bool store_has_objects_to_commit(const struct store *store);
 int store_commit(struct store *store);
 
 int store_meta_get(struct store *store, struct store_meta *ret); /* store_meta_done frees */

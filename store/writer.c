@@ -25,6 +25,11 @@ bool store_commit_due(const struct store *store)
         return store->batch_objects >= STORE_BATCH_OBJECTS || store->batch_bytes >= STORE_BATCH_BYTES;
 }
 
+bool store_has_objects_to_commit(const struct store *store)
+{
+        return store->batch_objects > 0;
+}
+
 int store_commit(struct store *store)
 {
         MDB_txn *transaction;

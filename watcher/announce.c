@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/exit-code.h"
 #include "watcher/watcher.h"
+
+#define UNHURRIED_USEC (5 * USEC_PER_MSEC) /* between two commits that announce nothing */
 
 #define BATCH_MAX 400 /* entries of at most 500 bytes (apply.c bounds them): below a packet's cap */
 
@@ -92,12 +95,23 @@ static int sweep(struct watcher *watcher, struct batch *batch)
         return r;
 }
 
+static uint64_t loop_monotonic_usec(const struct watcher *watcher)
+{
+        uint64_t now = 0;
+
+        (void)sd_event_now(watcher->child->event, CLOCK_MONOTONIC, &now);
+        return now;
+}
+
 /* Objects and how far they reach, in one transaction. */
 static int commit(struct watcher *watcher)
 {
         int r = positions_save(watcher);
 
-        return r < 0 ? r : store_commit(watcher->store);
+        if (r >= 0)
+                r = store_commit(watcher->store);
+        watcher->committed_monotonic = loop_monotonic_usec(watcher);
+        return r;
 }
 
 /* What is announced is committed first: the worker reads it at once. */
@@ -146,9 +160,38 @@ int announce_due(struct watcher *watcher)
         return store_commit_due(watcher->store) ? announce_now(watcher) : 0;
 }
 
-static int on_settle(sd_event_source *source _unused_, void *userdata)
+static int on_commit_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         (void)announce_now(userdata); /* a failure has said so and ends the loop */
+        return 0;
+}
+
+static int commit_at(struct watcher *watcher, uint64_t monotonic)
+{
+        int r;
+
+        if (!watcher->commit_timer)
+                return sd_event_add_time(watcher->child->event, &watcher->commit_timer, CLOCK_MONOTONIC,
+                                         monotonic, 1, on_commit_time, watcher);
+        r = sd_event_source_set_time(watcher->commit_timer, monotonic);
+        return r < 0 ? r : sd_event_source_set_enabled(watcher->commit_timer, SD_EVENT_ONESHOT);
+}
+
+static bool has_to_announce(const struct watcher *watcher)
+{
+        return watcher->credit > 0 && (watcher->sweep_after || store_dirty_count(watcher->store) > 0);
+}
+
+/* What cannot be announced yet, or starts no run, as the echo of our own status write, waits for more of its
+ * kind where there are many: most of what it costs is its commit. */
+static int on_settle(sd_event_source *source _unused_, void *userdata)
+{
+        struct watcher *watcher = userdata;
+        uint64_t due = watcher->committed_monotonic + UNHURRIED_USEC;
+
+        if (has_to_announce(watcher) || !store_has_objects_to_commit(watcher->store) ||
+            due <= loop_monotonic_usec(watcher) || commit_at(watcher, due) < 0)
+                (void)announce_now(watcher); /* a failure has said so and ends the loop */
         return 0;
 }
 

@@ -332,6 +332,7 @@ void watcher_done(struct watcher *watcher)
         store_free(watcher->store);
         sd_event_source_disable_unref(watcher->setup_timer);
         sd_event_source_disable_unref(watcher->settle_source);
+        sd_event_source_disable_unref(watcher->commit_timer);
         trouble_done(&watcher->trouble);
         free(watcher->scope);
         free(watcher->basis);
