@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A LIST as it streams in. The buffer holds only what is not understood yet: at most one item, or one member
- * of the list itself, and the last piece.
+ * A LIST as it streams in. What lies whole in a piece is read where it is; the buffer holds only what a
+ * piece ended in the middle of: at most one item, or one member of the list itself, and a part of the next
+ * piece.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "store/scan-value.h"
+
+#define PART 4096 /* of a piece, to complete what is in the buffer */
 
 enum list_state {
         LIST_START,      /* '{' is awaited */
@@ -23,7 +26,8 @@ enum list_state {
 struct scan_list {
         enum list_state state;
         struct text buffer;
-        size_t position; /* of what is not understood, in the buffer */
+        struct span input; /* what is read: the buffer, or a piece */
+        size_t position;   /* of what is not understood, in there */
         struct value_cursor cursor;
         size_t item_max;
         scan_item_t on_item;
@@ -94,8 +98,8 @@ static int take_metadata(struct span key, struct span value, void *userdata)
 
 static int take_value(struct scan_list *list, struct span *ret)
 {
-        const char *start = list->buffer.data + list->position;
-        int r = value_cursor_run(&list->cursor, start, list->buffer.size - list->position);
+        const char *start = list->input.start + list->position;
+        int r = value_cursor_run(&list->cursor, start, list->input.size - list->position);
 
         if (r <= 0)
                 return r;
@@ -211,10 +215,10 @@ static int advance(struct scan_list *list)
         char c;
 
         if (list->cursor.position == 0 && !list->draining)
-                list->position = skip_space(list->buffer.data, list->buffer.size, list->position);
-        if (list->position >= list->buffer.size)
+                list->position = skip_space(list->input.start, list->input.size, list->position);
+        if (list->position >= list->input.size)
                 return 0;
-        c = list->buffer.data[list->position];
+        c = list->input.start[list->position];
         switch (list->state) {
         case LIST_START:
                 return at_start(list, c);
@@ -237,22 +241,62 @@ static int advance(struct scan_list *list)
         return -EBADMSG; /* bytes behind the end */
 }
 
-int scan_list_feed(struct scan_list *list, const char *bytes, size_t size)
+/* As far as it can be understood, which is up to list->position. */
+static int read_input(struct scan_list *list, const char *bytes, size_t size)
 {
-        int r = text_append(&list->buffer, bytes, size);
+        int r;
 
-        if (r < 0)
-                return r;
+        list->input = (struct span){bytes, size};
+        list->position = 0;
         while ((r = advance(list)) > 0)
                 ;
+        return r;
+}
+
+/* Completes what is in the buffer. Returns how much of the piece is done with: when the buffer is empty
+ * then, the rest of the piece is not in it. */
+static int feed_buffer(struct scan_list *list, const char *bytes, size_t size, size_t *ret_taken)
+{
+        size_t before = list->buffer.size, part = size < PART ? size : PART;
+        int r = text_append(&list->buffer, bytes, part);
+
+        if (r >= 0)
+                r = read_input(list, list->buffer.data, list->buffer.size);
         if (r < 0)
                 return r;
-        if (list->draining && list->position == list->buffer.size)
-                text_done(&list->buffer); /* nor is its memory kept */
-        else if (list->position > 0)
+        *ret_taken = part;
+        if (list->draining && list->position == list->buffer.size) {
+                text_done(&list->buffer); /* nor is the memory of a giant kept */
+        } else if (list->position >= before) {
+                *ret_taken = list->position - before;
+                text_clear(&list->buffer);
+        } else if (list->position > 0) {
                 text_consume(&list->buffer, list->position);
-        list->position = 0;
-        return list->buffer.size > list->item_max ? -EMSGSIZE : 0;
+        }
+        return 0;
+}
+
+int scan_list_feed(struct scan_list *list, const char *bytes, size_t size)
+{
+        int r = 0;
+
+        while (size > 0 && r >= 0) {
+                size_t taken = size;
+
+                if (list->buffer.size > 0) {
+                        r = feed_buffer(list, bytes, size, &taken);
+                } else {
+                        r = read_input(list, bytes, size);
+                        if (r >= 0)
+                                r = text_append(&list->buffer, bytes + list->position,
+                                                size - list->position);
+                }
+                if (r >= 0 && list->buffer.size > list->item_max)
+                        r = -EMSGSIZE;
+                bytes += taken;
+                size -= taken;
+        }
+        return r;
 }
 
 int scan_list_finish(struct scan_list *list, struct scan_list_metadata *ret_borrowed)

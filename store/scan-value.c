@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
-/* The first quote or backslash; `end`: there is none. Both at once, and 16 bytes at a time where the
+/* The first quote or backslash; `end`: there is none. Both at once, and 16 or 32 bytes at a time where the
  * processor can: most of what an object holds is text, and each pass over it comes by here. */
 #ifdef __SSE2__
 #define PIECE ((ptrdiff_t)sizeof(__m128i))
@@ -20,8 +20,8 @@ static inline __m128i ends_string(const char *at)
                             _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
 }
 
-/* Which of the four pieces it is in is seen behind the first loop. */
-static const char *find_long_string_end(const char *at, const char *end)
+/* Moves over pieces in which there is none. */
+static const char *pass_pieces(const char *at, const char *end)
 {
         while (end - at >= 4 * PIECE) {
                 __m128i low = _mm_or_si128(ends_string(at), ends_string(at + PIECE));
@@ -31,6 +31,30 @@ static const char *find_long_string_end(const char *at, const char *end)
                         break;
                 at += 4 * PIECE;
         }
+        return at;
+}
+
+__attribute__((target("avx2"))) static const char *pass_wide_pieces(const char *at, const char *end)
+{
+        const __m256i quote = _mm256_set1_epi8('"'), backslash = _mm256_set1_epi8('\\');
+
+        while (end - at >= 4 * PIECE) {
+                __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)at);
+                __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(at + 2 * PIECE));
+                __m256i found = _mm256_or_si256(
+                        _mm256_or_si256(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(low, backslash)),
+                        _mm256_or_si256(_mm256_cmpeq_epi8(high, quote), _mm256_cmpeq_epi8(high, backslash)));
+
+                if (!_mm256_testz_si256(found, found))
+                        break;
+                at += 4 * PIECE;
+        }
+        return at;
+}
+
+static const char *find_long_string_end(const char *at, const char *end)
+{
+        at = __builtin_cpu_supports("avx2") ? pass_wide_pieces(at, end) : pass_pieces(at, end);
         for (; end - at >= PIECE; at += PIECE) {
                 unsigned mask = (unsigned)_mm_movemask_epi8(ends_string(at));
 

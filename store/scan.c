@@ -203,6 +203,30 @@ int scan_string(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
+static bool is_plain(struct span value)
+{
+        return value.start && value.size >= 2 && value.start[0] == '"' &&
+               value.start[value.size - 1] == '"' && !memchr(value.start, '\\', value.size) &&
+               !memchr(value.start, '\0', value.size);
+}
+
+int scan_string_into(struct span value, char *out, size_t max, size_t *ret_size)
+{
+        _cleanup_free_ char *decoded = NULL;
+        size_t size;
+        int r = is_plain(value) ? 0 : scan_string(value, &decoded);
+
+        if (r < 0)
+                return r;
+        size = decoded ? strlen(decoded) : value.size - 2;
+        if (size > max)
+                return -EBADMSG;
+        memcpy(out, decoded ? decoded : value.start + 1, size);
+        out[size] = '\0';
+        *ret_size = size;
+        return 0;
+}
+
 bool scan_string_decodes_to(struct span value, const char *string)
 {
         _cleanup_free_ char *decoded = NULL;

@@ -43,6 +43,8 @@ int scan_members(struct span object, scan_member_t callback, void *userdata);
 /* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
  * no string or holds NUL. */
 int scan_string(struct span value, char **ret);
+/* The same into `out`, which has room for `max` bytes and the NUL. -EBADMSG when it is longer, too. */
+int scan_string_into(struct span value, char *out, size_t max, size_t *ret_size);
 /* Decodes only when it must: what is written with escapes is longer than what it says. */
 bool scan_string_decodes_to(struct span value, const char *string);
 /* `size`: of the string, which may be of a table that knows it. */

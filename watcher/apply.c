@@ -16,76 +16,72 @@
 #define VERSION_MAX 64
 
 struct identity {
-        char *key, *uid, *resource_version;
+        char key[KEY_MAX + 1], uid[UID_MAX + 1], resource_version[VERSION_MAX + 1];
 };
 
-static void identity_done(struct identity *identity)
-{
-        free(identity->key);
-        free(identity->uid);
-        free(identity->resource_version);
-}
-
 /* Foreign text that becomes a key, part of a path and of messages: UTF-8 without control characters. */
-static bool is_clean(const char *text, size_t max, char banned)
+static bool is_clean(const char *text, size_t size, char banned)
 {
-        size_t size = strlen(text), position = 0;
+        size_t position = 0;
 
         while (position < size) {
-                size_t length = utf8_sequence(text + position, size - position);
                 unsigned char c = (unsigned char)text[position];
+                size_t length = c < 0x80 ? 1 : utf8_sequence(text + position, size - position);
 
                 if (length == 0 || c < ' ' || c == 0x7f || text[position] == banned)
                         return false;
                 position += length;
         }
-        return size > 0 && size <= max;
+        return true;
 }
 
-static int read_key(const struct scan_object *object, char **ret)
+static int read_text(struct span value, char banned, char *out, size_t max, size_t *ret_size)
 {
-        _cleanup_free_ char *name = NULL, *namespace_name = NULL;
-        _cleanup_text_ struct text key = TEXT_EMPTY;
-        int r = scan_string(object->name, &name);
+        size_t size;
+        int r = scan_string_into(value, out, max, &size);
 
-        if (r >= 0 && object->namespace_name.start)
-                r = scan_string(object->namespace_name, &namespace_name);
         if (r < 0)
                 return r;
-        if (!is_clean(name, KEY_MAX, '/'))
+        if (!is_clean(out, size, banned))
                 return -EBADMSG;
-        if (namespace_name && namespace_name[0] != '\0') {
-                if (!is_clean(namespace_name, KEY_MAX, '/'))
-                        return -EBADMSG;
-                text_append_string(&key, namespace_name);
-                text_append(&key, "/", 1);
-        }
-        text_append_string(&key, name);
-        if (key.size > KEY_MAX)
+        *ret_size = size;
+        return 0;
+}
+
+static int read_key(const struct scan_object *object, char key[KEY_MAX + 1])
+{
+        size_t size = 0, name_size;
+        int r = object->namespace_name.start ? read_text(object->namespace_name, '/', key, KEY_MAX, &size)
+                                             : 0;
+
+        if (r >= 0 && size == KEY_MAX)
                 return -EBADMSG;
-        *ret = text_take(&key);
-        return *ret ? 0 : -ENOMEM;
+        if (r >= 0 && size > 0)
+                key[size++] = '/';
+        if (r >= 0)
+                r = read_text(object->name, '/', key + size, KEY_MAX - size, &name_size);
+        return r < 0 || name_size > 0 ? r : -EBADMSG;
 }
 
 /* whole: nobody else looks at the rest, whether it is an object at all. */
 static int read_identity(const char *json, size_t size, bool whole, struct identity *ret)
 {
         struct scan_object object;
+        size_t uid_size, version_size;
         int r = whole ? scan_object(json, size, &object) : scan_identity(json, size, &object);
 
         if (r >= 0)
-                r = read_key(&object, &ret->key);
+                r = read_key(&object, ret->key);
         if (r >= 0)
-                r = scan_string(object.uid, &ret->uid);
+                r = read_text(object.uid, '\0', ret->uid, UID_MAX, &uid_size);
         if (r >= 0)
-                r = scan_string(object.resource_version, &ret->resource_version);
+                r = read_text(object.resource_version, '\0', ret->resource_version, VERSION_MAX,
+                              &version_size);
         if (r == -EAGAIN)
                 return -EBADMSG;
         if (r < 0)
                 return r;
-        return is_clean(ret->uid, UID_MAX, '\0') && is_clean(ret->resource_version, VERSION_MAX, '\0')
-                       ? 0
-                       : -EBADMSG;
+        return uid_size > 0 && version_size > 0 ? 0 : -EBADMSG;
 }
 
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
@@ -290,9 +286,9 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
 {
         const struct message_config_watcher *config = stream->watcher->config;
         struct store_object object = {
-                .key = identity->key,
-                .uid = identity->uid,
-                .resource_version = identity->resource_version,
+                .key = (char *)(uintptr_t)identity->key,
+                .uid = (char *)(uintptr_t)identity->uid,
+                .resource_version = (char *)(uintptr_t)identity->resource_version,
                 .mark = stream->mark,
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
@@ -349,7 +345,7 @@ static int apply_chosen(struct stream *stream, const struct identity *identity, 
 
 int apply_object(struct stream *stream, const char *json, size_t size, bool listed)
 {
-        _cleanup_(identity_done) struct identity identity = {0};
+        struct identity identity;
         struct watcher *watcher = stream->watcher;
         int r = read_identity(json, size, false, &identity);
 
@@ -411,7 +407,7 @@ static int apply_left(struct watcher *watcher, const struct identity *identity)
 
 int apply_deleted(struct stream *stream, const char *json, size_t size)
 {
-        _cleanup_(identity_done) struct identity identity = {0};
+        struct identity identity;
         struct watcher *watcher = stream->watcher;
         struct store_object last;
         int r = read_identity(json, size, true, &identity);

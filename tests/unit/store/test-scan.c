@@ -94,6 +94,41 @@ static void test_list_byte_by_byte(void **state _unused_)
         items_done(&items);
 }
 
+/* Larger than what is taken of a piece at a time, and pieces that end in each of them. */
+static void test_list_of_large_items(void **state _unused_)
+{
+        enum { ITEMS = 5, ITEM = 9000 };
+        static const size_t piece[] = {1000, 4095, 4096, 4097, 9001, 16384, 30000};
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        _cleanup_free_ char *item = malloc(ITEM + 1);
+
+        assert_non_null(item);
+        memset(item, 'x', ITEM);
+        item[0] = item[ITEM - 1] = '"';
+        item[ITEM] = '\0';
+        text_append_string(&text, "{\"items\":[");
+        for (size_t i = 0; i < ITEMS; i++)
+                text_printf(&text, "%s%s", i > 0 ? "," : "", item);
+        text_append_string(&text, "]}");
+        for (size_t i = 0; i < ELEMENTS(piece); i++) {
+                _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
+                struct scan_list_metadata metadata;
+                struct items items = {0};
+
+                assert_int_equal(scan_list_new(10000, take_item, &items, &list), 0);
+                for (size_t at = 0; at < text.size; at += piece[i])
+                        assert_int_equal(
+                                scan_list_feed(list, text.data + at,
+                                               text.size - at < piece[i] ? text.size - at : piece[i]),
+                                0);
+                assert_int_equal(scan_list_finish(list, &metadata), 0);
+                assert_int_equal(items.count, ITEMS);
+                for (size_t k = 0; k < ITEMS; k++)
+                        assert_string_equal(items.item[k], item);
+                items_done(&items);
+        }
+}
+
 static int feed_all(const char *text, size_t item_max, struct items *items)
 {
         _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
@@ -419,6 +454,7 @@ int main(void)
                 cmocka_unit_test(test_identity_alone),
                 cmocka_unit_test(test_ends_of_strings),
                 cmocka_unit_test(test_list_byte_by_byte),
+                cmocka_unit_test(test_list_of_large_items),
                 cmocka_unit_test(test_list_refuses),
                 cmocka_unit_test(test_list_ends_with_the_callers_error),
                 cmocka_unit_test(test_list_bounds_an_item),
