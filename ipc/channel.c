@@ -39,7 +39,8 @@ struct channel {
         struct text train; /* messages that leave as one packet, while corked */
         unsigned train_messages;
         bool closed, freed, corked;
-        unsigned quota; /* packets of one turn */
+        bool writing, deaf; /* waits for room; does not listen */
+        unsigned quota;     /* packets of one turn */
 };
 
 /* One packet at a time is decoded in a process, as a whole, and its messages own copies. */
@@ -113,9 +114,16 @@ static uint64_t monotonic_usec(const struct channel *channel)
         return now;
 }
 
+static int update_events(struct channel *channel)
+{
+        return sd_event_source_set_io_events(channel->source, (channel->deaf ? 0 : EPOLLIN) |
+                                                                      (channel->writing ? EPOLLOUT : 0));
+}
+
 static int watch_writable(struct channel *channel, bool enabled)
 {
-        return sd_event_source_set_io_events(channel->source, enabled ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        channel->writing = enabled;
+        return update_events(channel);
 }
 
 static void drop_first(struct channel *channel)
@@ -426,6 +434,19 @@ static int on_io(sd_event_source *source _unused_, int fd _unused_, uint32_t rev
                 receive_some(channel);
         channel_unref(channel);
         return 0;
+}
+
+int channel_listen(struct channel *channel, bool listens)
+{
+        int r;
+
+        if (channel->closed || channel->deaf == !listens)
+                return 0;
+        channel->deaf = !listens;
+        r = update_events(channel);
+        if (r < 0)
+                channel->deaf = listens;
+        return r;
 }
 
 void channel_read_rest(struct channel *channel)

@@ -48,6 +48,8 @@ int channel_uncork(struct channel *channel);
 size_t channel_queued(const struct channel *channel); /* bytes waiting in user space */
 /* How long nothing of that could be sent; 0 when nothing waits. */
 uint64_t channel_waiting_usec(const struct channel *channel);
+/* Who does not listen for a while is not woken: what comes waits in the kernel. The peer's end is heard. */
+int channel_listen(struct channel *channel, bool listens);
 /* Delivers every packet that is there now: the last words of a peer that has ended. */
 void channel_read_rest(struct channel *channel);
 /* Tries to empty the queue for at most `usec`, blocking (for the last words before an exit). */

@@ -554,6 +554,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         reload_continue(supervisor);
         arm_queue(supervisor);
         notify_status(supervisor);
+        rest_maybe(supervisor);
         return 0;
 }
 

@@ -279,6 +279,7 @@ void supervisor_done(struct supervisor *supervisor)
         message_free(supervisor->credential);
         cgroup_delegation_done(&supervisor->delegation);
         sd_event_source_disable_unref(supervisor->commit_timer);
+        sd_event_source_disable_unref(supervisor->rest_timer);
         sd_event_source_disable_unref(supervisor->status_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
         sd_event_source_disable_unref(supervisor->retry_source);

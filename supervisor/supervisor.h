@@ -165,6 +165,7 @@ struct supervisor {
         uint64_t commit_since; /* it was wanted, and the ledger was busy ever since; 0: it is not */
         bool commit_told;
         sd_event_source *commit_timer;
+        sd_event_source *rest_timer; /* rest.c */
         struct slowest slowest;
         sd_event_source *retry_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
@@ -270,6 +271,9 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
 struct queue_counts assign_count(const struct supervisor *supervisor, const struct watch *watch);
 /* What workers have not begun is to come back. */
 void assign_recall(struct supervisor *supervisor, const char *reason);
+
+/* rest.c: at the end of a turn. */
+void rest_maybe(struct supervisor *supervisor);
 /* dispatch-owned.c */
 extern const char child_reason[];
 int dispatch_owned(struct watch *watch, const struct record_change *change);

@@ -99,7 +99,7 @@ struct watcher {
         size_t stream_count;
         struct trouble trouble; /* of discovery and identity */
         sd_event_source *setup_timer;
-        sd_event_source *commit_timer;  /* of what announces nothing */
+        sd_event_source *commit_timer; /* of what announces nothing */
         uint64_t committed_monotonic;
         sd_event_source *settle_source; /* commit and announce when the loop has nothing else to do */
         struct verification *verification;

@@ -69,17 +69,22 @@ static int teardown(void **state)
         return 0;
 }
 
-/* A child that gives up while something for it is under way. */
-static void end_with_something_unread(struct fixture *fixture)
+static void say_fatal(struct fixture *fixture)
 {
         const struct message_fatal fatal = {
                 .exit_code = 69, .reason = "it is not reachable", .watch = "", .key = ""};
         _cleanup_text_ struct text packet = TEXT_EMPTY;
 
-        assert_return_code(
-                channel_send(fixture->channel, MESSAGE_STOP, &(struct message_stop){.grace_usec = 0}), 0);
         assert_return_code(message_encode(MESSAGE_FATAL, &fatal, &packet), 0);
         assert_int_equal(sys_send(fixture->peer, packet.data, packet.size), packet.size);
+}
+
+/* A child that gives up while something for it is under way. */
+static void end_with_something_unread(struct fixture *fixture)
+{
+        assert_return_code(
+                channel_send(fixture->channel, MESSAGE_STOP, &(struct message_stop){.grace_usec = 0}), 0);
+        say_fatal(fixture);
         close(fixture->peer);
 }
 
@@ -104,12 +109,39 @@ static void test_what_it_said_last_is_heard_when_its_end_is_known_first(void **s
         assert_int_equal(fixture->status, -ECONNRESET);
 }
 
+static void test_who_does_not_listen_hears_it_later(void **state)
+{
+        struct fixture *fixture = *state;
+
+        assert_return_code(channel_listen(fixture->channel, false), 0);
+        say_fatal(fixture);
+        assert_int_equal(sd_event_run(fixture->event, 0), 0);
+        assert_string_equal(fixture->reason, "");
+        assert_return_code(channel_listen(fixture->channel, true), 0);
+        while (fixture->reason[0] == '\0')
+                assert_int_not_equal(sd_event_run(fixture->event, 10 * USEC_PER_SEC), 0);
+        close(fixture->peer);
+}
+
+static void test_who_does_not_listen_hears_the_end(void **state)
+{
+        struct fixture *fixture = *state;
+
+        assert_return_code(channel_listen(fixture->channel, false), 0);
+        end_with_something_unread(fixture);
+        while (fixture->status == 0)
+                assert_int_not_equal(sd_event_run(fixture->event, 10 * USEC_PER_SEC), 0);
+        assert_string_equal(fixture->reason, "it is not reachable");
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test_setup_teardown(test_what_it_said_last_is_heard, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_what_it_said_last_is_heard_when_its_end_is_known_first,
                                                 setup, teardown),
+                cmocka_unit_test_setup_teardown(test_who_does_not_listen_hears_it_later, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_who_does_not_listen_hears_the_end, setup, teardown),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
