@@ -13,6 +13,8 @@
 
 #define NAME_MAX_LENGTH 63
 
+#define HEARTBEAT_USEC (5 * USEC_PER_SEC)
+
 void watch_defaults(struct config_watch *watch)
 {
         *watch = (struct config_watch){
@@ -558,6 +560,15 @@ int expand_owned(struct config *config)
         return 0;
 }
 
+/* Often enough that three may be lost. Each costs two processes a wakeup. */
+static void default_heartbeat(struct config *config)
+{
+        const uint64_t quarter = config->heartbeat_deadline_usec / 4;
+
+        if (config->heartbeat_interval_usec == 0)
+                config->heartbeat_interval_usec = quarter < HEARTBEAT_USEC ? quarter : HEARTBEAT_USEC;
+}
+
 void check_config(struct reader *reader)
 {
         struct config *config = reader->config;
@@ -577,6 +588,7 @@ void check_config(struct reader *reader)
         check_record(reader);
         if (config->watch_count == 0)
                 problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
+        default_heartbeat(config);
         if (config->heartbeat_deadline_usec < 3 * config->heartbeat_interval_usec)
                 problem_add(reader, NULL, false, "heartbeat.deadline",
                             "must be at least three times heartbeat.interval");

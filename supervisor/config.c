@@ -62,7 +62,6 @@ static struct config *config_new(void)
         if (config)
                 *config = (struct config){
                         .workers = 4,
-                        .heartbeat_interval_usec = 2 * USEC_PER_SEC,
                         .heartbeat_deadline_usec = 20 * USEC_PER_SEC,
                         .stop_grace_usec = 30 * USEC_PER_SEC,
                         .page_limit = 500,

@@ -103,7 +103,7 @@ struct config {
         char *kubeconfig;    /* "" = default search */
         char *context;       /* "" = current-context */
         unsigned workers;    /* default 4, 1..64 */
-        uint64_t heartbeat_interval_usec; /* default 2s */
+        uint64_t heartbeat_interval_usec; /* default a quarter of the deadline, at most 5s */
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
         unsigned page_limit;      /* of LIST; default 500 */

@@ -39,7 +39,7 @@ void heartbeat_note(struct child_slot *child, const struct message_heartbeat *he
 }
 
 /* One that is heard but takes nothing of what it is told is of no more use than one that is silent. */
-static bool check_child(struct child_slot *child, uint64_t now)
+static bool check_child(struct child_slot *child, uint64_t now, uint64_t *longest)
 {
         struct supervisor *supervisor = child->supervisor;
         uint64_t deadline = supervisor->config->heartbeat_deadline_usec,
@@ -47,8 +47,13 @@ static bool check_child(struct child_slot *child, uint64_t now)
         uint64_t waiting = child->channel ? channel_waiting_usec(child->channel) : 0;
         char who[128], text[64];
 
-        if ((silence <= deadline && waiting <= deadline) ||
-            child_reaction(child->state, EVENT_SILENCE) != ACT_DIE)
+        if (child_reaction(child->state, EVENT_SILENCE) != ACT_DIE)
+                return true;
+        if (silence > *longest)
+                *longest = silence;
+        if (waiting > *longest)
+                *longest = waiting;
+        if (silence <= deadline && waiting <= deadline)
                 return true;
         child_describe(child, who, sizeof(who));
         if (silence > deadline)
@@ -78,22 +83,31 @@ static void rest_if_idle(struct supervisor *supervisor)
         supervisor->runs_seen = runs;
 }
 
+/* Who has been silent for some time is looked after when the deadline is over, and not up to an interval
+ * later. */
+static uint64_t until_next_check(const struct config *config, uint64_t longest)
+{
+        uint64_t interval = config->heartbeat_interval_usec, deadline = config->heartbeat_deadline_usec;
+
+        return longest <= deadline && deadline - longest < interval ? deadline - longest + 1 : interval;
+}
+
 static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
-        uint64_t now = clock_monotonic_usec();
+        uint64_t now = clock_monotonic_usec(), longest = 0;
         bool healthy = supervisor->phase <= PHASE_STOPPING_REST;
         int r;
 
         for (size_t i = 0; i < supervisor->child_count && healthy; i++)
-                healthy = check_child(&supervisor->child[i], now);
+                healthy = check_child(&supervisor->child[i], now, &longest);
         if (healthy)
-                healthy = spawner_check(supervisor, now);
+                healthy = spawner_check(supervisor, now, &longest);
         if (healthy)
                 sd_notify(0, "WATCHDOG=1");
         metrics_push(supervisor);
         rest_if_idle(supervisor);
-        r = sd_event_source_set_time_relative(source, supervisor->config->heartbeat_interval_usec);
+        r = sd_event_source_set_time_relative(source, until_next_check(supervisor->config, longest));
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 

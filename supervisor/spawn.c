@@ -61,11 +61,13 @@ static void spawner_failed(struct supervisor *supervisor, int status)
                                                       : "closed its channel but did not end");
 }
 
-bool spawner_check(struct supervisor *supervisor, uint64_t now)
+bool spawner_check(struct supervisor *supervisor, uint64_t now, uint64_t *longest)
 {
         uint64_t silence = spawner_silence(now);
         char text[64];
 
+        if (silence > *longest)
+                *longest = silence;
         if (supervisor->phase > PHASE_RUNNING || silence <= supervisor->config->heartbeat_deadline_usec)
                 return true;
         supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,

@@ -234,7 +234,8 @@ int supervisor_close_in(const struct supervisor *supervisor);
 /* Nobody else: the end of a child may lead to the start of another one, which leads here. */
 void spawner_reap(struct supervisor *supervisor);
 void spawner_exited(struct supervisor *supervisor, const char *how); /* it was reaped */
-bool spawner_check(struct supervisor *supervisor, uint64_t now); /* false: it hangs, and that was fatal */
+/* false: it hangs, and that was fatal. *longest: raised to how long it has been silent. */
+bool spawner_check(struct supervisor *supervisor, uint64_t now, uint64_t *longest);
 void child_signal(struct child_slot *child, int signal);
 
 /* feed.c: configuration, credentials, throttling */

@@ -44,6 +44,14 @@ def test_a_stopped_child_is_hung(configured, role):
     assert role in cause(configured) and "no heartbeat" in cause(configured)
 
 
+def test_a_deadline_alone_is_enough(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler)], workers=1, heartbeat={"deadline": "1s"})
+    operator.start_ready().wait_synced()
+    operator.children("watcher")[0].kill(signal.SIGSTOP)
+    operator.wait_exit(expect=70)
+    assert "no heartbeat" in cause(operator)
+
+
 def test_a_stopped_worker_is_hung_also_while_others_wait_for_it(configured, handler, widgets):
     """Something is due, and nobody is free for it: that keeps nobody from looking after the children."""
     handler.behave(f"[ $RECONCILED_NAME != waits ] || exit 1; while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
