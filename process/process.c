@@ -67,8 +67,6 @@ static struct {
         sd_event_source *ends, *clock;
 } under_way;
 
-static void tell_lines(struct process *process);
-
 /* ---- streams */
 
 static void stream_close(struct process *process, int which)
@@ -274,20 +272,6 @@ static void drain(struct process *process, int which)
 
 /* ---- the end */
 
-/* As known for no longer than that: at the end of one run it was asked, and the next one begins at once. */
-static int64_t memory_kills(uint64_t usec)
-{
-        static int64_t count;
-        static uint64_t asked; /* CLOCK_BOOTTIME */
-        uint64_t now = clock_boottime_usec();
-
-        if (asked == 0 || now - asked > usec) {
-                count = cgroup_memory_kills();
-                asked = now;
-        }
-        return count;
-}
-
 static void finish(struct process *process)
 {
         struct process_result result;
@@ -304,7 +288,7 @@ static void finish(struct process *process)
         lines_finish(&process->lines);
         if (process->group)
                 process->memory_end = group_memory_end(process->group);
-        else if (process->kills_before >= 0 && memory_kills(0) > process->kills_before)
+        else if (process->kills_before >= 0 && usage_memory_kills(0) > process->kills_before)
                 process->memory_end = MEMORY_SYSTEM;
         result = (struct process_result){
                 .end = process->end,
@@ -504,36 +488,51 @@ static int on_clock(sd_event_source *source _unused_, uint64_t usec, void *userd
                 if (process->listen_at > 0 && process->listen_at < next)
                         next = process->listen_at;
         }
-        return next == UINT64_MAX ? 0 : clock_at(next);
+        return clock_at(next);
 }
 
 /* One that was set for an earlier run goes off no later, and then stays for this one. */
 static int clock_until(uint64_t usec)
 {
-        int enabled, r = sd_event_source_get_enabled(under_way.clock, &enabled);
         uint64_t at;
+        int r = sd_event_source_get_time(under_way.clock, &at);
 
-        if (r >= 0)
-                r = sd_event_source_get_time(under_way.clock, &at);
-        if (r < 0 || (enabled != SD_EVENT_OFF && at <= usec))
-                return r;
-        return clock_at(usec);
+        return r < 0 || at <= usec ? r : clock_at(usec);
 }
 
-/* Of this loop; a process has one. */
+static void on_freed(void *userdata)
+{
+        *(sd_event_source **)userdata = NULL;
+}
+
+/* It lives as long as the loop does; its userdata is its place here. */
+static int leave_to_loop(sd_event_source *source)
+{
+        int r = sd_event_source_set_destroy_callback(source, on_freed);
+
+        if (r >= 0)
+                r = sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
+        return r;
+}
+
+/* A process has one loop. */
 static int watch_ends(sd_event *event)
 {
         int r;
 
         if (under_way.ends && sd_event_source_get_event(under_way.ends) == event)
                 return 0;
-        under_way.ends = sd_event_source_disable_unref(under_way.ends);
-        under_way.clock = sd_event_source_disable_unref(under_way.clock);
-        r = sd_event_add_time(event, &under_way.clock, CLOCK_MONOTONIC, UINT64_MAX, 1, on_clock, NULL);
+        sd_event_source_disable_unref(under_way.ends);
+        sd_event_source_disable_unref(under_way.clock);
+        r = sd_event_add_time(event, &under_way.clock, CLOCK_MONOTONIC, UINT64_MAX, 1, on_clock,
+                              &under_way.clock);
         if (r >= 0)
-                r = sd_event_source_set_enabled(under_way.clock, SD_EVENT_OFF);
+                r = leave_to_loop(under_way.clock);
         if (r >= 0)
-                r = sd_event_add_signal(event, &under_way.ends, SIGCHLD, on_ends, NULL);
+                r = sd_event_add_signal(event, &under_way.ends, SIGCHLD, on_ends, &under_way.ends);
+        if (r >= 0)
+                r = leave_to_loop(under_way.ends);
         /* finish() reads what is left in the pipes, all at once */
         return r < 0 ? r : sd_event_source_set_priority(under_way.ends, EXIT_PRIORITY);
 }
@@ -650,7 +649,7 @@ static int process_launch(struct process *process)
 
         if (r >= 0)
                 r = open_pipes(process, child);
-        process->kills_before = memory_kills(KILLS_USEC);
+        process->kills_before = usage_memory_kills(KILLS_USEC);
         if (r >= 0)
                 r = group_new(&process->options, &process->group);
         if (process->options.user)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/duration.h"
 
@@ -54,4 +55,17 @@ uint64_t usage_peak(pid_t pid)
                 if (sscanf(line, "VmHWM: %lu kB", &kilobytes) == 1)
                         return (uint64_t)kilobytes * 1024;
         return 0;
+}
+
+int64_t usage_memory_kills(uint64_t usec)
+{
+        static int64_t count;
+        static uint64_t asked; /* CLOCK_BOOTTIME */
+        uint64_t now = clock_boottime_usec();
+
+        if (asked == 0 || now - asked > usec) {
+                count = cgroup_memory_kills();
+                asked = now;
+        }
+        return count;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What /proc says of a process that lives. 0: nothing. */
+/* What the kernel says of a process that lives. 0: nothing. */
 #include <stdint.h>
 #include <sys/types.h>
 
 uint64_t usage_memory(pid_t pid); /* bytes, now */
 uint64_t usage_cpu(pid_t pid);    /* usec, with the children that it has waited for */
 uint64_t usage_peak(pid_t pid);   /* bytes, the most it ever had */
+/* How often it has ended something of all that we are part of for lack of memory, as known for no longer
+ * than that: at the end of one run it was asked, and the next one begins at once. Negative: not known. */
+int64_t usage_memory_kills(uint64_t usec);
