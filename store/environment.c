@@ -9,6 +9,7 @@
 #include "store/internal.h"
 
 #define READERS_MAX 256
+#define SPACE_STEP  (2 * (uint64_t)STORE_BATCH_BYTES)
 
 static const char *const table_name[TABLE_COUNT] = {
         [TABLE_OBJECTS] = "objects",         [TABLE_MARKS] = "marks",
@@ -170,6 +171,26 @@ int environment_open(struct store *store, uint64_t generation)
         return 0;
 }
 
+/* Page by page a file system finds blocks for a file that grows (of writing it to ext4, a third). Small
+ * stores take none ahead, and where it cannot be done the file grows as ever. */
+void environment_take_space(struct store *store)
+{
+        MDB_envinfo info;
+        MDB_stat stat;
+        uint64_t end;
+        int fd;
+
+        if (mdb_env_info(store->environment, &info) != 0 || mdb_env_stat(store->environment, &stat) != 0 ||
+            mdb_env_get_fd(store->environment, &fd) != 0)
+                return;
+        end = ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
+        if (store->space < end)
+                store->space = end;
+        if (end >= SPACE_STEP && store->space < end + SPACE_STEP &&
+            fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)store->space, (off_t)SPACE_STEP) == 0)
+                store->space += SPACE_STEP;
+}
+
 void environment_close(struct store *store)
 {
         if (store->transaction)
@@ -179,5 +200,5 @@ void environment_close(struct store *store)
         if (store->environment)
                 mdb_env_close(store->environment);
         store->environment = NULL;
-        store->generation = 0;
+        store->generation = store->space = 0;
 }

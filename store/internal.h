@@ -36,7 +36,8 @@ struct store {
         uint64_t sequence;                 /* last one given */
         struct table_sum sum[TABLE_COUNT]; /* with the open transaction; TABLE_META's is not used */
         bool sums_changed;
-        bool in_order; /* every object so far came behind all others; `last` is the last one */
+        uint64_t space; /* so much of the file has blocks; before it is looked at, 0 */
+        bool in_order;  /* every object so far came behind all others; `last` is the last one */
         char last[KEY_MAX + 1];
         int lock_fd;
         bool writer;
@@ -47,6 +48,8 @@ int store_errno(int code); /* negative errno for an LMDB code */
 /* Environment of one generation. */
 int environment_open(struct store *store, uint64_t generation);
 void environment_close(struct store *store);
+/* A list is filling the store: blocks for the next transaction, behind the end of the file. */
+void environment_take_space(struct store *store);
 
 /* The writer's transaction; begins one. */
 int store_begin(struct store *store);

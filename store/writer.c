@@ -12,6 +12,8 @@ int store_begin(struct store *store)
 {
         if (store->transaction)
                 return 0;
+        if (store->in_order)
+                environment_take_space(store);
         return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
 }
 

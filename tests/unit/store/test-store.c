@@ -286,6 +286,36 @@ static void test_a_list_fills_it_in_order(void **state)
         store_object_done(&object);
 }
 
+/* Blocks are taken ahead, and not many: the file itself is as large as its content. */
+static void test_a_large_list_fills_it_in_order(void **state)
+{
+        enum { COUNT = 3000, SIZE = 3000 };
+        _cleanup_free_ char *json = calloc(1, SIZE + 1);
+        struct fixture *fixture = *state;
+        char key[16], path[160];
+        struct stat info;
+
+        assert_non_null(json);
+        memset(json, '7', SIZE);
+        fixture_open(fixture);
+        store_expect_order(fixture->store);
+        for (unsigned i = 0; i < COUNT; i++) {
+                snprintf(key, sizeof(key), "n/%04u", i);
+                fixture_put(fixture, key, "u", "1", json);
+                if (store_commit_due(fixture->store))
+                        assert_int_equal(store_commit(fixture->store), 0);
+        }
+        fixture_close(fixture);
+        snprintf(path, sizeof(path), "%s/1/data.mdb", fixture->folder);
+        assert_int_equal(stat(path, &info), 0);
+        assert_in_range(info.st_size, COUNT * SIZE, 2 * COUNT * SIZE);
+        assert_in_range(info.st_blocks * 512, 1, info.st_size + 4 * STORE_BATCH_BYTES);
+        fixture_open(fixture);
+        assert_int_equal(store_verify(fixture->store, NULL, NULL), 0);
+        assert_int_equal(store_count(fixture->store), COUNT);
+        assert_int_equal(fixture_read(fixture, 0, "n/2999", "u", false, json), 0);
+}
+
 static void test_one_writer(void **state)
 {
         struct fixture *fixture = *state;
@@ -594,6 +624,7 @@ int main(void)
                 fixture_test(test_questions_go_round),
                 fixture_test(test_objects_are_visited_in_portions),
                 fixture_test(test_a_list_fills_it_in_order),
+                fixture_test(test_a_large_list_fills_it_in_order),
                 fixture_test(test_meta),
                 fixture_test(test_one_writer),
                 fixture_test(test_nobody_else_may_read_the_files),
