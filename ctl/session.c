@@ -574,6 +574,7 @@ static int prepare_loop(struct session *session)
                 sigaddset(&mask, interrupt[i]);
         sigprocmask(SIG_BLOCK, &mask, NULL);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGCHLD, SIG_DFL); /* as handed down, it may be ignored, and is never sent then */
         r = sd_event_default(&session->event);
         if (r >= 0)
                 r = sd_event_add_signal(session->event, NULL, SIGCHLD, on_child, session);

@@ -257,6 +257,7 @@ static int set_signals(void)
         signal(SIGINT, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGCHLD, SIG_DFL); /* as handed down, it may be ignored, and is never sent then */
         return 0;
 }
 

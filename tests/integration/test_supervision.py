@@ -35,6 +35,22 @@ def test_a_killed_child_ends_the_operator(configured, role, number):
     assert role in cause(configured) and str(child.pid) in cause(configured)
 
 
+def test_whoever_starts_it_may_ignore_the_ends_of_children(configured, handler, widgets):
+    """A program inherits that, and would never hear of its own."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        configured.start()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    configured.wait_ready()
+    widgets.create("one")
+    handler.wait_finished(name="one")
+    wait_until(lambda: configured.ctl.status()["watches"][0]["succeeded"] == 1, "the success")
+    configured.children("worker")[0].kill()
+    configured.wait_exit(expect=70)
+    configured.assert_no_processes()
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_a_stopped_child_is_hung(configured, role):
     configured.start_ready()
