@@ -255,7 +255,7 @@ static int get_libcurl(struct kube_client *client)
         const char *reason;
         int r = libcurl_load(&reason);
 
-        if (r < 0 && client->on_unusable)
+        if (r == -ELIBACC && client->on_unusable)
                 client->on_unusable(reason, client->on_unusable_userdata);
         if (r < 0 || client->multi)
                 return r;

@@ -35,6 +35,22 @@ static int find_functions(void *handle)
         return 0;
 }
 
+/* Of descriptors or memory: the next time may be better, and what there is already is kept. Which error it
+ * was the dynamic linker tells nowhere but at the end of its words. */
+static int shortage(const char *words)
+{
+        static const int passing[] = {EMFILE, ENFILE, ENOMEM};
+        size_t size = strlen(words);
+
+        for (size_t i = 0; i < ELEMENTS(passing); i++) {
+                const char *end = strerror(passing[i]);
+
+                if (size >= strlen(end) && strcmp(words + size - strlen(end), end) == 0)
+                        return -passing[i];
+        }
+        return -ELIBACC;
+}
+
 /* Never closed: threads of its own may be under way in it. */
 int libcurl_load(const char **ret_reason)
 {
@@ -45,7 +61,7 @@ int libcurl_load(const char **ret_reason)
         handle = dlopen(FILE_NAME, RTLD_LAZY | RTLD_LOCAL);
         if (!handle || find_functions(handle) < 0) {
                 *ret_reason = dlerror();
-                return -ELIBACC;
+                return *ret_reason ? shortage(*ret_reason) : -ENOMEM;
         }
         if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
                 *ret_reason = FILE_NAME " cannot be initialised";

@@ -8,7 +8,8 @@
  */
 #include <curl/curl.h>
 
-/* -ELIBACC, with the reason in *ret_reason (static): it cannot be had. Before any other of its functions. */
+/* Before any other of its functions. -ELIBACC, with the reason in *ret_reason (static): it cannot be had;
+ * -EMFILE, -ENFILE, -ENOMEM: not now. */
 int libcurl_load(const char **ret_reason);
 /* At the end of the process. */
 void libcurl_unload(void);
