@@ -434,7 +434,7 @@ class Chaos:
         if code in RESTARTED and len(causes) != 1:
             raise Broken(f"exit code {code}, with {len(causes)} causes:\n{output.text()[-20000:]}")
         # What systemd would kill with the cgroup: nothing must be left to it.
-        operator.assert_no_processes()
+        operator.assert_no_processes(deadline=1.5)
         self.notes.read().write("over")
         self._due, self._stopping, self._killed = None, False, False
         self._restart = time.monotonic() + RESTART_SECONDS

@@ -68,7 +68,7 @@ def test_it_ends_with_all_that_it_started_and_harms_nobody(misbehaving, operator
     handler.wait_for(name="bad")
     for i in range(5):
         widgets.create(f"good-{i}", spec={})
-        handler.wait_finished(name=f"good-{i}")
+        handler.wait_finished(name=f"good-{i}", deadline=10)
     wait_until(lambda: all(worker["state"] == "idle" for worker in operator.ctl.status()["workers"]), "both workers to be idle")
     ours = {operator.pid} | {child.pid for child in operator.children()}
     wait_until(lambda: {found.pid for found in operator.processes()} == ours,

@@ -176,7 +176,7 @@ class Cell:
             return
         self.operator.wait_exit(expect=self.expected(), deadline=BOUND)
         # A supervisor that is killed takes everything with it within a second.
-        self.operator.assert_no_processes(deadline=5 if self.role == "supervisor" else 2)
+        self.operator.assert_no_processes(deadline=1.5 if self.role == "supervisor" else 0.5)
         assert time.monotonic() - since < scaled(BOUND)
 
     def assert_nothing_lost(self):

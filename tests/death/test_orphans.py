@@ -58,7 +58,7 @@ def test_end_of_file_alone(busy):
     operator = busy({"RECONCILED_DEATH_WITHOUT": "pdeathsig"})
     os.kill(operator.pid, signal.SIGKILL)
     operator.wait_exit(expect=-signal.SIGKILL)
-    operator.assert_no_processes()
+    operator.assert_no_processes(deadline=1.5)
 
 
 def test_parent_death_signal_alone(busy):
@@ -68,7 +68,7 @@ def test_parent_death_signal_alone(busy):
     try:
         os.kill(operator.pid, signal.SIGKILL)
         operator.wait_exit(expect=-signal.SIGKILL)
-        operator.assert_no_processes()
+        operator.assert_no_processes(deadline=1.5)
     finally:
         for fd in held:
             os.close(fd)
@@ -86,7 +86,7 @@ def test_neither_of_them_leaves_orphans(busy):
     finally:
         for fd in held:
             os.close(fd)
-    operator.assert_no_processes()
+    operator.assert_no_processes(deadline=1.5)
 
 
 def test_what_encloses_them_alone(busy, monkeypatch):
@@ -112,7 +112,7 @@ def test_what_encloses_them_alone(busy, monkeypatch):
     try:
         supervisor.kill()
         operator.wait_exit()
-        operator.assert_no_processes()
+        operator.assert_no_processes(deadline=1.5)
     finally:
         for fd in held:
             os.close(fd)

@@ -252,7 +252,7 @@ class Watch:
             pass
         self.ended.set()
 
-    def next(self, deadline=60.0, bookmarks=False):
+    def next(self, deadline=15.0, bookmarks=False):
         """The next event; BOOKMARKs are left out unless asked for."""
         end = time.monotonic() + scaled(deadline)
         while True:
@@ -263,17 +263,17 @@ class Watch:
             if bookmarks or event["type"] != "BOOKMARK":
                 return event
 
-    def next_bookmark(self, deadline=60.0):
+    def next_bookmark(self, deadline=15.0):
         end = time.monotonic() + scaled(deadline)
         while True:
             event = self.next(max(0.001, end - time.monotonic()), bookmarks=True)
             if event["type"] == "BOOKMARK":
                 return event
 
-    def take(self, count, deadline=60.0):
+    def take(self, count, deadline=15.0):
         return [self.next(deadline) for _ in range(count)]
 
-    def wait_end(self, deadline=60.0):
+    def wait_end(self, deadline=15.0):
         if not self.ended.wait(scaled(deadline)):
             raise Timeout(f"the watch was not closed within {scaled(deadline):g} s; so far: {self.brief()}")
 

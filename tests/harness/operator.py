@@ -181,7 +181,7 @@ class Operator:
     def start_ready(self):
         return self.start().wait_ready()
 
-    def wait_synced(self, deadline=20.0):
+    def wait_synced(self, deadline=60.0):
         """Waits until every configured watch has logged that it is synced since this start."""
         config = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
         expected = {entry["name"] for entry in config["watches"]}
@@ -256,7 +256,7 @@ class Operator:
         assert len(found) == 1, f"{len(found)} children of the role {role}: {self.children()!r}"
         return found[0]
 
-    def assert_no_processes(self, deadline=5.0):
+    def assert_no_processes(self, deadline=1.0):
         """Nothing of it may be alive, at the latest after `deadline` seconds."""
         wait_until(lambda: not self.processes(), lambda: f"the end of {self.processes()!r}", deadline)
 

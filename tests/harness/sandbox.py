@@ -82,7 +82,7 @@ class Sandbox:
     def _end_survivors(self):
         try:
             # What dies because its parent died may need a moment.
-            wait_until(lambda: not self._survivors(), "the test's processes to end", deadline=5)
+            wait_until(lambda: not self._survivors(), "the test's processes to end", deadline=2)
             return []
         except Timeout:
             pass

@@ -665,7 +665,7 @@ def test_a_kill_in_the_middle(both, devserver, handler, other, config_maps):
     wait_until(lambda: rows(both).get("maps", {}).get("state") == "leaving", "it to leave")
     os.kill(both.pid, signal.SIGKILL)
     both.wait_exit(expect=-signal.SIGKILL)
-    both.assert_no_processes()
+    both.assert_no_processes(deadline=1.5)
     both.start_ready().wait_synced()
     assert list(rows(both)) == ["widgets"]
 

@@ -281,7 +281,7 @@ def test_nothing_survives_the_supervisor(start, served, widgets, operator):
     served.wait("forks")
     operator.send_signal(signal.SIGKILL)
     operator.wait_exit()
-    operator.assert_no_processes()
+    operator.assert_no_processes(deadline=2)
 
 
 @pytest.mark.parametrize("handler, said", [({"serve": ["/bin/true"], "exec": ["/bin/true"]}, "has more than one of exec, serve"),

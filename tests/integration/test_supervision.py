@@ -108,7 +108,7 @@ def test_sigkill_of_the_supervisor_leaves_nothing(devserver, operator, make_hand
     handler.wait_for(name="a")
     os.kill(operator.pid, signal.SIGKILL)
     operator.wait_exit(expect=-signal.SIGKILL)
-    operator.assert_no_processes()
+    operator.assert_no_processes(deadline=1.5)
 
 
 def test_a_running_handler_may_finish_at_a_stop(devserver, operator, make_handler, widgets, sandbox):
