@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "store/internal.h"
 
@@ -189,6 +190,18 @@ void environment_take_space(struct store *store)
         if (end >= SPACE_STEP && store->space < end + SPACE_STEP &&
             fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)store->space, (off_t)SPACE_STEP) == 0)
                 store->space += SPACE_STEP;
+}
+
+/* A write that was cut short, as the last one on a full disk is, LMDB tells of as a broken one's. */
+int environment_commit(struct store *store, MDB_txn *transaction)
+{
+        int fd, r = store_errno(mdb_txn_commit(transaction));
+        struct statvfs disk;
+
+        if (r == -EIO && mdb_env_get_fd(store->environment, &fd) == 0 && fstatvfs(fd, &disk) == 0 &&
+            disk.f_bavail == 0)
+                return -ENOSPC;
+        return r;
 }
 
 void environment_close(struct store *store)

@@ -50,6 +50,7 @@ int environment_open(struct store *store, uint64_t generation);
 void environment_close(struct store *store);
 /* A list is filling the store: blocks for the next transaction, behind the end of the file. */
 void environment_take_space(struct store *store);
+int environment_commit(struct store *store, MDB_txn *transaction); /* the transaction is over */
 
 /* The writer's transaction; begins one. */
 int store_begin(struct store *store);

@@ -42,7 +42,7 @@ int store_commit(struct store *store)
         if (r < 0)
                 mdb_txn_abort(transaction);
         else if (transaction)
-                r = store_errno(mdb_txn_commit(transaction));
+                r = environment_commit(store, transaction);
         return r;
 }
 

@@ -96,6 +96,17 @@ def test_full_while_it_runs(configured, small_disk, handler, widgets):
     assert_goes_on(configured, handler, ["before", *names])
 
 
+def test_full_while_a_list_fills_it(configured, small_disk, widgets):
+    """The write that meets the end of the disk is cut short, which is no defect of the disk."""
+    for i in range(60):
+        widgets.create(f"w{i}", spec={"text": "x" * 200_000})
+    configured.start()
+    configured.wait_exit(expect=74)
+    configured.assert_no_processes()
+    cause = configured.logs(level="critical")
+    assert len(cause) == 1 and "No space left on device" in cause[0]["message"], cause
+
+
 def test_full_at_the_start(configured, small_disk, handler, widgets):
     widgets.create("a", spec={})
     filler = fill(small_disk)
