@@ -20,7 +20,14 @@
 #define KEEPALIVE_SEC      30L
 #define USER_TIMEOUT_MS    30000
 #define BUFFER_SIZE        (512L * 1024)
-#define WATCH_BUFFER_SIZE  (64L * 1024) /* held for hours, mostly with nothing in it */
+#define WATCH_BUFFER_SIZE  (32L * 1024) /* held for hours, mostly with nothing in it */
+
+/* Behind all other sources: a server that sends faster than we read leaves no room for messages and
+ * heartbeats otherwise. libcurl takes a hundred buffers in a turn, and then asks for another one (`soon`).
+ * Among equals sd-event gives turns by how long a source has been pending, and one that is deferred counts as
+ * pending since its first time: it would be the only one to have any. */
+#define SOCKET_PRIORITY 1
+#define SOON_PRIORITY   2
 
 static int on_timer_wanted(CURLM *multi, long timeout_ms, void *userdata);
 
@@ -175,6 +182,10 @@ static int on_socket_wanted(CURL *easy _unused_, curl_socket_t fd, int what, voi
                 return sd_event_source_set_io_events(source, events) < 0 ? cannot_listen(client) : 0;
         if (sd_event_add_io(client->event, &source, fd, events, on_socket_event, client) < 0)
                 return cannot_listen(client);
+        if (sd_event_source_set_priority(source, SOCKET_PRIORITY) < 0) {
+                sd_event_source_disable_unref(source);
+                return cannot_listen(client);
+        }
         curl_multi_assign(client->multi, fd, source);
         return 0;
 }
@@ -239,6 +250,8 @@ int kube_client_new(sd_event *event, const char *user_agent, struct kube_client 
                 r = sd_event_source_set_enabled(client->timer, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_add_defer(event, &client->soon, on_soon, client);
+        if (r >= 0)
+                r = sd_event_source_set_priority(client->soon, SOON_PRIORITY);
         if (r >= 0)
                 r = sd_event_source_set_enabled(client->soon, SD_EVENT_OFF);
         if (r < 0) {

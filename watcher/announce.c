@@ -2,7 +2,8 @@
 /*
  * Telling the supervisor: dirty keys as far as the credit goes, and that a LIST is complete. One mechanism
  * for an idle and a busy watcher: a source of the lowest priority commits and announces when nothing else is
- * to be done; while events pour in, each full batch does (announce_due).
+ * to be done; while events pour in, each full batch does (announce_due), and, where they leave no such time,
+ * what has waited for it long enough (announce_in_time).
  */
 #include <errno.h>
 #include <string.h>
@@ -195,10 +196,22 @@ static int on_settle(sd_event_source *source _unused_, void *userdata)
         return 0;
 }
 
+static bool will_settle(struct watcher *watcher)
+{
+        int enabled = SD_EVENT_OFF;
+
+        if (watcher->settle_source)
+                (void)sd_event_source_get_enabled(watcher->settle_source, &enabled);
+        return enabled != SD_EVENT_OFF;
+}
+
 void announce_soon(struct watcher *watcher)
 {
         int r = 0;
 
+        if (will_settle(watcher))
+                return;
+        watcher->settle_monotonic = loop_monotonic_usec(watcher);
         if (!watcher->settle_source) {
                 r = sd_event_add_defer(watcher->child->event, &watcher->settle_source, on_settle, watcher);
                 if (r >= 0)
@@ -209,6 +222,17 @@ void announce_soon(struct watcher *watcher)
         if (r < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for an event source");
+}
+
+void announce_in_time(struct watcher *watcher)
+{
+        if (will_settle(watcher) &&
+            watcher->settle_monotonic + UNHURRIED_USEC <= loop_monotonic_usec(watcher)) {
+                (void)sd_event_source_set_enabled(watcher->settle_source, SD_EVENT_OFF);
+                (void)announce_now(watcher); /* a failure has said so and ends the loop */
+                return;
+        }
+        announce_soon(watcher);
 }
 
 /* ---- synced */

@@ -102,6 +102,7 @@ struct watcher {
         sd_event_source *commit_timer; /* of what announces nothing */
         uint64_t committed_monotonic;
         sd_event_source *settle_source; /* commit and announce when the loop has nothing else to do */
+        uint64_t settle_monotonic;      /* since when that is to be done */
         struct verification *verification;
         uint64_t credit, first_mark;
         uint64_t refresh_serial;  /* a REFRESH was sent for this credential */
@@ -227,6 +228,7 @@ int store_failed(struct watcher *watcher, int status);
 
 /* announce.c */
 void announce_soon(struct watcher *watcher);
+void announce_in_time(struct watcher *watcher); /* the same, or at once: not from a visitor of the store */
 int announce_now(struct watcher *watcher);
 int announce_due(struct watcher *watcher);        /* while events pour in: when a batch is full */
 int announce_tombstones(struct watcher *watcher); /* once, before the streams begin */
