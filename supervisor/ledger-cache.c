@@ -11,6 +11,8 @@
 
 #include "supervisor/ledger-internal.h"
 
+#define NAMES_MIN 128 /* watch, key and uid of most objects */
+
 static char nothing[] = ""; /* most of a row's texts are empty */
 
 static void text_forget(char **text)
@@ -84,7 +86,7 @@ int cached_keep_run(struct cached_row *cached, const struct ledger_run *run)
         return 0;
 }
 
-static void cached_free(struct cached_row *cached)
+static void cached_done(struct cached_row *cached)
 {
         text_forget(&cached->row.next_reason);
         text_forget(&cached->row.last_error);
@@ -93,7 +95,34 @@ static void cached_free(struct cached_row *cached)
         text_forget(&cached->row.written_version);
         for (size_t i = 0; i < ELEMENTS(cached->run_text); i++)
                 text_forget(&cached->run_text[i]);
-        free(cached);
+}
+
+/* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again. */
+static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
+{
+        struct cached_row *cached = cache->spare;
+
+        if (cached && cached->names_max >= names_size) {
+                cache->spare = cached->chain;
+        } else {
+                names_size = names_size < NAMES_MIN ? NAMES_MIN : names_size;
+                cached = malloc(sizeof(*cached) + names_size);
+                if (!cached)
+                        return NULL;
+                cached->names_max = names_size;
+        }
+        *cached = (struct cached_row){.names_max = cached->names_max};
+        return cached;
+}
+
+static void free_spare(struct row_cache *cache)
+{
+        while (cache->spare) {
+                struct cached_row *next = cache->spare->chain;
+
+                free(cache->spare);
+                cache->spare = next;
+        }
 }
 
 /* ---- the table, and the order of use */
@@ -144,13 +173,15 @@ void cache_forget(struct row_cache *cache, struct cached_row *cached)
         *place = cached->chain;
         unlink_use(cache, cached);
         cache->count--;
-        cached_free(cached);
+        cached_done(cached);
+        cached->chain = cache->spare;
+        cache->spare = cached;
 }
 
 struct cached_row *cache_add(struct row_cache *cache, const char *watch, const char *key, const char *uid)
 {
         size_t watch_size = strlen(watch) + 1, key_size = strlen(key) + 1, uid_size = strlen(uid) + 1;
-        struct cached_row *cached = calloc(1, sizeof(*cached) + watch_size + key_size + uid_size);
+        struct cached_row *cached = cached_new(cache, watch_size + key_size + uid_size);
         struct cached_row **bucket;
 
         if (!cached)
@@ -200,6 +231,7 @@ void cache_clear(struct row_cache *cache, bool dirty_too)
                         cache_forget(cache, cached);
                 cached = newer;
         }
+        free_spare(cache);
         if (dirty_too) {
                 cache->dirty = NULL;
                 cache->dirty_count = 0;

@@ -12,23 +12,56 @@
 
 #include "supervisor/ledger-internal.h"
 
+uint64_t ledger_sum_number(uint64_t sum, int64_t number)
+{
+        return XXH3_64bits_withSeed(&number, sizeof(number), sum + SQLITE_INTEGER);
+}
+
+uint64_t ledger_sum_text(uint64_t sum, const char *text, size_t size)
+{
+        return XXH3_64bits_withSeed(text, size, sum + SQLITE_TEXT);
+}
+
+/* The bytes of a text are asked for as a blob: as a text they would be copied, to end with a zero. */
 static uint64_t sum_value(uint64_t sum, sqlite3_value *value)
 {
-        int type = sqlite3_value_type(value);
-        sqlite3_int64 number;
-        const void *bytes;
+        const char *bytes;
 
-        switch (type) {
+        switch (sqlite3_value_type(value)) {
         case SQLITE_INTEGER:
-                number = sqlite3_value_int64(value);
-                return XXH3_64bits_withSeed(&number, sizeof(number), sum + (unsigned)type);
+                return ledger_sum_number(sum, sqlite3_value_int64(value));
         case SQLITE_TEXT:
-                bytes = sqlite3_value_text(value);
-                return XXH3_64bits_withSeed(bytes ? bytes : "", (size_t)sqlite3_value_bytes(value),
-                                            sum + (unsigned)type);
+                bytes = sqlite3_value_blob(value);
+                return ledger_sum_text(sum, bytes ? bytes : "", (size_t)sqlite3_value_bytes(value));
         default: /* never written */
                 return ~sum;
         }
+}
+
+static uint64_t sum_column(uint64_t sum, sqlite3_stmt *statement, int column)
+{
+        const char *bytes;
+
+        switch (sqlite3_column_type(statement, column)) {
+        case SQLITE_INTEGER:
+                return ledger_sum_number(sum, sqlite3_column_int64(statement, column));
+        case SQLITE_TEXT:
+                bytes = sqlite3_column_blob(statement, column);
+                return ledger_sum_text(sum, bytes ? bytes : "",
+                                       (size_t)sqlite3_column_bytes(statement, column));
+        default:
+                return ~sum;
+        }
+}
+
+bool ledger_row_is_intact(sqlite3_stmt *statement)
+{
+        uint64_t sum = ROW_VALUES;
+
+        for (int i = 0; i < ROW_VALUES; i++)
+                sum = sum_column(sum, statement, i);
+        return sqlite3_column_type(statement, ROW_VALUES) == SQLITE_INTEGER &&
+               (uint64_t)sqlite3_column_int64(statement, ROW_VALUES) == sum;
 }
 
 static void row_sum(sqlite3_context *context, int count, sqlite3_value **value)

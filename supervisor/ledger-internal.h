@@ -17,7 +17,7 @@
 #define PAUSE_COLUMNS "watch, since_realtime, user, reason"
 #define DOUBT_COLUMNS "watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
 
-/* Whether an entry is what was written: see ledger-check.c. */
+/* Whether an entry is what was written, where a statement looks at it: see ledger-check.c. */
 #define ROW_SUM      "row_sum(" ROW_COLUMNS ", " RUN_COLUMNS ")"
 #define SCOPE_SUM    "row_sum(watch, scope, cluster)"
 #define PAUSE_SUM    "row_sum(" PAUSE_COLUMNS ")"
@@ -27,8 +27,10 @@
 #define PAUSE_INTACT "checksum IS " PAUSE_SUM
 #define DOUBT_INTACT "checksum IS " DOUBT_SUM
 
-/* What is selected of a row. */
-#define ROW_SELECTED ROW_COLUMNS ", " ROW_INTACT ", checksum"
+/* What is selected of a row: all that its checksum is of, so that it is held against it here, not by SQLite,
+ * which would read each column once more for that. */
+#define ROW_SELECTED ROW_COLUMNS ", " RUN_COLUMNS ", checksum"
+#define ROW_VALUES   29 /* columns of a row and its run */
 
 #define LEDGER_TEXT_MAX 2048 /* of an error */
 
@@ -98,6 +100,7 @@ struct cached_row {
         bool blank;        /* nothing is known of it but whose it is: before its first run */
         uint64_t checksum; /* of the row on disk */
         struct row_index index;
+        size_t names_max;
         char names[];
 };
 
@@ -105,6 +108,7 @@ struct row_cache {
         struct cached_row *bucket[CACHE_ROWS];
         struct cached_row *newest, *oldest;    /* by their last use */
         struct cached_row *dirty, *last_dirty; /* in the order of change: neighbours share pages */
+        struct cached_row *spare;              /* of what was dropped, for what comes; by `chain` */
         size_t count, dirty_count;
 };
 
@@ -154,8 +158,8 @@ struct ledger {
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
                           const char *key, const char *uid);
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which);
-/* A statement that writes one entry; with its checksum. */
-int ledger_write_entry(struct ledger *ledger, enum ledger_statement which, uint64_t *ret_checksum);
+/* A statement that writes one entry. */
+int ledger_write_entry(struct ledger *ledger, enum ledger_statement which);
 /* A transaction, unless there is one; the other one does not wait for whoever is writing: -EBUSY. */
 int ledger_begin(struct ledger *ledger);
 int ledger_try_begin(struct ledger *ledger);
@@ -165,6 +169,11 @@ int ledger_try_begin(struct ledger *ledger);
 int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret);
 int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret);
 const char *ledger_column(sqlite3_stmt *statement, int column);
+/* A checksum as row_sum() makes it: begins with the number of values, then value by value. */
+uint64_t ledger_sum_number(uint64_t sum, int64_t number);
+uint64_t ledger_sum_text(uint64_t sum, const char *text, size_t size);
+/* Of a row that is selected: whether it has the checksum that it should have. */
+bool ledger_row_is_intact(sqlite3_stmt *statement);
 
 /* Brings the changed rows of the cache into the transaction: before a statement that looks at more than one
  * row, or at one that may be there. */

@@ -8,24 +8,23 @@
 
 #include "supervisor/ledger-internal.h"
 
-#define COLUMN_INTACT   23
-#define COLUMN_CHECKSUM 24
-#define DIRTY_MAX       1000 /* rows, in one transaction */
+#define DIRTY_MAX 1000 /* rows, in one transaction */
 
+/* Most texts are empty, and SQLite copies each that it is asked for, to end with a zero. */
 const char *ledger_column(sqlite3_stmt *statement, int column)
 {
-        const unsigned char *text = sqlite3_column_text(statement, column);
+        const unsigned char *text =
+                sqlite3_column_bytes(statement, column) > 0 ? sqlite3_column_text(statement, column) : NULL;
 
         return text ? (const char *)text : "";
 }
 
-int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
+/* All but whose it is. */
+static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret)
 {
-        if (sqlite3_column_int(statement, COLUMN_INTACT) != 1)
+        if (!ledger_row_is_intact(statement))
                 return -EBADMSG;
         *ret = (struct ledger_row){
-                .key = (char *)ledger_column(statement, 1),
-                .uid = (char *)ledger_column(statement, 2),
                 .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
                 .failed_fingerprint = (uint64_t)sqlite3_column_int64(statement, 4),
                 .attempts = (uint64_t)sqlite3_column_int64(statement, 5),
@@ -47,6 +46,17 @@ int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
                 .unselected = sqlite3_column_int(statement, 21) != 0,
                 .related = (uint64_t)sqlite3_column_int64(statement, 22),
         };
+        return 0;
+}
+
+int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
+{
+        int r = borrow_state(statement, ret);
+
+        if (r < 0)
+                return r;
+        ret->key = (char *)ledger_column(statement, 1);
+        ret->uid = (char *)ledger_column(statement, 2);
         return 0;
 }
 
@@ -114,12 +124,12 @@ static int load(struct ledger *ledger, struct cached_row *cached)
         if (code == SQLITE_ROW) {
                 struct ledger_row row;
 
-                r = ledger_borrow_row(statement, &row);
+                r = borrow_state(statement, &row);
                 if (r >= 0)
                         r = cached_keep_row(cached, &row);
                 cached->exists = cached->on_disk = true;
                 cached->index = row_index(&cached->row);
-                cached->checksum = (uint64_t)sqlite3_column_int64(statement, COLUMN_CHECKSUM);
+                cached->checksum = (uint64_t)sqlite3_column_int64(statement, ROW_VALUES);
         } else if (code != SQLITE_DONE) {
                 r = ledger_errno(ledger->database, code);
         }
@@ -268,39 +278,66 @@ int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, co
 
 /* ---- to the database */
 
-static void bind_run(sqlite3_stmt *statement, int first, const struct ledger_run *run)
+/* Values in the order of the columns, and their sum. */
+struct binding {
+        sqlite3_stmt *statement;
+        int last; /* number of the last one */
+        uint64_t sum;
+};
+
+static void bind_number(struct binding *binding, uint64_t number)
 {
-        sqlite3_bind_int64(statement, first, (sqlite3_int64)run->ended_realtime);
-        sqlite3_bind_int64(statement, first + 1, (sqlite3_int64)run->duration_usec);
-        sqlite3_bind_text(statement, first + 2, run->action, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, first + 3, run->reason, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, first + 4, run->result, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, first + 5, run->version, -1, SQLITE_STATIC);
+        binding->sum = ledger_sum_number(binding->sum, (int64_t)number);
+        sqlite3_bind_int64(binding->statement, ++binding->last, (sqlite3_int64)number);
 }
 
-/* The same numbers in each statement that writes a row. */
-static void bind_row(sqlite3_stmt *statement, const struct ledger_row *row)
+static void bind_text(struct binding *binding, const char *text)
 {
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)row->fingerprint);
-        sqlite3_bind_int64(statement, 5, (sqlite3_int64)row->failed_fingerprint);
-        sqlite3_bind_int64(statement, 6, (sqlite3_int64)row->attempts);
-        sqlite3_bind_int64(statement, 7, (sqlite3_int64)row->next_realtime);
-        sqlite3_bind_text(statement, 8, row->next_reason, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 9, row->last_error, -1, SQLITE_STATIC);
-        sqlite3_bind_text(statement, 10, row->first_error, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, 11, (sqlite3_int64)row->handled_realtime);
-        sqlite3_bind_int(statement, 12, row->permanent);
-        sqlite3_bind_int(statement, 13, row->deleting);
-        sqlite3_bind_int64(statement, 14, (sqlite3_int64)row->throttled);
-        sqlite3_bind_int64(statement, 15, (sqlite3_int64)row->crashes);
-        sqlite3_bind_int64(statement, 16, (sqlite3_int64)row->crashed_realtime);
-        sqlite3_bind_int64(statement, 17, (sqlite3_int64)row->quarantined_until);
-        sqlite3_bind_text(statement, 18, row->settling, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, 19, (sqlite3_int64)row->written_realtime);
-        sqlite3_bind_text(statement, 20, row->written_version, -1, SQLITE_STATIC);
-        sqlite3_bind_int64(statement, 21, (sqlite3_int64)row->known_version);
-        sqlite3_bind_int(statement, 22, row->unselected);
-        sqlite3_bind_int64(statement, 23, (sqlite3_int64)row->related);
+        size_t size = strlen(text);
+
+        binding->sum = ledger_sum_text(binding->sum, text, size);
+        sqlite3_bind_text64(binding->statement, ++binding->last, text, size, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static void bind_names(struct binding *binding, const struct cached_row *cached)
+{
+        bind_text(binding, cached->watch);
+        bind_text(binding, cached->row.key);
+        bind_text(binding, cached->row.uid);
+}
+
+static void bind_state(struct binding *binding, const struct ledger_row *row)
+{
+        bind_number(binding, row->fingerprint);
+        bind_number(binding, row->failed_fingerprint);
+        bind_number(binding, row->attempts);
+        bind_number(binding, row->next_realtime);
+        bind_text(binding, row->next_reason);
+        bind_text(binding, row->last_error);
+        bind_text(binding, row->first_error);
+        bind_number(binding, row->handled_realtime);
+        bind_number(binding, row->permanent);
+        bind_number(binding, row->deleting);
+        bind_number(binding, row->throttled);
+        bind_number(binding, row->crashes);
+        bind_number(binding, row->crashed_realtime);
+        bind_number(binding, row->quarantined_until);
+        bind_text(binding, row->settling);
+        bind_number(binding, row->written_realtime);
+        bind_text(binding, row->written_version);
+        bind_number(binding, row->known_version);
+        bind_number(binding, row->unselected);
+        bind_number(binding, row->related);
+}
+
+static void bind_run(struct binding *binding, const struct ledger_run *run)
+{
+        bind_number(binding, run->ended_realtime);
+        bind_number(binding, run->duration_usec);
+        bind_text(binding, run->action);
+        bind_text(binding, run->reason);
+        bind_text(binding, run->result);
+        bind_text(binding, run->version);
 }
 
 static bool is_same_index(const struct row_index *a, const struct row_index *b)
@@ -321,22 +358,32 @@ static enum ledger_statement statement_for(const struct cached_row *cached, cons
 
 static const struct ledger_run no_run = {.action = "", .reason = "", .result = "", .version = ""};
 
+/* Its sum: of what is bound, where that is all of it; else of what the statement keeps, too (last_sum). */
+static int write_statement(struct ledger *ledger, enum ledger_statement which, struct cached_row *cached,
+                           uint64_t *ret_checksum)
+{
+        struct binding binding = {.statement = ledger->statement[which], .sum = ROW_VALUES};
+        int r;
+
+        bind_names(&binding, cached);
+        if (which != STATEMENT_OWE)
+                bind_state(&binding, &cached->row);
+        if (cached->has_run || which == STATEMENT_INSERT) {
+                bind_run(&binding, cached->has_run ? &cached->run : &no_run);
+                sqlite3_bind_int64(binding.statement, ROW_VALUES + 1, (sqlite3_int64)binding.sum);
+                ledger->last_sum = binding.sum;
+        }
+        r = ledger_write_entry(ledger, which);
+        *ret_checksum = ledger->last_sum;
+        return r;
+}
+
 static int write_row(struct ledger *ledger, struct cached_row *cached)
 {
         struct row_index index = row_index(&cached->row);
-        enum ledger_statement which = statement_for(cached, &index);
-        sqlite3_stmt *statement =
-                ledger_bind(ledger, which, cached->watch, cached->row.key, cached->row.uid);
-        uint64_t checksum = 0;
-        int r;
+        uint64_t checksum;
+        int r = write_statement(ledger, statement_for(cached, &index), cached, &checksum);
 
-        if (which != STATEMENT_OWE)
-                bind_row(statement, &cached->row);
-        if (cached->has_run)
-                bind_run(statement, 24, &cached->run);
-        else if (which == STATEMENT_INSERT)
-                bind_run(statement, 24, &no_run);
-        r = ledger_write_entry(ledger, which, &checksum);
         if (r < 0)
                 return r;
         ledger_sums_note(ledger, SUM_ROWS, cached->on_disk ? &cached->checksum : NULL, &checksum);

@@ -17,7 +17,7 @@
 
 #define STATE_VALUES                                                                                        \
         "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23"
-#define ROW_VALUES "?1, ?2, ?3, " STATE_VALUES
+#define NAME_VALUES "?1, ?2, ?3"
 /* What no index has. */
 #define PLAIN_COLUMNS                                                                                       \
         "fingerprint, failed_fingerprint, next_reason, last_error, first_error, handled_realtime, "         \
@@ -25,12 +25,12 @@
         "known_version, unselected, related"
 #define PLAIN_VALUES "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23"
 #define RUN_VALUES   "?24, ?25, ?26, ?27, ?28, ?29"
-/* The row as it is written: one of which nothing is known yet, with this run, with the one that it has. */
+#define SUM_VALUE    "?30" /* of a row that is written with its run: computed with the values */
+/* A row of which nothing is known yet; one with the run that it has. */
 #define SUM_OF_BLANK                                                                                        \
         "row_sum(?1, ?2, ?3, 0, 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, '', 0, '', 0, 0, 0, "             \
         "0, 0, '', '', '', '')"
-#define SUM_WITH_RUN    "row_sum(" ROW_VALUES ", " RUN_VALUES ")"
-#define SUM_KEEPING_RUN "row_sum(" ROW_VALUES ", " RUN_COLUMNS ")"
+#define SUM_KEEPING_RUN "row_sum(" NAME_VALUES ", " STATE_VALUES ", " RUN_COLUMNS ")"
 
 static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -40,18 +40,18 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_OWE] = "INSERT INTO ledger (watch, key, uid, checksum)"
                           " VALUES (?1, ?2, ?3, " SUM_OF_BLANK ")",
         [STATEMENT_INSERT] = "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"
-                             " VALUES (" ROW_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")",
+                             " VALUES (" NAME_VALUES ", " STATE_VALUES ", " SUM_VALUE ", " RUN_VALUES ")",
         [STATEMENT_MOVE] =
                 "UPDATE ledger SET (" ROW_STATE ", checksum) = (" STATE_VALUES ", " SUM_KEEPING_RUN ")"
                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_MOVE_RUN] = "UPDATE ledger SET (" ROW_STATE ", checksum, " RUN_COLUMNS ")"
-                               " = (" STATE_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")"
+                               " = (" STATE_VALUES ", " SUM_VALUE ", " RUN_VALUES ")"
                                " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_UPDATE] =
                 "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum) = (" PLAIN_VALUES ", " SUM_KEEPING_RUN ")"
                 " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_UPDATE_RUN] = "UPDATE ledger SET (" PLAIN_COLUMNS ", checksum, " RUN_COLUMNS ")"
-                                 " = (" PLAIN_VALUES ", " SUM_WITH_RUN ", " RUN_VALUES ")"
+                                 " = (" PLAIN_VALUES ", " SUM_VALUE ", " RUN_VALUES ")"
                                  " WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_REMOVE] = "DELETE FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_PAGE] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
@@ -571,16 +571,12 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
         return 0;
 }
 
-int ledger_write_entry(struct ledger *ledger, enum ledger_statement which, uint64_t *ret_checksum)
+int ledger_write_entry(struct ledger *ledger, enum ledger_statement which)
 {
         int r = ledger_run_once(ledger, which);
 
-        if (r < 0)
-                return r;
-        if (sqlite3_changes(ledger->database) != 1)
-                return -EBADMSG; /* what was there is there no more */
-        *ret_checksum = ledger->last_sum;
-        return 0;
+        /* Another number: what was there is there no more. */
+        return r >= 0 && sqlite3_changes(ledger->database) != 1 ? -EBADMSG : r;
 }
 
 /* 1: there is one. */
@@ -600,7 +596,7 @@ static int scope_checksum(struct ledger *ledger, const char *watch, uint64_t *re
 
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster)
 {
-        uint64_t before = 0, after = 0;
+        uint64_t before = 0;
         int existed, r = ledger_begin(ledger);
 
         if (r < 0)
@@ -609,9 +605,9 @@ int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope
         if (existed < 0)
                 return existed;
         ledger_bind(ledger, STATEMENT_SCOPE_SET, watch, scope, cluster);
-        r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET, &after);
+        r = ledger_write_entry(ledger, STATEMENT_SCOPE_SET);
         if (r >= 0)
-                ledger_sums_note(ledger, SUM_SCOPES, existed ? &before : NULL, &after);
+                ledger_sums_note(ledger, SUM_SCOPES, existed ? &before : NULL, &ledger->last_sum);
         return r;
 }
 
