@@ -24,8 +24,8 @@
 
 /* Behind all other sources: a server that sends faster than we read leaves no room for messages and
  * heartbeats otherwise. libcurl takes a hundred buffers in a turn, and then asks for another one (`soon`).
- * Among equals sd-event gives turns by how long a source has been pending, and one that is deferred counts as
- * pending since its first time: it would be the only one to have any. */
+ * Among equals sd-event gives turns by how long a source has been pending, and one that is deferred counts
+ * as pending since its first time: it would be the only one to have any. */
 #define SOCKET_PRIORITY 1
 #define SOON_PRIORITY   2
 
