@@ -168,7 +168,9 @@ int ledger_try_begin(struct ledger *ledger);
  * borrowed from it until its next step. */
 int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret);
 int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret);
+/* "" also where there was no memory for it: ledger_all_was_read() then says -ENOMEM, until the next step. */
 const char *ledger_column(sqlite3_stmt *statement, int column);
+int ledger_all_was_read(sqlite3_stmt *statement);
 /* A checksum as row_sum() makes it: begins with the number of values, then value by value. */
 uint64_t ledger_sum_number(uint64_t sum, int64_t number);
 uint64_t ledger_sum_text(uint64_t sum, const char *text, size_t size);

@@ -19,6 +19,11 @@ const char *ledger_column(sqlite3_stmt *statement, int column)
         return text ? (const char *)text : "";
 }
 
+int ledger_all_was_read(sqlite3_stmt *statement)
+{
+        return sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM ? -ENOMEM : 0;
+}
+
 /* All but whose it is. */
 static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret)
 {
@@ -46,7 +51,7 @@ static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret)
                 .unselected = sqlite3_column_int(statement, 21) != 0,
                 .related = (uint64_t)sqlite3_column_int64(statement, 22),
         };
-        return 0;
+        return ledger_all_was_read(statement);
 }
 
 int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
@@ -57,7 +62,7 @@ int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
                 return r;
         ret->key = (char *)ledger_column(statement, 1);
         ret->uid = (char *)ledger_column(statement, 2);
-        return 0;
+        return ledger_all_was_read(statement);
 }
 
 int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret)

@@ -551,19 +551,22 @@ int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope,
         sqlite3_stmt *statement = ledger->statement[STATEMENT_SCOPE_GET];
         _cleanup_free_ char *scope = NULL, *cluster = NULL;
         bool intact;
-        int code;
+        int code, r;
 
         sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
         code = sqlite3_step(statement);
+        r = ledger_errno(ledger->database, code);
         intact = code != SQLITE_ROW || sqlite3_column_int(statement, 2) == 1;
         scope = strdup(code == SQLITE_ROW ? ledger_column(statement, 0) : "");
         cluster = strdup(code == SQLITE_ROW ? ledger_column(statement, 1) : "");
+        if (r >= 0)
+                r = ledger_all_was_read(statement);
         sqlite3_reset(statement);
         sqlite3_clear_bindings(statement);
         if (!scope || !cluster)
                 return -ENOMEM;
-        if (code != SQLITE_ROW && code != SQLITE_DONE)
-                return ledger_errno(ledger->database, code);
+        if (r < 0)
+                return r;
         if (!intact)
                 return -EBADMSG;
         *ret_scope = TAKE_PTR(scope);
