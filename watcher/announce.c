@@ -224,15 +224,15 @@ void announce_soon(struct watcher *watcher)
                             "no memory for an event source");
 }
 
-void announce_in_time(struct watcher *watcher)
+int announce_in_time(struct watcher *watcher)
 {
         if (will_settle(watcher) &&
             watcher->settle_monotonic + UNHURRIED_USEC <= loop_monotonic_usec(watcher)) {
                 (void)sd_event_source_set_enabled(watcher->settle_source, SD_EVENT_OFF);
-                (void)announce_now(watcher); /* a failure has said so and ends the loop */
-                return;
+                return announce_now(watcher);
         }
         announce_soon(watcher);
+        return 0;
 }
 
 /* ---- synced */

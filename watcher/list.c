@@ -71,8 +71,8 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
 
         trouble_progress(&stream->trouble);
         if (r >= 0)
-                announce_in_time(stream->watcher);
-        else if (!stream->watcher->child->stopping)
+                return announce_in_time(stream->watcher);
+        if (!stream->watcher->child->stopping)
                 kube_error_set(&stream->stream_error, KUBE_FAILURE_PROTOCOL,
                                "the server's list cannot be read%s",
                                r == -EMSGSIZE ? ": a part of it is larger than 16 MiB" : "");

@@ -45,7 +45,10 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         trouble_progress(&stream->trouble);
         watcher->count.word_boottime = clock_boottime_usec();
         r = frame_feed(&stream->frame, FRAME_LINE_MAX, bytes, size, event_take, stream);
-        announce_in_time(watcher);
+        if (r >= 0)
+                r = announce_in_time(watcher);
+        else
+                announce_soon(watcher);
         if (r < 0)
                 return r;
         note_life(stream);

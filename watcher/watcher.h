@@ -228,7 +228,7 @@ int store_failed(struct watcher *watcher, int status);
 
 /* announce.c */
 void announce_soon(struct watcher *watcher);
-void announce_in_time(struct watcher *watcher); /* the same, or at once: not from a visitor of the store */
+int announce_in_time(struct watcher *watcher); /* the same, or at once: not from a visitor of the store */
 int announce_now(struct watcher *watcher);
 int announce_due(struct watcher *watcher);        /* while events pour in: when a batch is full */
 int announce_tombstones(struct watcher *watcher); /* once, before the streams begin */
