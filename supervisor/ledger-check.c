@@ -23,53 +23,42 @@ uint64_t ledger_sum_text(uint64_t sum, const char *text, size_t size)
 }
 
 /* The bytes of a text are asked for as a blob: as a text they would be copied, to end with a zero. */
-static uint64_t sum_value(uint64_t sum, sqlite3_value *value)
+static uint64_t sum_value(uint64_t sum, sqlite3_value *value, int64_t *number, size_t *size)
 {
         const char *bytes;
 
         switch (sqlite3_value_type(value)) {
         case SQLITE_INTEGER:
-                return ledger_sum_number(sum, sqlite3_value_int64(value));
+                *number = sqlite3_value_int64(value);
+                return ledger_sum_number(sum, *number);
         case SQLITE_TEXT:
                 bytes = sqlite3_value_blob(value);
-                return ledger_sum_text(sum, bytes ? bytes : "", (size_t)sqlite3_value_bytes(value));
+                *size = (size_t)sqlite3_value_bytes(value);
+                return ledger_sum_text(sum, bytes ? bytes : "", *size);
         default: /* never written */
                 return ~sum;
         }
 }
 
-static uint64_t sum_column(uint64_t sum, sqlite3_stmt *statement, int column)
-{
-        const char *bytes;
-
-        switch (sqlite3_column_type(statement, column)) {
-        case SQLITE_INTEGER:
-                return ledger_sum_number(sum, sqlite3_column_int64(statement, column));
-        case SQLITE_TEXT:
-                bytes = sqlite3_column_blob(statement, column);
-                return ledger_sum_text(sum, bytes ? bytes : "",
-                                       (size_t)sqlite3_column_bytes(statement, column));
-        default:
-                return ~sum;
-        }
-}
-
-bool ledger_row_is_intact(sqlite3_stmt *statement)
+bool ledger_read_values(sqlite3_stmt *statement, struct ledger_values *ret)
 {
         uint64_t sum = ROW_VALUES;
 
+        *ret = (struct ledger_values){0};
         for (int i = 0; i < ROW_VALUES; i++)
-                sum = sum_column(sum, statement, i);
-        return sqlite3_column_type(statement, ROW_VALUES) == SQLITE_INTEGER &&
-               (uint64_t)sqlite3_column_int64(statement, ROW_VALUES) == sum;
+                sum = sum_value(sum, sqlite3_column_value(statement, i), &ret->number[i], &ret->size[i]);
+        ret->checksum = (uint64_t)sqlite3_column_int64(statement, ROW_VALUES);
+        return sqlite3_column_type(statement, ROW_VALUES) == SQLITE_INTEGER && ret->checksum == sum;
 }
 
 static void row_sum(sqlite3_context *context, int count, sqlite3_value **value)
 {
         uint64_t sum = (uint64_t)count, *last = sqlite3_user_data(context);
+        int64_t number;
+        size_t size;
 
         for (int i = 0; i < count; i++)
-                sum = sum_value(sum, value[i]);
+                sum = sum_value(sum, value[i], &number, &size);
         sqlite3_result_int64(context, (sqlite3_int64)sum);
         if (last)
                 *last = sum;

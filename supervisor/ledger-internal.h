@@ -47,6 +47,7 @@ enum ledger_statement {
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
         STATEMENT_GET,
+        STATEMENT_AHEAD,
         STATEMENT_OWE,
         STATEMENT_INSERT,
         STATEMENT_MOVE,
@@ -98,6 +99,7 @@ struct cached_row {
         bool on_disk; /* in the database; `index` is how it stands there */
         bool dirty, has_run;
         bool blank;        /* nothing is known of it but whose it is: before its first run */
+        bool ahead;        /* nobody has asked for it yet */
         uint64_t checksum; /* of the row on disk */
         struct row_index index;
         size_t names_max;
@@ -111,6 +113,29 @@ struct row_cache {
         struct cached_row *spare;              /* of what was dropped, for what comes; by `chain` */
         size_t count, dirty_count;
 };
+
+/* A watch has no row on disk from (key, uid) up to the end; the end itself may be one. */
+struct ledger_gap {
+        char *watch, *key, *uid; /* NULL: no gap is known */
+        char *end_key, *end_uid; /* NULL: the end of the watch */
+};
+
+struct read_ahead {
+        struct ledger_gap gap;
+        unsigned misses; /* since it was tried the last time */
+        size_t read;     /* rows that nobody had asked for, the last time */
+        size_t used;     /* of them, or that there is none: asked for since */
+};
+
+/* ledger-ahead.c */
+bool ahead_knows_of_none(struct ledger *ledger, const struct cached_row *cached);
+void ahead_note_use(struct ledger *ledger, struct cached_row *cached); /* it was asked for */
+/* How many rows to read now that one is not in memory: 1, or more with ahead_load(). */
+size_t ahead_rows(struct ledger *ledger);
+int ahead_load(struct ledger *ledger, struct cached_row *cached, size_t rows);
+void ahead_forget(struct ledger *ledger); /* a row was added to those on disk */
+/* ledger-row.c: what a statement that selects ROW_SELECTED has found is this row. */
+int cached_take(struct cached_row *cached, sqlite3_stmt *statement);
 
 /* ledger-cache.c */
 struct cached_row *cache_find(struct row_cache *cache, const char *watch, const char *key, const char *uid);
@@ -153,6 +178,7 @@ struct ledger {
         struct ledger_sums sums;                      /* with the open transaction */
         bool sums_known, sums_changed, small_changed; /* small: the tables that are summed anew */
         uint64_t last_sum;                            /* of an entry */
+        struct read_ahead ahead;
 };
 
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
@@ -174,8 +200,15 @@ int ledger_all_was_read(sqlite3_stmt *statement);
 /* A checksum as row_sum() makes it: begins with the number of values, then value by value. */
 uint64_t ledger_sum_number(uint64_t sum, int64_t number);
 uint64_t ledger_sum_text(uint64_t sum, const char *text, size_t size);
-/* Of a row that is selected: whether it has the checksum that it should have. */
-bool ledger_row_is_intact(sqlite3_stmt *statement);
+/* What stands in a row that is selected: what is a number, and how long what is a text is. Each column is
+ * asked for once: those calls are most of what it costs to read a row. */
+struct ledger_values {
+        int64_t number[ROW_VALUES];
+        size_t size[ROW_VALUES];
+        uint64_t checksum;
+};
+/* Whether they have the checksum that they should have. */
+bool ledger_read_values(sqlite3_stmt *statement, struct ledger_values *ret);
 
 /* Brings the changed rows of the cache into the transaction: before a statement that looks at more than one
  * row, or at one that may be there. */

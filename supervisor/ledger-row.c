@@ -10,11 +10,9 @@
 
 #define DIRTY_MAX 1000 /* rows, in one transaction */
 
-/* Most texts are empty, and SQLite copies each that it is asked for, to end with a zero. */
 const char *ledger_column(sqlite3_stmt *statement, int column)
 {
-        const unsigned char *text =
-                sqlite3_column_bytes(statement, column) > 0 ? sqlite3_column_text(statement, column) : NULL;
+        const unsigned char *text = sqlite3_column_text(statement, column);
 
         return text ? (const char *)text : "";
 }
@@ -24,39 +22,50 @@ int ledger_all_was_read(sqlite3_stmt *statement)
         return sqlite3_errcode(sqlite3_db_handle(statement)) == SQLITE_NOMEM ? -ENOMEM : 0;
 }
 
-/* All but whose it is. */
-static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret)
+/* Most texts are empty, and SQLite copies each that it is asked for, to end with a zero. */
+static char *text_of(sqlite3_stmt *statement, const struct ledger_values *values, int column)
 {
-        if (!ledger_row_is_intact(statement))
+        return (char *)(uintptr_t)(values->size[column] > 0 ? ledger_column(statement, column) : "");
+}
+
+/* All but whose it is. */
+static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_t *ret_checksum)
+{
+        struct ledger_values values;
+        const int64_t *number = values.number;
+
+        if (!ledger_read_values(statement, &values))
                 return -EBADMSG;
         *ret = (struct ledger_row){
-                .fingerprint = (uint64_t)sqlite3_column_int64(statement, 3),
-                .failed_fingerprint = (uint64_t)sqlite3_column_int64(statement, 4),
-                .attempts = (uint64_t)sqlite3_column_int64(statement, 5),
-                .next_realtime = (uint64_t)sqlite3_column_int64(statement, 6),
-                .next_reason = (char *)ledger_column(statement, 7),
-                .last_error = (char *)ledger_column(statement, 8),
-                .first_error = (char *)ledger_column(statement, 9),
-                .handled_realtime = (uint64_t)sqlite3_column_int64(statement, 10),
-                .permanent = sqlite3_column_int(statement, 11) != 0,
-                .deleting = sqlite3_column_int(statement, 12) != 0,
-                .throttled = (uint64_t)sqlite3_column_int64(statement, 13),
-                .crashes = (uint64_t)sqlite3_column_int64(statement, 14),
-                .crashed_realtime = (uint64_t)sqlite3_column_int64(statement, 15),
-                .quarantined_until = (uint64_t)sqlite3_column_int64(statement, 16),
-                .settling = (char *)ledger_column(statement, 17),
-                .written_realtime = (uint64_t)sqlite3_column_int64(statement, 18),
-                .written_version = (char *)ledger_column(statement, 19),
-                .known_version = (uint64_t)sqlite3_column_int64(statement, 20),
-                .unselected = sqlite3_column_int(statement, 21) != 0,
-                .related = (uint64_t)sqlite3_column_int64(statement, 22),
+                .fingerprint = (uint64_t)number[3],
+                .failed_fingerprint = (uint64_t)number[4],
+                .attempts = (uint64_t)number[5],
+                .next_realtime = (uint64_t)number[6],
+                .next_reason = text_of(statement, &values, 7),
+                .last_error = text_of(statement, &values, 8),
+                .first_error = text_of(statement, &values, 9),
+                .handled_realtime = (uint64_t)number[10],
+                .permanent = number[11] != 0,
+                .deleting = number[12] != 0,
+                .throttled = (uint64_t)number[13],
+                .crashes = (uint64_t)number[14],
+                .crashed_realtime = (uint64_t)number[15],
+                .quarantined_until = (uint64_t)number[16],
+                .settling = text_of(statement, &values, 17),
+                .written_realtime = (uint64_t)number[18],
+                .written_version = text_of(statement, &values, 19),
+                .known_version = (uint64_t)number[20],
+                .unselected = number[21] != 0,
+                .related = (uint64_t)number[22],
         };
+        *ret_checksum = values.checksum;
         return ledger_all_was_read(statement);
 }
 
 int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
 {
-        int r = borrow_state(statement, ret);
+        uint64_t checksum;
+        int r = borrow_state(statement, ret, &checksum);
 
         if (r < 0)
                 return r;
@@ -120,27 +129,38 @@ void ledger_row_done(struct ledger_row *row)
 
 /* ---- reading and changing */
 
-static int load(struct ledger *ledger, struct cached_row *cached)
+int cached_take(struct cached_row *cached, sqlite3_stmt *statement)
+{
+        struct ledger_row row;
+        int r = borrow_state(statement, &row, &cached->checksum);
+
+        if (r >= 0)
+                r = cached_keep_row(cached, &row);
+        cached->exists = cached->on_disk = true;
+        cached->index = row_index(&cached->row);
+        return r;
+}
+
+static int load_one(struct ledger *ledger, struct cached_row *cached)
 {
         sqlite3_stmt *statement =
                 ledger_bind(ledger, STATEMENT_GET, cached->watch, cached->row.key, cached->row.uid);
-        int code = sqlite3_step(statement), r = 0;
+        int code = sqlite3_step(statement),
+            r = code == SQLITE_ROW ? cached_take(cached, statement) : ledger_errno(ledger->database, code);
 
-        if (code == SQLITE_ROW) {
-                struct ledger_row row;
-
-                r = borrow_state(statement, &row);
-                if (r >= 0)
-                        r = cached_keep_row(cached, &row);
-                cached->exists = cached->on_disk = true;
-                cached->index = row_index(&cached->row);
-                cached->checksum = (uint64_t)sqlite3_column_int64(statement, ROW_VALUES);
-        } else if (code != SQLITE_DONE) {
-                r = ledger_errno(ledger->database, code);
-        }
         sqlite3_reset(statement);
         sqlite3_clear_bindings(statement);
         return r;
+}
+
+static int load(struct ledger *ledger, struct cached_row *cached)
+{
+        size_t rows;
+
+        if (ahead_knows_of_none(ledger, cached))
+                return 0;
+        rows = ahead_rows(ledger);
+        return rows > 1 ? ahead_load(ledger, cached, rows) : load_one(ledger, cached);
 }
 
 /* To make room: what cannot be written yet stays in the cache, which then has more than it should. */
@@ -169,6 +189,8 @@ static int look_up(struct ledger *ledger, const char *watch, const char *key, co
                         r = load(ledger, cached);
                 if (r < 0 && cached)
                         cache_forget(&ledger->cache, cached);
+        } else {
+                ahead_note_use(ledger, cached);
         }
         if (r >= 0)
                 *ret = cached;
@@ -392,6 +414,8 @@ static int write_row(struct ledger *ledger, struct cached_row *cached)
         if (r < 0)
                 return r;
         ledger_sums_note(ledger, SUM_ROWS, cached->on_disk ? &cached->checksum : NULL, &checksum);
+        if (!cached->on_disk)
+                ahead_forget(ledger);
         cached->checksum = checksum;
         cached->on_disk = true;
         cached->has_run = false;

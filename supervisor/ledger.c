@@ -37,6 +37,8 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
+        [STATEMENT_AHEAD] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) >= (?2, ?3)"
+                            " ORDER BY key, uid LIMIT ?4",
         [STATEMENT_OWE] = "INSERT INTO ledger (watch, key, uid, checksum)"
                           " VALUES (?1, ?2, ?3, " SUM_OF_BLANK ")",
         [STATEMENT_INSERT] = "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"
@@ -101,6 +103,7 @@ static void ledger_close(struct ledger *ledger)
                 sqlite3_finalize(ledger->statement[i]);
         checkpointer_free(ledger->checkpointer);
         sqlite3_close(ledger->database);
+        ahead_forget(ledger);
         free(ledger);
 }
 
