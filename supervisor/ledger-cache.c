@@ -93,17 +93,18 @@ static void cached_done(struct cached_row *cached)
         text_forget(&cached->row.first_error);
         text_forget(&cached->row.settling);
         text_forget(&cached->row.written_version);
-        for (size_t i = 0; i < ELEMENTS(cached->run_text); i++)
-                text_forget(&cached->run_text[i]);
 }
 
-/* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again. */
+/* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again.
+ * With the words of its last run: those of the next row are mostly the same. */
 static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
 {
+        char *run_text[RUN_TEXTS] = {nothing, nothing, nothing, nothing};
         struct cached_row *cached = cache->spare;
 
         if (cached && cached->names_max >= names_size) {
                 cache->spare = cached->chain;
+                memcpy(run_text, cached->run_text, sizeof(run_text));
         } else {
                 names_size = names_size < NAMES_MIN ? NAMES_MIN : names_size;
                 cached = malloc(sizeof(*cached) + names_size);
@@ -112,6 +113,7 @@ static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
                 cached->names_max = names_size;
         }
         *cached = (struct cached_row){.names_max = cached->names_max};
+        memcpy(cached->run_text, run_text, sizeof(run_text));
         return cached;
 }
 
@@ -120,6 +122,8 @@ static void free_spare(struct row_cache *cache)
         while (cache->spare) {
                 struct cached_row *next = cache->spare->chain;
 
+                for (size_t i = 0; i < RUN_TEXTS; i++)
+                        text_forget(&cache->spare->run_text[i]);
                 free(cache->spare);
                 cache->spare = next;
         }
@@ -191,8 +195,6 @@ struct cached_row *cache_add(struct row_cache *cache, const char *watch, const c
         cached->row.uid = memcpy(cached->names + watch_size + key_size, uid, uid_size);
         cached->row.next_reason = cached->row.last_error = cached->row.first_error = nothing;
         cached->row.settling = cached->row.written_version = nothing;
-        for (size_t i = 0; i < ELEMENTS(cached->run_text); i++)
-                cached->run_text[i] = nothing;
         cached->hash = row_hash(watch, key, uid);
         bucket = &cache->bucket[cached->hash % CACHE_ROWS];
         cached->chain = *bucket;

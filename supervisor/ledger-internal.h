@@ -88,13 +88,15 @@ struct row_index {
         bool permanent;
 };
 
+#define RUN_TEXTS 4 /* action, reason, result, version */
+
 struct cached_row {
         struct cached_row *chain, *newer, *older, *next_dirty;
         uint64_t hash;
         const char *watch;
         struct ledger_row row;
         struct ledger_run run; /* when has_run */
-        char *run_text[4];
+        char *run_text[RUN_TEXTS];
         bool exists;  /* in the ledger, as everybody is to see it */
         bool on_disk; /* in the database; `index` is how it stands there */
         bool dirty, has_run;
