@@ -2,7 +2,6 @@
 /* Whatever is read ahead, and wherever it is known that there is no row: each answer is what a plain table
  * of the same rows says. More rows than the ledger keeps in memory, in the order of their keys and in none.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include <sqlite3.h>
 
 #include "supervisor/ledger.h"
+#include "tests/unit/supervisor/ledger-folder.h"
 
 #define WATCHES 2
 #define KEYS    4000
@@ -27,7 +27,6 @@ struct place {
         size_t watch, key, uid;
 };
 
-static char folder[64], path[128];
 static uint64_t random_state;
 
 static uint64_t random_below(uint64_t bound)
@@ -40,24 +39,13 @@ static int set_up(void **state)
 {
         (void)state;
         random_state = 20;
-        snprintf(folder, sizeof(folder), "/tmp/reconciled-ahead-XXXXXX");
-        if (!mkdtemp(folder))
-                return -1;
-        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
-        return 0;
+        return folder_make("ahead");
 }
 
 static int tear_down(void **state)
 {
-        DIR *directory = opendir(folder);
-        struct dirent *entry;
-
         (void)state;
-        while (directory && (entry = readdir(directory)))
-                (void)unlinkat(dirfd(directory), entry->d_name, 0);
-        if (directory)
-                closedir(directory);
-        return rmdir(folder);
+        return folder_remove();
 }
 
 static struct ledger *open_ledger(void)

@@ -5,7 +5,6 @@
  * fsync of a file, and of what came later any part, torn at the sectors. Such a ledger is never taken for
  * damaged, and is what some commit has left, no older than what had reached the disk.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,6 +20,7 @@
 
 #include "supervisor/ledger.h"
 #include "tests/unit/scribble.h"
+#include "tests/unit/supervisor/ledger-folder.h"
 
 #define ROWS             150
 #define COMMITS          240
@@ -30,8 +30,6 @@
 #define SECTOR           512
 #define OPERATIONS_MAX   20000
 #define FILE_MAX         ((size_t)6 << 20)
-
-static char folder[64], path[128];
 
 /* ---- what was done to the files */
 
@@ -373,10 +371,8 @@ static void test_power_is_lost(void **state)
 static int set_up(void **state)
 {
         (void)state;
-        snprintf(folder, sizeof(folder), "/tmp/reconciled-power-XXXXXX");
-        if (!mkdtemp(folder))
+        if (folder_make("power") < 0)
                 return -1;
-        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
         usual = sqlite3_vfs_find(NULL);
         noting = *usual;
         noting.zName = "noting";
@@ -391,17 +387,10 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-        DIR *directory = opendir(folder);
-        struct dirent *entry;
-
         (void)state;
-        while (directory && (entry = readdir(directory)))
-                (void)unlinkat(dirfd(directory), entry->d_name, 0);
-        if (directory)
-                closedir(directory);
         for (size_t i = 0; i < operations; i++)
                 free(operation[i].bytes);
-        return rmdir(folder);
+        return folder_remove();
 }
 
 int main(void)

@@ -16,8 +16,7 @@
 
 #include "base/text.h"
 #include "supervisor/ledger.h"
-
-static char folder[64], path[128];
+#include "tests/unit/supervisor/ledger-folder.h"
 
 static sqlite3 *open_database(void)
 {
@@ -147,18 +146,13 @@ static void test_every_schema(void **state)
 static int set_up(void **state)
 {
         (void)state;
-        snprintf(folder, sizeof(folder), "/tmp/reconciled-schema-XXXXXX");
-        if (!mkdtemp(folder))
-                return -1;
-        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
-        return 0;
+        return folder_make("schema");
 }
 
 static int tear_down(void **state)
 {
         (void)state;
-        (void)unlink(path);
-        return rmdir(folder);
+        return folder_remove();
 }
 
 int main(void)

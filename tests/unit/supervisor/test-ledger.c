@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ledger: rows there and back, across reopening; a corrupt file set aside, a newer one refused. */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,30 +10,18 @@
 #include <sqlite3.h>
 
 #include "supervisor/ledger.h"
-
-static char folder[64], path[128];
+#include "tests/unit/supervisor/ledger-folder.h"
 
 static int set_up(void **state)
 {
         (void)state;
-        snprintf(folder, sizeof(folder), "/tmp/reconciled-ledger-XXXXXX");
-        if (!mkdtemp(folder))
-                return -1;
-        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
-        return 0;
+        return folder_make("ledger");
 }
 
 static int tear_down(void **state)
 {
-        DIR *directory = opendir(folder);
-        struct dirent *entry;
-
         (void)state;
-        while (directory && (entry = readdir(directory)))
-                (void)unlinkat(dirfd(directory), entry->d_name, 0);
-        if (directory)
-                closedir(directory);
-        return rmdir(folder);
+        return folder_remove();
 }
 
 static struct ledger *open_ledger(char **ret_aside)
