@@ -96,23 +96,25 @@ static void cached_done(struct cached_row *cached)
 }
 
 /* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again.
- * With the words of its last run: those of the next row are mostly the same. */
+ * With the words of its last run: those of the next row are mostly the same. Each new row takes one of those
+ * that were dropped, whatever its size: there are never more than the cache has had at once. */
 static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
 {
         char *run_text[RUN_TEXTS] = {nothing, nothing, nothing, nothing};
-        struct cached_row *cached = cache->spare;
+        struct cached_row *spare = cache->spare, *cached = spare;
+        size_t names_max = names_size < NAMES_MIN ? NAMES_MIN : names_size;
 
-        if (cached && cached->names_max >= names_size) {
+        if (!spare || spare->names_max < names_size)
+                cached = realloc(spare, sizeof(*cached) + names_max);
+        else
+                names_max = spare->names_max;
+        if (!cached)
+                return NULL;
+        if (spare) {
                 cache->spare = cached->chain;
                 memcpy(run_text, cached->run_text, sizeof(run_text));
-        } else {
-                names_size = names_size < NAMES_MIN ? NAMES_MIN : names_size;
-                cached = malloc(sizeof(*cached) + names_size);
-                if (!cached)
-                        return NULL;
-                cached->names_max = names_size;
         }
-        *cached = (struct cached_row){.names_max = cached->names_max};
+        *cached = (struct cached_row){.names_max = names_max};
         memcpy(cached->run_text, run_text, sizeof(run_text));
         return cached;
 }

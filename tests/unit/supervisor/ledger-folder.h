@@ -19,7 +19,7 @@ static inline int folder_make(const char *name)
         return 0;
 }
 
-static inline int folder_remove(void)
+static inline void folder_empty(void)
 {
         DIR *directory = opendir(folder);
         struct dirent *entry;
@@ -28,5 +28,10 @@ static inline int folder_remove(void)
                 (void)unlinkat(dirfd(directory), entry->d_name, 0);
         if (directory)
                 closedir(directory);
+}
+
+static inline int folder_remove(void)
+{
+        folder_empty();
         return rmdir(folder);
 }

@@ -4,7 +4,6 @@
  * every row is what was written; in use it is refused with an error, or likewise. What the write-ahead log
  * held may be lost with the log.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +15,7 @@
 
 #include "supervisor/ledger.h"
 #include "tests/unit/scribble.h"
+#include "tests/unit/supervisor/ledger-folder.h"
 
 #define ROWS   300
 #define DOUBTS 30
@@ -25,23 +25,11 @@
 enum verdict { INTACT, SET_ASIDE, REFUSED, WRONG, LOST };
 
 static const char *const suffix[] = {"", "-wal"};
-static char folder[64], path[128];
 static struct scribble_file whole[2];
 
 static void name_file(const char *tail, char ret[160])
 {
         snprintf(ret, 160, "%s%s", path, tail);
-}
-
-static void empty_folder(void)
-{
-        DIR *directory = opendir(folder);
-        struct dirent *entry;
-
-        while (directory && (entry = readdir(directory)))
-                (void)unlinkat(dirfd(directory), entry->d_name, 0);
-        if (directory)
-                closedir(directory);
 }
 
 static int put_row(struct ledger *ledger, int i, uint64_t attempts)
@@ -113,10 +101,8 @@ static int set_up(void **state)
         char name[160];
 
         (void)state;
-        snprintf(folder, sizeof(folder), "/tmp/reconciled-scribble-XXXXXX");
-        if (!mkdtemp(folder))
+        if (folder_make("scribble") < 0)
                 return -1;
-        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
         if (scribble_meet(make, NULL) != 0)
                 return -1;
         for (size_t i = 0; i < 2; i++) {
@@ -130,10 +116,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
         (void)state;
-        empty_folder();
         free(whole[0].bytes);
         free(whole[1].bytes);
-        return rmdir(folder);
+        return folder_remove();
 }
 
 /* ---- what is found */
@@ -302,7 +287,7 @@ static void lay_out(size_t which, const struct scribble_file *damaged)
 {
         char name[160];
 
-        empty_folder();
+        folder_empty();
         for (size_t i = 0; i < 2; i++) {
                 name_file(suffix[i], name);
                 assert_int_equal(scribble_store(name, i == which ? damaged : &whole[i]), 0);

@@ -20,9 +20,8 @@
 
 #include "base/duration.h"
 #include "supervisor/ledger.h"
+#include "tests/unit/supervisor/ledger-folder.h"
 #include "tests/unit/valgrind.h"
-
-static char folder[64], path[128];
 
 /* ---- the disk */
 
@@ -226,10 +225,8 @@ static void test_the_log_is_bounded(void **state)
 static int set_up(void **state)
 {
         (void)state;
-        snprintf(folder, sizeof(folder), "/tmp/reconciled-slow-XXXXXX");
-        if (!mkdtemp(folder))
+        if (folder_make("slow") < 0)
                 return -1;
-        snprintf(path, sizeof(path), "%s/ledger.sqlite", folder);
         loop = pthread_self();
         usual = sqlite3_vfs_find(NULL);
         slow_vfs = *usual;
@@ -242,8 +239,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
         (void)state;
-        (void)unlink(path);
-        return rmdir(folder);
+        return folder_remove();
 }
 
 int main(void)
