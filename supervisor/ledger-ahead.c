@@ -83,9 +83,9 @@ static bool was_of_use(const struct read_ahead *ahead)
         return ahead->used > 0 && 2 * ahead->used >= ahead->read;
 }
 
-size_t ahead_rows(struct ledger *ledger)
+/* To read now. */
+static size_t row_count(struct read_ahead *ahead)
 {
-        struct read_ahead *ahead = &ledger->ahead;
         bool goes_on = was_of_use(ahead);
 
         ahead->used = 0;
@@ -135,13 +135,13 @@ static int take_first(struct ledger *ledger, struct cached_row *cached, sqlite3_
         return r;
 }
 
-int ahead_load(struct ledger *ledger, struct cached_row *cached, size_t rows)
+int ahead_load(struct ledger *ledger, struct cached_row *cached)
 {
         sqlite3_stmt *statement =
-                ledger_bind(ledger, STATEMENT_AHEAD, cached->watch, cached->row.key, cached->row.uid);
+                ledger_bind(ledger, STATEMENT_GET, cached->watch, cached->row.key, cached->row.uid);
         int code, r;
 
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)rows);
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)row_count(&ledger->ahead));
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);
         if (code == SQLITE_ROW)

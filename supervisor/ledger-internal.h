@@ -47,7 +47,6 @@ enum ledger_statement {
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
         STATEMENT_GET,
-        STATEMENT_AHEAD,
         STATEMENT_OWE,
         STATEMENT_INSERT,
         STATEMENT_MOVE,
@@ -132,9 +131,8 @@ struct read_ahead {
 /* ledger-ahead.c */
 bool ahead_knows_of_none(struct ledger *ledger, const struct cached_row *cached);
 void ahead_note_use(struct ledger *ledger, struct cached_row *cached); /* it was asked for */
-/* How many rows to read now that one is not in memory: 1, or more with ahead_load(). */
-size_t ahead_rows(struct ledger *ledger);
-int ahead_load(struct ledger *ledger, struct cached_row *cached, size_t rows);
+/* Reads the row, and others with it; also that it does not exist. */
+int ahead_load(struct ledger *ledger, struct cached_row *cached);
 void ahead_forget(struct ledger *ledger); /* a row was added to those on disk */
 /* ledger-row.c: what a statement that selects ROW_SELECTED has found is this row. */
 int cached_take(struct cached_row *cached, sqlite3_stmt *statement);

@@ -141,26 +141,9 @@ int cached_take(struct cached_row *cached, sqlite3_stmt *statement)
         return r;
 }
 
-static int load_one(struct ledger *ledger, struct cached_row *cached)
-{
-        sqlite3_stmt *statement =
-                ledger_bind(ledger, STATEMENT_GET, cached->watch, cached->row.key, cached->row.uid);
-        int code = sqlite3_step(statement),
-            r = code == SQLITE_ROW ? cached_take(cached, statement) : ledger_errno(ledger->database, code);
-
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
-        return r;
-}
-
 static int load(struct ledger *ledger, struct cached_row *cached)
 {
-        size_t rows;
-
-        if (ahead_knows_of_none(ledger, cached))
-                return 0;
-        rows = ahead_rows(ledger);
-        return rows > 1 ? ahead_load(ledger, cached, rows) : load_one(ledger, cached);
+        return ahead_knows_of_none(ledger, cached) ? 0 : ahead_load(ledger, cached);
 }
 
 /* To make room: what cannot be written yet stays in the cache, which then has more than it should. */
