@@ -53,9 +53,9 @@ class Results:
         """Both files, each whole or not at all."""
         ordered = {name: self.sections[name] for name in benchmarks if name in self.sections}
         _replace(self.path, json.dumps(ordered, indent=1) + "\n")
-        _replace(PAGE, self._page(benchmarks, thresholds))
+        _replace(PAGE, self.page(benchmarks, thresholds))
 
-    def _page(self, benchmarks, thresholds):
+    def page(self, benchmarks, thresholds):
         text = [HEAD + self._summary(benchmarks, thresholds)]
         for name, function in benchmarks.items():
             rows = "".join(f"| {' | '.join(cells)} |\n" for cells in self._cells(name, thresholds))
