@@ -23,6 +23,7 @@
 #define READ_SIZE        ((size_t)65536)
 #define DRAIN_PIECES     32
 #define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
+#define ANSWER_USEC      (2 * USEC_PER_SEC) /* the same, while it holds stdout: the answer may not be over */
 #define SWEEP_USEC       (10 * USEC_PER_MSEC)
 #define STUCK_USEC       (5 * USEC_PER_SEC)
 #define STUCK_SWEEP_USEC USEC_PER_SEC
@@ -220,8 +221,7 @@ static bool read_piece(struct process *process, int which)
         return true;
 }
 
-/* What one that serves has said before its answer stands in the other pipe by now, and is of the same run.
- */
+/* What a serving handler said before its answer stands in the other pipe by now, and is of the same run. */
 static bool read_output(struct process *process)
 {
         if (!read_piece(process, STDOUT))
@@ -398,7 +398,8 @@ static void end_descendants(struct process *process)
         /* The timeout is over; the last `tee` of a script may need a moment after it. */
         if (process->end == PROCESS_EXITED) {
                 process->timer = sd_event_source_disable_unref(process->timer);
-                kill_after(process, LINGER_USEC);
+                drain(process, STDOUT);
+                kill_after(process, process->fd[STDOUT] >= 0 ? ANSWER_USEC : LINGER_USEC);
         }
 }
 

@@ -422,6 +422,16 @@ static void test_last_words_after_exit(void **state)
         assert_false(fixture->left_over);
 }
 
+/* On a busy machine the last program of a pipe may need more than a moment. */
+static void test_slow_last_words_after_exit(void **state)
+{
+        struct fixture *fixture = *state;
+
+        run_script(fixture, "exec > >(sleep 0.4; sed s/a/b/); echo '{a}'");
+        assert_string_equal(output(fixture), "{b}\n");
+        assert_false(fixture->left_over);
+}
+
 static void test_earlier_kill_counts(void **state)
 {
         struct fixture *fixture = *state;
@@ -612,6 +622,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_daemon_ended_at_timeout, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_fork_storm_is_ended, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_last_words_after_exit, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_slow_last_words_after_exit, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_earlier_kill_counts, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_free_ends_everything, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_two_end_at_once, setup, teardown),
