@@ -125,6 +125,20 @@ static int add_children(const struct run *run, struct text *out)
         return any ? text_append_string(out, "]") : 0;
 }
 
+/* Servers and proxies may break lines wherever JSON takes white space: behind an answer, or throughout one
+ * that is printed for people. A request is one line, whatever it was made from. Strings escape theirs. */
+static void join_lines(struct text *out)
+{
+        char *at = out->data, *end = at + out->size;
+
+        if (!at || out->failed)
+                return;
+        for (char *c = at; (c = memchr(c, '\n', (size_t)(end - c))); c++)
+                *c = ' ';
+        for (char *c = at; (c = memchr(c, '\r', (size_t)(end - c))); c++)
+                *c = ' ';
+}
+
 int request_build(const struct run *run, uint64_t id, struct text *out)
 {
         const struct message_run *order = run->order;
@@ -150,7 +164,10 @@ int request_build(const struct run *run, uint64_t id, struct text *out)
         r = add_children(run, out);
         if (r >= 0 && run->related)
                 r = text_printf(out, ",\"related\":%s", run->related);
-        return r < 0 ? r : text_append_string(out, "}\n");
+        if (r < 0)
+                return r;
+        join_lines(out);
+        return text_append_string(out, "}\n");
 }
 
 /* ---- the environment */

@@ -133,7 +133,8 @@ int write_take_result(struct run *run, const struct kube_response *response, boo
         if (r >= 0 && locked) /* as the watcher will: of what it will see of our write */
                 r = trigger_fingerprint(&basis, response->body, response->body_size, &run->own_fingerprint,
                                         NULL);
-        copy = strndup(response->body, response->body_size);
+        /* The object alone: servers end their answers with a line break. */
+        copy = r >= 0 ? strndup(object.whole.start, object.whole.size) : NULL;
         if (r < 0 || !copy) {
                 free(version);
                 free(copy);
