@@ -23,6 +23,17 @@ static const char *static_reason(const char *reason)
         return "retry";
 }
 
+#define TURN_USEC (5 * USEC_PER_SEC)
+
+/* Rows are visited once for each time that is set: what cannot go to the queue now is given another one. */
+static int come_again(struct watch *watch, const struct ledger_row *row)
+{
+        struct ledger_row later = *row;
+
+        later.next_realtime = clock_realtime_usec() + TURN_USEC;
+        return ledger_put(watch->child->supervisor->ledger, watch->config->name, &later);
+}
+
 /* Its time is not written anew with each success (outcome.c): what was handled since waits again. */
 static bool is_resynced(const struct watch *watch, const struct ledger_row *row)
 {
@@ -57,7 +68,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         if (!watch && config_watch_find(supervisor->config, watch_name))
                 return 0; /* a reload starts it anew: when it is in sync, due_arm() begins anew as well */
         if (!watch) {
-                never.next_realtime = 0; /* not configured any more */
+                never.next_realtime = 0; /* not configured any more: owed.c, should it come back */
                 return ledger_put(supervisor->ledger, watch_name, &never);
         }
         /* pause_resume() begins anew. What has begun is ended nevertheless. */
@@ -71,6 +82,9 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         /* What waits in the queue as well, or runs already, is not due a second time. */
         if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
                 return 0;
+        /* Two objects of one name: which of them is gone, its end will tell. */
+        if (item.kind != CHANGE_DELETED && queue_has_other(supervisor->queue, number, row->key, row->uid))
+                return come_again(watch, row);
         r = queue_push(supervisor->queue, number, &item, clock_boottime_usec());
         watch->metrics.adds += r == QUEUE_ADDED;
         return r < 0 ? r : 0;

@@ -2,7 +2,8 @@
 /*
  * After the first sync of a watcher's life: the ledger's rows, page by page, so that it can say which of
  * them are gone. Pages leave only as fast as the watcher reads them, and everything else has its turn
- * between two of them.
+ * between two of them. Rows that fell due while nobody had the watch in his configuration (due.c) are due
+ * again now.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,9 +16,26 @@
 #define QUEUED_MAX ((size_t)256 * 1024)
 
 struct page {
+        struct watch *watch;
         struct record_owed owed[PAGE];
         size_t count;
+        bool woken; /* rows of it are due */
 };
+
+/* Its reason says that it had a time. What ends an object is announced by the watcher anyway. */
+static bool fell_asleep(const struct ledger_row *row)
+{
+        return row->next_realtime == 0 && row->next_reason[0] && !row->deleting && !row->unselected;
+}
+
+static int wake(struct page *page, const struct ledger_row *row)
+{
+        struct ledger_row due = *row;
+
+        page->woken = true;
+        due.next_realtime = clock_realtime_usec();
+        return ledger_put(page->watch->child->supervisor->ledger, page->watch->config->name, &due);
+}
 
 static int collect(const char *watch _unused_, const struct ledger_row *row, void *userdata)
 {
@@ -27,7 +45,9 @@ static int collect(const char *watch _unused_, const struct ledger_row *row, voi
         owed->key = strdup(row->key);
         owed->uid = strdup(row->uid);
         page->count++;
-        return owed->key && owed->uid ? 0 : -ENOMEM;
+        if (!owed->key || !owed->uid)
+                return -ENOMEM;
+        return fell_asleep(row) ? wake(page, row) : 0;
 }
 
 static void page_free(struct page *page)
@@ -70,10 +90,16 @@ static int send_page(struct watch *watch)
 {
         _cleanup_(page_free_pointer) struct page *page = calloc(1, sizeof(*page));
         struct message_owed message = {.watch = watch->config->name};
-        int r = page ? fill_page(watch, page) : -ENOMEM;
+        int r = -ENOMEM;
 
+        if (page) {
+                page->watch = watch;
+                r = fill_page(watch, page);
+        }
         if (r < 0)
                 return r;
+        if (page->woken)
+                due_arm(watch->child->supervisor);
         message.owed = page->owed;
         message.owed_count = page->count;
         message.last = page->count < PAGE;

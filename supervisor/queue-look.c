@@ -43,9 +43,20 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
 {
         struct entry *entry = entry_table_find(queue, watch, key);
 
-        if (!entry || kind != CHANGE_DELETED)
-                return entry != NULL;
-        return work_is(entry->current, CHANGE_DELETED, uid) || *entry_deletion(entry, uid);
+        if (!entry)
+                return false;
+        if (*entry_deletion(entry, uid) || work_is(entry->current, CHANGE_DELETED, uid))
+                return true;
+        return kind != CHANGE_DELETED && (work_is_of(entry->current, uid) ||
+                                          work_is_of(entry->update, uid) || work_is_of(entry->nudge, uid));
+}
+
+bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid)
+{
+        const struct entry *entry = entry_table_find(queue, watch, key);
+
+        return entry && ((entry->update && !work_is_of(entry->update, uid)) ||
+                         (entry->nudge && !work_is_of(entry->nudge, uid)));
 }
 
 const char *queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)

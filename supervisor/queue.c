@@ -294,7 +294,7 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
 static int push_update(struct entry *entry, const struct queue_item *item)
 {
         _cleanup_(work_free_pointer) struct work *work = NULL;
-        struct work *old = entry->update;
+        struct work *old;
 
         /* It is being told just that: the same thing, found once more. */
         if (item->kind == CHANGE_UNSELECTED && work_is(entry->current, CHANGE_UNSELECTED, item->uid))
@@ -302,9 +302,12 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         work = work_new(item);
         if (!work)
                 return -ENOMEM;
+        if (entry->update && !work_is_of(entry->update, item->uid))
+                drop(&entry->update); /* of an object that is no more */
+        old = entry->update;
         if (old) {
                 /* What was asked for by hand is done, whatever else happens to the object. */
-                bool is_asked = old->urgent && !item->urgent && work_is_of(old, item->uid);
+                bool is_asked = old->urgent && !item->urgent;
 
                 work->suspect = work->suspect || old->suspect;
                 work->urgent = work->urgent || is_asked;

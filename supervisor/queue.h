@@ -136,10 +136,12 @@ struct queue_view {
 };
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
 
-/* Whether it is pending or running: the deletion of that very UID; anything else, whatever there is for the
- * key. */
+/* Whether the run that this UID is owed is pending or running: its deletion, or any other one. Work for
+ * another UID of the key is none of it. */
 bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
                enum change_kind kind);
+/* Whether an update of another UID of this key is pending: one more would take its place. */
+bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
 /* The reason of the nudge that is pending; NULL: there is none. */

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is due by itself (backoff, requeueAfter, resync) comes, whatever stood in its way at that moment."""
+import os
+import signal
+import time
+
+import pytest
+
+from harness import ledger, wait_until, watch
+
+SECOND = 1_000_000
+
+
+def reload(operator):
+    before = sum(message.get("READY") == "1" for message in operator.notifications)
+    os.kill(operator.pid, signal.SIGHUP)
+    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "READY=1")
+
+
+def reconciles(handler, uid):
+    return handler.requests(where=lambda request: request.metadata["uid"] == uid and request.body["action"] == "reconcile")
+
+
+def test_what_falls_due_while_the_predecessors_deletion_is_queued_runs_after_it(devserver, operator, handler, widgets):
+    """Two objects of one name: the deletion of the first is under way for longer than the second one waits."""
+    gate = handler.folder / "gate"
+    handler.behave(f'[ "$RECONCILED_ACTION" = deleted ] || {{ echo \'{{"requeueAfter": "2m"}}\'; exit 0; }}\n'
+                   f'[ -e {gate}.armed ] || exit 75\nwhile [ ! -e {gate} ]; do sleep 0.05; done')
+    operator.configure(devserver, [watch("widgets", handler, retry={"first": "10m", "max": "10m"})])
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    widgets.delete("a")
+    handler.wait_finished(name="a", action="deleted")
+    second = widgets.create("a")["metadata"]["uid"]
+    wait_until(lambda: reconciles(handler, second) and reconciles(handler, second)[0].exit_code is not None, "the second one's run")
+    wait_until(lambda: ledger.read(operator, f"SELECT key FROM ledger WHERE uid = '{second}' AND next_realtime > 0"), "its record")
+    operator.stop()
+    with ledger.edit(operator) as database:  # both times have nearly come
+        now = int(time.time() * SECOND)
+        database.execute(f"UPDATE ledger SET next_realtime = CASE uid WHEN '{second}' THEN {now + 3 * SECOND} ELSE {now} END")
+    gate.with_suffix(".armed").touch()
+    operator.start_ready()
+    handler.wait_for(name="a", action="deleted", count=2)
+    wait_until(lambda: time.time() * SECOND > now + 5 * SECOND, "its time")
+    gate.touch()
+    wait_until(lambda: len(reconciles(handler, second)) == 2, "what fell due meanwhile")
+    assert reconciles(handler, second)[1].body["reason"] == "requeueAfter"
+    operator.stop()
+
+
+@pytest.mark.parametrize("kind", ["requeueAfter", "resync"])
+def test_a_watch_that_is_removed_and_brought_back_keeps_its_timers(devserver, operator, make_handler, widgets, kind):
+    handler, other = make_handler(), make_handler()
+    kept = watch("maps", other, api_version="v1", kind="ConfigMap")
+    more = {"resync": "4s"} if kind == "resync" else {}
+    if kind == "requeueAfter":
+        handler.behave("echo '{\"requeueAfter\": \"4s\"}'")
+    operator.configure(devserver, [watch("widgets", handler, **more), kept])
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE next_realtime > 0"), "its record")
+    due = ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0]
+    operator.configure(devserver, [kept])
+    reload(operator)
+    count = handler.count()
+    wait_until(lambda: time.time() * SECOND > due + 2 * SECOND, "its time to come while nobody wants it")
+    assert handler.count() == count, "nothing of it runs meanwhile"
+    operator.configure(devserver, [watch("widgets", handler, **more), kept])
+    reload(operator)
+    assert handler.wait_finished(name="a", count=count + 1).body["reason"] == kind
+    operator.stop()
