@@ -440,6 +440,8 @@ static int deliver(struct process *process, struct message **message)
         case MESSAGE_FATAL:
                 session_fail(session, (int)(*message)->fatal.exit_code, "%s", (*message)->fatal.reason);
                 return 0;
+        case MESSAGE_SIGNALLED:
+                return 0; /* of a signal to the whole group we have heard ourselves */
         case MESSAGE_DONE:
                 on_run_done(session, message);
                 return 0;

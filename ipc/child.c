@@ -253,34 +253,28 @@ static int set_signals(void)
         sigaddset(&mask, SIGCHLD);
         if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
                 return -errno;
-        /* A terminal's interrupt reaches the whole group; the supervisor says what follows from it. */
+        /* A terminal's interrupt is for the supervisor, which says what follows from it. */
         signal(SIGINT, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGTTOU, SIG_IGN); /* the log goes to a terminal whose foreground group we are not in */
         signal(SIGCHLD, SIG_DFL); /* as handed down, it may be ignored, and is never sent then */
         return 0;
 }
 
-/* It would end in order, and the supervisor give others what it had begun before it knows of the end. */
-static void say_who_ended_it(struct child *child, const struct signalfd_siginfo *info)
-{
-        char reason[TEXT_MAX];
-        struct message_fatal fatal = {.exit_code = EXIT_CODE_SOFTWARE, .reason = reason, .blameless = true};
-
-        snprintf(reason, sizeof(reason),
-                 "process %u of user %u has sent it SIGTERM (to end the operator, send it to process %d)",
-                 info->ssi_pid, info->ssi_uid, (int)child->parent);
-        (void)child_send(child, MESSAGE_FATAL, &fatal); /* else it exits without, which is as fatal */
-}
-
+/* A stop of the whole control group reaches us as well as the supervisor, and maybe first. The supervisor
+ * ends us in its order; a clean exit of our own would let it hand our runs to other workers before it has
+ * seen the exit. */
 static int on_terminate(sd_event_source *source _unused_, const struct signalfd_siginfo *info,
                         void *userdata)
 {
         struct child *child = userdata;
 
-        if (!child->stopping && info->ssi_pid != (uint32_t)child->parent)
-                say_who_ended_it(child, info);
-        child_stop(child, 0);
+        if (info->ssi_pid == (uint32_t)child->parent)
+                child_stop(child, 0);
+        else if (!child->stopping)
+                (void)child_send(child, MESSAGE_SIGNALLED,
+                                 &(struct message_signalled){info->ssi_pid, info->ssi_uid});
         return 0;
 }
 

@@ -125,6 +125,8 @@
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
         M(FATAL, fatal, ROLE_CHILDREN, ROLE_SUPERVISOR, 16384,                                              \
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                               \
+        M(SIGNALLED, signalled, ROLE_CHILDREN, ROLE_SUPERVISOR, 64,                                         \
+          CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                               \
         M(REFRESH, refresh, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                   \
           ROLE_SUPERVISOR | ROLE_CREDENTIAL, 256, CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)        \
         M(THROTTLE, throttle, ROLE_WATCHER | ROLE_WORKER | ROLE_SUPERVISOR,                                 \
@@ -181,6 +183,12 @@
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         BOOL(blameless)
+
+/* A process other than the supervisor has sent me SIGTERM. I go on; the supervisor knows whether that is a
+ * part of a stop (of a whole control group) or somebody's mistake. */
+#define MESSAGE_signalled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                 \
+        U64(sender_pid)                                                                                     \
+        U64(sender_uid)
 
 /* The API server answered 401 to the credential with this serial: get a fresh one. Requests that name an old
  * serial are ignored, so a 401 anywhere refreshes once for all. */

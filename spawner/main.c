@@ -45,6 +45,7 @@ static void reset_signals(void)
         signal(SIGHUP, SIG_DFL);
         signal(SIGPIPE, SIG_DFL);
         signal(SIGALRM, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -218,6 +219,10 @@ int main(int argc, char **argv)
         umask(077);
         signal(SIGINT, SIG_IGN); /* a terminal's; the supervisor says what follows from it */
         signal(SIGHUP, SIG_IGN);
+        signal(SIGTERM, SIG_IGN); /* of a stop of the whole control group: the end of the channel ends it */
+        /* What we start stays in this group: a signal to the supervisor's group, as of a shell's `kill %1`
+         * or of timeout(1), is a stop that the supervisor carries out, and reaches nobody else. */
+        (void)setpgid(0, 0);
         if (sys_set_not_dumpable() < 0 || sys_follow_parent(CHANNEL_FD, SIGKILL) < 0 ||
             sys_set_nonblocking(CHANNEL_FD, false) < 0) {
                 fprintf(stderr, "%s: not started by reconciled(1): there is no channel on descriptor 3\n",

@@ -270,6 +270,23 @@ static void child_said_fatal(struct child_slot *child, const struct message_fata
                          fatal->reason);
 }
 
+/* To the whole control group, as by `systemctl kill`: then the supervisor's own SIGTERM comes as well. */
+static void child_was_signalled(struct child_slot *child, const struct message_signalled *signalled)
+{
+        char who[128];
+
+        if (child->state == CHILD_STOPPING)
+                return;
+        child->blameless = true;
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal_unless_stopped(
+                child,
+                "process %llu of user %llu has sent SIGTERM to the %s (to end the operator, send it to "
+                "process %d)",
+                (unsigned long long)signalled->sender_pid, (unsigned long long)signalled->sender_uid, who,
+                (int)getpid());
+}
+
 static enum child_event event_of(enum message_type type)
 {
         switch (type) {
@@ -289,6 +306,10 @@ static int on_message(struct channel *channel _unused_, struct message **message
         struct child_slot *child = userdata;
 
         child->last_heartbeat = clock_monotonic_usec();
+        if ((*message)->type == MESSAGE_SIGNALLED) {
+                child_was_signalled(child, &(*message)->signalled);
+                return 0;
+        }
         switch (child_reaction(child->state, event_of((*message)->type))) {
         case ACT_CONFIGURE:
                 return child_configure(child, &(*message)->hello);

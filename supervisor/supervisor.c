@@ -288,6 +288,7 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->due_timer);
         sd_event_source_disable_unref(supervisor->queue_timer);
         sd_event_source_disable_unref(supervisor->kill_timer);
+        sd_event_source_disable_unref(supervisor->fatal_timer);
         sd_event_source_disable_unref(supervisor->extend_timer);
         sd_event_source_disable_unref(supervisor->change_timer);
         free(supervisor->child);

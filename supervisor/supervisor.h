@@ -169,7 +169,7 @@ struct supervisor {
         struct slowest slowest;
         sd_event_source *retry_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
-                *extend_timer, *control_source;
+                *extend_timer, *control_source, *fatal_timer;
         struct control_peer *control_peer;
         size_t control_count;
         bool control_full;      /* somebody waits there for whom there is no descriptor */
@@ -177,7 +177,9 @@ struct supervisor {
         char not_reloaded[512]; /* why the file as it is now was not taken; "" */
         uint64_t status_monotonic;
         sd_event_source *status_timer;
-        char cause[1024]; /* of death: for the termination message */
+        char cause[1024];     /* of death: for the termination message */
+        char suspicion[1024]; /* what is the cause, unless a stop explains it (fatal_timer) ... */
+        const struct child_slot *suspicious; /* ... and of which child */
 };
 
 /* The configuration is owned by the supervisor from here on. */
@@ -392,6 +394,8 @@ void stop_gracefully(struct supervisor *supervisor);
 /* The cause is logged once, first; message_field may be NULL. */
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
                       const char *key, const char *format, ...) _printf_(5, 6);
+/* The same a moment later, where nobody has asked for a stop by then. Of several the first counts. */
+void supervisor_fatal_unless_stopped(const struct child_slot *child, const char *format, ...) _printf_(2, 3);
 void teardown_continue(struct supervisor *supervisor);
 
 /* notify.c */

@@ -21,6 +21,7 @@
 #define REST_GRACE_USEC  (5 * USEC_PER_SEC)
 #define KILL_WAIT_USEC   (5 * USEC_PER_SEC)
 #define STRAYS_USEC      USEC_PER_SEC
+#define STOP_COMES_USEC  (2 * USEC_PER_SEC) /* behind the signal that a child got of the same stop */
 
 /* ---- the end of the end */
 
@@ -135,6 +136,32 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
                 signal_all(supervisor, SIGKILL);
         teardown_continue(supervisor);
+}
+
+static int on_not_stopped(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        if (supervisor->phase <= PHASE_RUNNING)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, supervisor->suspicious, NULL, "%s",
+                                 supervisor->suspicion);
+        return 0;
+}
+
+void supervisor_fatal_unless_stopped(const struct child_slot *child, const char *format, ...)
+{
+        struct supervisor *supervisor = child->supervisor;
+        va_list arguments;
+
+        if (supervisor->phase > PHASE_RUNNING || supervisor->fatal_timer)
+                return;
+        va_start(arguments, format);
+        vsnprintf(supervisor->suspicion, sizeof(supervisor->suspicion), format, arguments);
+        va_end(arguments);
+        supervisor->suspicious = child;
+        if (sd_event_add_time_relative(supervisor->event, &supervisor->fatal_timer, CLOCK_MONOTONIC,
+                                       STOP_COMES_USEC, 0, on_not_stopped, supervisor) < 0)
+                on_not_stopped(NULL, 0, supervisor);
 }
 
 /* ---- in order */

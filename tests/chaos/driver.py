@@ -315,6 +315,8 @@ class Chaos:
         if not found:
             return False
         number = getattr(signal, f"SIG{step.values['signal']}")
+        if step.values["role"] == "spawner" and number == signal.SIGTERM:
+            number = signal.SIGKILL  # it leaves a stop to the supervisor
         if not self._send(found[int(step.values["chance"] * len(found))], number):
             return False
         self._lost += 1

@@ -130,7 +130,7 @@ def test_who_ends_a_child_by_hand_is_named_and_no_object_is_blamed(configured, h
     operator.wait_exit(expect=70)
     [cause] = operator.logs(level="critical")
     assert f"the {role}" in cause["message"]
-    assert f"process {os.getpid()} of user {os.getuid()} has sent it SIGTERM" in cause["message"]
+    assert f"process {os.getpid()} of user {os.getuid()} has sent SIGTERM to the {role}" in cause["message"]
     assert len(handler.requests()) == 2, "no other worker has begun what the first one was told to end"
     assert ledger.read(operator, "SELECT key FROM ledger WHERE crashes > 0 OR attempts > 0") == []
     operator.assert_no_processes()

@@ -120,6 +120,17 @@ def test_a_stopped_child_is_named_and_the_unit_starts_again(node, role):
     assert stopped not in node.processes(node.unit), "the stopped one is gone as well"
 
 
+def test_systemctl_kill_is_a_stop(node):
+    """It signals every process of the control group, in any order."""
+    node.configure()
+    node.start()
+    node.run("systemctl", "kill", node.unit)
+    wait_until(lambda: node.show(node.unit, "ActiveState") == "inactive",
+               lambda: f"the stop: {node.run('systemctl', 'status', node.unit, check=False).stdout}")
+    shown = node.show(node.unit, "Result", "NRestarts", "ExecMainStatus")
+    assert shown == {"Result": "success", "NRestarts": "0", "ExecMainStatus": "0"}
+
+
 @pytest.mark.parametrize("guard", ["all", "the control group alone"])
 def test_killed_supervisor_leaves_nothing(node, guard):
     """Alone: the kernel tells nobody of its parent's death, and who is stopped sees no channel close."""
