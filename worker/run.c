@@ -233,22 +233,31 @@ static void judge_failure(struct run *run, const struct process_result *result, 
                            result->last_line);
 }
 
-/* Stdout that is no answer is output like stderr. */
+/* The answer begins with the first line that begins with a brace. The size of the output: there is none. */
+static size_t answer_start(const struct text *output)
+{
+        const char *text = output->data ? output->data : "";
+        size_t start = 0;
+
+        while (start < output->size) {
+                const char *end = memchr(text + start, '\n', output->size - start);
+
+                if (text[start + strspn(text + start, " \t\r")] == '{')
+                        return start;
+                start = end ? (size_t)(end + 1 - text) : output->size;
+        }
+        return output->size;
+}
+
+/* Stdout before the answer is output like stderr: a program that was not written for us says things there.
+ */
 static void log_output(struct run *run, const struct text *output)
 {
         struct lines lines = {.on_line = run_log_line, .userdata = run};
 
-        lines_feed(&lines, output->data, output->size);
+        lines_feed(&lines, output->data, answer_start(output));
         lines_finish(&lines);
         lines_done(&lines);
-}
-
-static bool looks_like_answer(const struct text *output)
-{
-        const char *text = output->data ? output->data : "";
-        size_t space = strspn(text, " \t\r\n");
-
-        return space == output->size || text[space] == '{';
 }
 
 static enum run_result error_result(const struct answer *answer)
@@ -291,6 +300,7 @@ void coprocess_failed(struct run *run, const char *why)
 static void judge_answer(struct run *run, const struct process_result *result)
 {
         const struct text *output = result->output;
+        size_t start = answer_start(output);
 
         if (output->failed) {
                 run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
@@ -301,17 +311,19 @@ static void judge_answer(struct run *run, const struct process_result *result)
                            strerror(-result->output_error));
                 return;
         }
-        if (!looks_like_answer(output)) {
-                log_output(run, output);
+        log_output(run, output);
+        if (result->output_too_large)
+                run_finish(
+                        run, RESULT_PERMANENT,
+                        start == output->size
+                                ? "the handler has written more than %zu bytes to its standard output, so "
+                                  "its answer cannot be found; let it log to standard error"
+                                : "the handler's answer is larger than %zu bytes",
+                        PROCESS_ANSWER_MAX);
+        else if (start == output->size)
                 write_start(run);
-                return;
-        }
-        if (result->output_too_large) {
-                run_finish(run, RESULT_PERMANENT, "the handler's answer is larger than %zu bytes",
-                           PROCESS_ANSWER_MAX);
-                return;
-        }
-        carry_out(run, output->data ? output->data : "", output->size);
+        else
+                carry_out(run, output->data + start, output->size - start);
 }
 
 static void on_handler_done(const struct process_result *result, void *userdata)
@@ -331,8 +343,7 @@ static void on_handler_done(const struct process_result *result, void *userdata)
                 return;
         }
         /* The answer of a handler that failed is not carried out. */
-        if (!looks_like_answer(result->output))
-                log_output(run, result->output);
+        log_output(run, result->output);
         judge_failure(run, result, status);
 }
 
