@@ -66,6 +66,27 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size)
         }
 }
 
+size_t lines_feed_to_brace(struct lines *lines, const char *bytes, size_t size)
+{
+        size_t start = 0;
+
+        while (start < size) {
+                const char *newline;
+                size_t first = start, end;
+
+                while (!lines->inside && first < size && strchr(" \t\r\n", bytes[first]) && bytes[first])
+                        first++;
+                if (!lines->inside && first < size && bytes[first] == '{')
+                        return start;
+                newline = memchr(bytes + first, '\n', size - first);
+                end = newline ? (size_t)(newline + 1 - bytes) : size;
+                lines->inside = !newline && (lines->inside || first < size);
+                lines_feed(lines, bytes + start, end - start);
+                start = end;
+        }
+        return size;
+}
+
 void lines_finish(struct lines *lines)
 {
         char text[96];

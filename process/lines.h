@@ -9,10 +9,14 @@ struct lines {
         char *last; /* the last line that was not empty */
         size_t told, told_size, dropped;
         bool cutting; /* behind the cap of the line that is being read */
+        bool inside;  /* of a line that does not begin with a brace (lines_feed_to_brace) */
         void (*on_line)(const char *line, void *userdata);
         void *userdata;
 };
 
 void lines_feed(struct lines *lines, const char *bytes, size_t size);
+/* Stops in front of the first line that begins with a brace, white space aside. Returns how many bytes it
+ * took: all of them where there is none. */
+size_t lines_feed_to_brace(struct lines *lines, const char *bytes, size_t size);
 void lines_finish(struct lines *lines); /* tells what had no newline, and how many were dropped */
 void lines_done(struct lines *lines);

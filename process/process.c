@@ -53,7 +53,8 @@ struct process {
         size_t input_sent;
         bool started, output_too_large, left_over, stuck, finished;
         int output_error;
-        struct lines lines;
+        struct lines lines, before; /* of stderr; of stdout, before the answer */
+        bool answering;
         char *group; /* NULL: none */
         int64_t kills_before;
         enum process_memory_end memory_end;
@@ -160,9 +161,7 @@ static int reap(struct process *process)
         if (info.si_pid == 0)
                 return -EAGAIN;
         process->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;
-        process->usage.cpu_usec = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC +
-                                  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-        process->usage.memory_peak = (uint64_t)usage.ru_maxrss * 1024;
+        process->usage = usage_of(&usage);
         return 0;
 }
 
@@ -187,12 +186,17 @@ static void tell_lines(struct process *process)
 
 static void take_output(struct process *process, int which, const char *bytes, size_t size)
 {
-        size_t room = PROCESS_ANSWER_MAX - process->output.size;
+        size_t room = PROCESS_ANSWER_MAX - process->output.size, log = 0;
 
         if (which == STDERR) {
                 lines_feed(&process->lines, bytes, size);
                 return;
         }
+        if (process->options.finds_answer && !process->answering)
+                log = lines_feed_to_brace(&process->before, bytes, size);
+        bytes += log;
+        size -= log;
+        process->answering = process->answering || size > 0;
         if (size > room) {
                 process->output_too_large = true;
                 size = room;
@@ -233,17 +237,11 @@ static bool read_output(struct process *process)
         return true;
 }
 
-static int on_stdout(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
-                     void *userdata)
+static int on_readable(sd_event_source *source, int fd _unused_, uint32_t revents _unused_, void *userdata)
 {
-        (void)read_output(userdata);
-        return 0;
-}
+        struct process *process = userdata;
 
-static int on_stderr(sd_event_source *source _unused_, int fd _unused_, uint32_t revents _unused_,
-                     void *userdata)
-{
-        (void)read_piece(userdata, STDERR);
+        (void)(source == process->source[STDOUT] ? read_output(process) : read_piece(process, STDERR));
         return 0;
 }
 
@@ -254,10 +252,10 @@ static int listen_to(struct process *process)
 
         if (process->fd[STDOUT] >= 0 && !process->source[STDOUT])
                 r = sd_event_add_io(process->event, &process->source[STDOUT], process->fd[STDOUT], EPOLLIN,
-                                    on_stdout, process);
+                                    on_readable, process);
         if (r >= 0 && process->fd[STDERR] >= 0 && !process->source[STDERR])
                 r = sd_event_add_io(process->event, &process->source[STDERR], process->fd[STDERR], EPOLLIN,
-                                    on_stderr, process);
+                                    on_readable, process);
         return r;
 }
 
@@ -285,6 +283,7 @@ static void finish(struct process *process)
                 stream_close(process, i);
         process->timer = sd_event_source_disable_unref(process->timer);
         process->sweep = sd_event_source_disable_unref(process->sweep);
+        lines_finish(&process->before);
         lines_finish(&process->lines);
         if (process->group)
                 process->memory_end = group_memory_end(process->group);
@@ -561,6 +560,7 @@ void process_free(struct process *process)
                 stream_close(process, i);
         text_done(&process->input);
         text_done(&process->output);
+        lines_done(&process->before);
         lines_done(&process->lines);
         sd_event_unref(process->event);
         free(process);
@@ -686,8 +686,8 @@ int process_start(sd_event *event, const struct process_options *options, struct
                 process->input = *options->input;
                 *options->input = TEXT_EMPTY;
         }
-        process->lines.on_line = options->on_line;
-        process->lines.userdata = options->userdata;
+        process->lines.on_line = process->before.on_line = options->on_line;
+        process->lines.userdata = process->before.userdata = options->userdata;
         for (int i = 0; i < STREAMS; i++)
                 process->fd[i] = -1;
         r = process_launch(process);

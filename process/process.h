@@ -79,6 +79,9 @@ struct process_options {
          * newline and NUL-terminated, at most PROCESS_ANSWER_MAX bytes (a longer one ends the process).
          * stdin then stays open for process_write(). */
         void (*on_output)(const char *line, size_t size, void *userdata);
+        /* Lines of stdout are told as those of stderr are, up to the first one that begins with a brace;
+         * only from there on it is collected. Without on_output. */
+        bool finds_answer;
         /* A line of stderr, cleaned. */
         void (*on_line)(const char *line, void *userdata);
         /* Once. May free the process. */

@@ -9,6 +9,15 @@
 #include "base/cleanup.h"
 #include "base/duration.h"
 
+struct process_usage usage_of(const struct rusage *usage)
+{
+        return (struct process_usage){
+                .cpu_usec = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * USEC_PER_SEC +
+                            (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec),
+                .memory_peak = (uint64_t)usage->ru_maxrss * 1024,
+        };
+}
+
 uint64_t usage_memory(pid_t pid)
 {
         _cleanup_fclose_ FILE *file = NULL;

@@ -2,7 +2,13 @@
 #pragma once
 /* What the kernel says of a process that lives. 0: nothing. */
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+
+#include "process/process.h"
+
+/* What a process has used that was waited for. */
+struct process_usage usage_of(const struct rusage *usage);
 
 uint64_t usage_memory(pid_t pid); /* bytes, now */
 uint64_t usage_cpu(pid_t pid);    /* usec, with the children that it has waited for */

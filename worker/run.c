@@ -14,7 +14,6 @@
 #include "base/exit-code.h"
 #include "base/file.h"
 #include "ipc/message-id.h"
-#include "process/lines.h"
 #include "store/fingerprint.h"
 #include "store/suspect.h"
 #include "worker/children.h"
@@ -233,33 +232,6 @@ static void judge_failure(struct run *run, const struct process_result *result, 
                            result->last_line);
 }
 
-/* The answer begins with the first line that begins with a brace. The size of the output: there is none. */
-static size_t answer_start(const struct text *output)
-{
-        const char *text = output->data ? output->data : "";
-        size_t start = 0;
-
-        while (start < output->size) {
-                const char *end = memchr(text + start, '\n', output->size - start);
-
-                if (text[start + strspn(text + start, " \t\r")] == '{')
-                        return start;
-                start = end ? (size_t)(end + 1 - text) : output->size;
-        }
-        return output->size;
-}
-
-/* Stdout before the answer is output like stderr: a program that was not written for us says things there.
- */
-static void log_output(struct run *run, const struct text *output)
-{
-        struct lines lines = {.on_line = run_log_line, .userdata = run};
-
-        lines_feed(&lines, output->data, answer_start(output));
-        lines_finish(&lines);
-        lines_done(&lines);
-}
-
 static enum run_result error_result(const struct answer *answer)
 {
         return answer->fatal ? RESULT_STOP : answer->permanent ? RESULT_PERMANENT : RESULT_RETRY;
@@ -300,7 +272,6 @@ void coprocess_failed(struct run *run, const char *why)
 static void judge_answer(struct run *run, const struct process_result *result)
 {
         const struct text *output = result->output;
-        size_t start = answer_start(output);
 
         if (output->failed) {
                 run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
@@ -311,19 +282,11 @@ static void judge_answer(struct run *run, const struct process_result *result)
                            strerror(-result->output_error));
                 return;
         }
-        log_output(run, output);
         if (result->output_too_large)
-                run_finish(
-                        run, RESULT_PERMANENT,
-                        start == output->size
-                                ? "the handler has written more than %zu bytes to its standard output, so "
-                                  "its answer cannot be found; let it log to standard error"
-                                : "the handler's answer is larger than %zu bytes",
-                        PROCESS_ANSWER_MAX);
-        else if (start == output->size)
-                write_start(run);
+                run_finish(run, RESULT_PERMANENT, "the handler's answer is larger than %zu bytes",
+                           PROCESS_ANSWER_MAX);
         else
-                carry_out(run, output->data + start, output->size - start);
+                carry_out(run, output->data ? output->data : "", output->size);
 }
 
 static void on_handler_done(const struct process_result *result, void *userdata)
@@ -343,7 +306,6 @@ static void on_handler_done(const struct process_result *result, void *userdata)
                 return;
         }
         /* The answer of a handler that failed is not carried out. */
-        log_output(run, result->output);
         judge_failure(run, result, status);
 }
 
@@ -392,6 +354,7 @@ static int start_exec(struct run *run)
                 .input = &input,
                 .timeout_usec = config->handler_timeout_usec,
                 .grace_usec = config->handler_grace_usec,
+                .finds_answer = true,
                 .on_line = run_log_line,
                 .on_done = on_handler_done,
                 .userdata = run,

@@ -25,6 +25,12 @@ def test_lines_before_the_answer_are_logged_and_the_answer_counts(start, operato
     assert operator.wait_for_log("[1] warning")["key"] == "default/a"
 
 
+def test_an_answer_behind_much_output(start, operator, widgets):
+    start("yes 'a line of a verbose program' | head -n 700000; echo '{\"status\": {\"seen\": true}}'")
+    widgets.create("a")
+    wait_until(lambda: widgets.get("a").get("status") == {"seen": True}, "the answer to be carried out")
+
+
 def test_output_without_an_answer_is_logged_and_done(start, operator, widgets):
     start("echo 'nothing to do'")
     widgets.create("a")
@@ -35,8 +41,8 @@ def test_output_without_an_answer_is_logged_and_done(start, operator, widgets):
 @pytest.mark.parametrize("script", [
     "echo starting; echo '{\"status\": {\"seen\": true}'",
     "echo starting; echo '{\"status\": {\"seen\": true}}'; echo done",
-    "yes log | head -c 2000000; echo '{\"status\": {\"seen\": true}}'",
-], ids=["cut short", "text behind it", "behind too much output"])
+    "echo starting; printf '{\"status\": \"'; yes a | head -c 2000000 | tr -d '\\n'; echo '\"}'",
+], ids=["cut short", "text behind it", "too large"])
 def test_an_answer_that_cannot_be_read_is_no_success(start, operator, widgets, script):
     start(script)
     widgets.create("a")
