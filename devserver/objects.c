@@ -368,12 +368,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 cJSON_Delete(object);
                 return;
         }
-        if (tree_text(tree_metadata(object), "uid")[0] &&
-            strcmp(tree_text(tree_metadata(object), "uid"), tree_text(tree_metadata(live), "uid")) != 0) {
-                answer_status(request, 409, "Conflict",
-                              "Precondition failed: UID in precondition: %s, UID in object meta: %s",
-                              tree_text(tree_metadata(object), "uid"),
-                              tree_text(tree_metadata(live), "uid"));
+        if (request_means_another(request, object, live)) {
                 cJSON_Delete(object);
                 return;
         }
@@ -538,23 +533,27 @@ static void answer_conflicts(struct request *request, cJSON *conflicts)
         cJSON_Delete(conflicts);
 }
 
-/* true: answered. An apply may carry the version and the UID that it means. */
+/* true: answered. An apply may carry the version that it means, and the UID, which then must exist. */
 static bool apply_is_stale(struct request *request, const cJSON *config, const cJSON *live)
 {
-        static const char *const name[] = {"resourceVersion", "uid"};
+        const char *version = tree_text(tree_metadata(config), "resourceVersion");
+        const char *uid = tree_text(tree_metadata(config), "uid");
 
-        for (size_t i = 0; i < ELEMENTS(name); i++) {
-                const char *given = tree_text(tree_metadata(config), name[i]);
-
-                if (!given[0] || strcmp(given, tree_text(tree_metadata(live), name[i])) == 0)
-                        continue;
+        if (!live && uid[0]) {
                 answer_status(request, 409, "Conflict",
-                              "Operation cannot be fulfilled on %s \"%s\": the object has been modified; "
-                              "please apply your changes to the latest version and try again",
-                              request->plural, request->name);
+                              "Operation cannot be fulfilled on %s%s%s \"%s\": uid mismatch: the provided "
+                              "object specified uid %s, and no existing object was found",
+                              request->plural, request->group[0] ? "." : "", request->group, request->name,
+                              uid);
                 return true;
         }
-        return false;
+        if (!live || !version[0] || strcmp(version, tree_text(tree_metadata(live), "resourceVersion")) == 0)
+                return live && request_means_another(request, config, live);
+        answer_status(request, 409, "Conflict",
+                      "Operation cannot be fulfilled on %s \"%s\": the object has been modified; "
+                      "please apply your changes to the latest version and try again",
+                      request->plural, request->name);
+        return true;
 }
 
 /* What the main resource does not take, or /status does not, is not owned by whoever sends it along. */
@@ -615,7 +614,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
                 return;
         }
         live = version ? version_parse_as(version, request->resource) : NULL;
-        if (live && apply_is_stale(request, body, live)) {
+        if (apply_is_stale(request, body, live)) {
                 cJSON_Delete(body);
                 cJSON_Delete(live);
                 return;

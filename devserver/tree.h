@@ -23,5 +23,7 @@ const char *object_mistake(const struct resource *resource, const cJSON *object,
 bool request_namespace_exists(struct request *request);
 bool request_body_fits(struct request *request, cJSON *object);
 bool request_object_is_valid(struct request *request, const cJSON *object);
+/* true: answered, as the object that is there has another UID than the one that is meant. */
+bool request_means_another(struct request *request, const cJSON *object, const cJSON *live);
 void answer_invalid(struct request *request, const char *name, const char *field, const char *reason,
                     const char *text);

@@ -289,6 +289,30 @@ void answer_invalid(struct request *request, const char *name, const char *field
         answer_status_causes(request, 422, "Invalid", causes, message ? message : text);
 }
 
+/* A UID in the body is a precondition of PUT, and immutable for PATCH; /status of a custom
+ * resource replaces all metadata by what is there before anything is checked. */
+bool request_means_another(struct request *request, const cJSON *object, const cJSON *live)
+{
+        const char *given = tree_text(tree_metadata(object), "uid");
+        const char *uid = tree_text(tree_metadata(live), "uid");
+        char text[128];
+
+        if (!given[0] || strcmp(given, uid) == 0)
+                return false;
+        if (strcmp(request->method, "PUT") == 0) {
+                answer_status(request, 409, "Conflict",
+                              "Precondition failed: UID in precondition: %s, UID in object meta: %s", given,
+                              uid);
+                return true;
+        }
+        if (request->subresource && strcmp(request->subresource, "status") == 0 &&
+            !request->resource->builtin)
+                return false;
+        snprintf(text, sizeof(text), "Invalid value: \"%.64s\": field is immutable", given);
+        answer_invalid(request, request->name, "metadata.uid", "FieldValueInvalid", text);
+        return true;
+}
+
 /* false: answered. */
 bool request_object_is_valid(struct request *request, const cJSON *object)
 {

@@ -56,6 +56,24 @@ static bool is_too_large(int http_status, const cJSON *details, const char *mess
         return http_status == 504 && contains(message, TOO_LARGE_TEXT);
 }
 
+/* A PATCH that names another UID is invalid in a field that is immutable; an apply to nothing is a conflict,
+ * as is a precondition that does not hold. */
+static bool is_other_uid(int http_status, const cJSON *details, const char *message)
+{
+        const cJSON *cause;
+
+        if (http_status == 409)
+                return contains(message, "uid mismatch") || contains(message, "UID in precondition");
+        cJSON_ArrayForEach(cause, cJSON_GetObjectItemCaseSensitive(details, "causes"))
+        {
+                const char *field = string_of(cause, "field");
+
+                if (http_status == 422 && field && strcmp(field, "metadata.uid") == 0)
+                        return true;
+        }
+        return false;
+}
+
 static int take_status(struct kube_error *error, const cJSON *status)
 {
         const char *message = string_of(status, "message"), *reason = string_of(status, "reason");
@@ -70,6 +88,7 @@ static int take_status(struct kube_error *error, const cJSON *status)
                 error->retry_after_sec =
                         retry->valueint < KUBE_RETRY_AFTER_MAX ? retry->valueint : KUBE_RETRY_AFTER_MAX;
         error->names_object = string_of(details, "name") != NULL && string_of(details, "name")[0];
+        error->other_uid = is_other_uid(error->http_status, details, message);
         error->resource_version_too_large = is_too_large(error->http_status, details, message);
         if (reason && reason[0] && !(error->reason = copy_capped(reason, strlen(reason))))
                 return -ENOMEM;

@@ -77,7 +77,9 @@ static int record_body(struct children *children, const struct text *record, con
                 text_append_string(&set, children->owner.set);
                 text_append_string(&tooling, TOOLING);
         }
-        text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
+        text_append_string(body, "{\"metadata\":{\"uid\":");
+        text_json_string(body, children->owner.uid);
+        text_append_string(body, ",\"resourceVersion\":");
         text_json_string(body, write_current_version(children->run));
         text_append_string(body, ",\"labels\":{");
         add_member(body, SET_KEY, &set);

@@ -145,7 +145,7 @@ static void put_into(struct span object, const struct text *members, struct text
         text_append(out, rest, size);
 }
 
-static int lock(struct span patch, const char *version, struct text *out)
+static int lock(struct span patch, const char *uid, const char *version, struct text *out)
 {
         _cleanup_text_ struct text member = TEXT_EMPTY;
         struct scan_object object;
@@ -157,7 +157,9 @@ static int lock(struct span patch, const char *version, struct text *out)
         metadata = object.metadata;
         if (!metadata.start)
                 text_append_string(&member, "\"metadata\":{");
-        text_append_string(&member, "\"resourceVersion\":");
+        text_append_string(&member, "\"uid\":");
+        text_json_string(&member, uid);
+        text_append_string(&member, ",\"resourceVersion\":");
         text_json_string(&member, version);
         if (!metadata.start) {
                 r = text_append_string(&member, "}");
@@ -171,10 +173,10 @@ static int lock(struct span patch, const char *version, struct text *out)
         return member.failed ? -ENOMEM : 0;
 }
 
-int merge_body(const char *member, struct span patch, const char *version, struct text *out)
+int merge_body(const char *member, struct span patch, const char *uid, const char *version, struct text *out)
 {
         _cleanup_text_ struct text whole = TEXT_EMPTY;
-        int r = 0;
+        int r;
 
         if (member) {
                 text_append_string(&whole, "{");
@@ -185,9 +187,6 @@ int merge_body(const char *member, struct span patch, const char *version, struc
         text_append_string(&whole, member ? "}" : "");
         if (whole.failed)
                 return -ENOMEM;
-        if (version)
-                r = lock((struct span){whole.data, whole.size}, version, out);
-        else
-                text_append(out, whole.data, whole.size);
+        r = lock((struct span){whole.data, whole.size}, uid, version, out);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }

@@ -21,6 +21,7 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch);
 /* Of `patch` on the object in `json`; `member`: on this member of it, NULL: on all of it. */
 enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch);
 
-/* The body: `patch` as `member` of an object (NULL: as it is), and, when `version` is not NULL, with
- * metadata.resourceVersion. The patch itself has none. 0, -EBADMSG, -ENOMEM. */
-int merge_body(const char *member, struct span patch, const char *version, struct text *out);
+/* The body: `patch` as `member` of an object (NULL: as it is), with the metadata.uid and resourceVersion
+ * that it is meant for. The patch itself has none. 0, -EBADMSG, -ENOMEM. */
+int merge_body(const char *member, struct span patch, const char *uid, const char *version,
+               struct text *out);

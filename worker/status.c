@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See status.h. With conditions the write is locked by the resourceVersion that was read: a merge patch
- * replaces the whole list, and somebody else's condition must not be undone. Without, it is not: then it
- * touches the handler's own keys alone.
+ * See status.h. Each write carries the resourceVersion that was read: for the status of a custom resource
+ * the API server looks at no UID, so nothing else keeps it from an object that has taken the name meanwhile.
+ * With conditions a conflict ends the run: a merge patch replaces the whole list, and somebody else's
+ * condition must not be undone. Without, it touches the handler's own keys alone, and is sent again to the
+ * same object.
  */
 #include "worker/status.h"
 
@@ -15,7 +17,8 @@
 #include "worker/condition.h"
 #include "worker/merge.h"
 
-#define TOLD_TRIES_MAX 3
+#define TOLD_TRIES_MAX   3
+#define STATUS_TRIES_MAX 10 /* others may write all the time */
 
 /* ---- making it */
 
@@ -159,6 +162,7 @@ int status_prepare(struct run *run)
 
 /* ---- writing it */
 
+/* Whether it may be written only if nothing has changed since the handler was asked. */
 static bool is_locked(const struct run *run)
 {
         return run->watch->config->trigger != TRIGGER_ESSENCE ||
@@ -170,7 +174,7 @@ static int send(struct run *run,
 {
         struct span patch = {run->status_text, strlen(run->status_text)};
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = merge_body("status", patch, is_locked(run) ? write_current_version(run) : NULL, &body);
+        int r = merge_body("status", patch, run->order->uid, write_current_version(run), &body);
 
         return r < 0 ? r
                      : write_patch(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
@@ -200,12 +204,59 @@ static void check_kept(struct run *run)
         write_step_done(run);
 }
 
+/* -ENOENT: another object has its name. */
+static int take_current(struct run *run, const struct kube_response *response)
+{
+        struct scan_object object;
+        char *version = NULL, *copy;
+        int r = scan_object(response->body, response->body_size, &object);
+
+        if (r >= 0 && !scan_string_equals(object.uid, run->order->uid))
+                return -ENOENT;
+        if (r >= 0)
+                r = scan_string(object.resource_version, &version);
+        copy = r >= 0 ? strndup(response->body, response->body_size) : NULL;
+        if (!copy) {
+                free(version);
+                return r < 0 ? r : -ENOMEM;
+        }
+        free(run->current);
+        free(run->current_version);
+        run->current = copy;
+        run->current_version = version;
+        return 0;
+}
+
+/* Somebody has written in between. */
+static void on_read_anew(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                         void *userdata)
+{
+        struct run *run = userdata;
+        int r;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                write_failed(run, "status", response);
+                return;
+        }
+        r = take_current(run, response);
+        if (r >= 0)
+                write_step_again(run);
+        else if (r == -ENOENT)
+                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
+        else
+                run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood");
+}
+
 static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
         struct run *run = userdata;
 
         run->transfer = NULL;
+        if (response->error.http_status == 409 && !is_locked(run) &&
+            run->status_tries++ < STATUS_TRIES_MAX && write_get(run, on_read_anew) >= 0)
+                return;
         if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "status", response);
         else if (write_take_result(run, response, is_locked(run)) < 0)
@@ -268,28 +319,6 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
         ready.message = message;
         list = merge_conditions(run, &ready, false);
         return list && make_status(run, list, false) >= 0 && changes_something(run);
-}
-
-static int take_current(struct run *run, const struct kube_response *response)
-{
-        struct scan_object object;
-        char *version = NULL, *copy;
-        int r = scan_object(response->body, response->body_size, &object);
-
-        if (r >= 0 && !scan_string_equals(object.uid, run->order->uid))
-                return -ENOENT;
-        if (r >= 0)
-                r = scan_string(object.resource_version, &version);
-        copy = r >= 0 ? strndup(response->body, response->body_size) : NULL;
-        if (!copy) {
-                free(version);
-                return r < 0 ? r : -ENOMEM;
-        }
-        free(run->current);
-        free(run->current_version);
-        run->current = copy;
-        run->current_version = version;
-        return 0;
 }
 
 /* Somebody has written in between; what is told is a condition of our own, and is merged with what is there

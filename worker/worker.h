@@ -118,7 +118,7 @@ struct run {
         char *status_text;
         char *told; /* the run has ended so, and this is still to be shown in its status */
         enum run_result told_result;
-        unsigned told_tries;
+        unsigned told_tries, status_tries;
         bool changed_since; /* others have written since what the handler was shown */
         size_t write_step;
         bool discovered; /* in this run */
@@ -189,3 +189,4 @@ void write_discover(struct run *run); /* anew, once a run; goes on where it was 
 void write_note_failure(struct run *run, const struct kube_response *response); /* 401, Retry-After */
 void write_failed(struct run *run, const char *what, const struct kube_response *response);
 void write_step_done(struct run *run);
+void write_step_again(struct run *run); /* with what the object is now */

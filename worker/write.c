@@ -80,7 +80,9 @@ static bool is_unrecoverable(int http_status)
 
 static void write_refused(struct run *run, const char *what, const struct kube_error *error)
 {
-        if (error->http_status == 409)
+        if (error->other_uid)
+                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
+        else if (error->http_status == 409)
                 run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
         else if (kube_error_is_not_found(error))
                 run_finish(run, RESULT_STALE, "the object is gone");
@@ -233,7 +235,7 @@ int write_get(struct run *run, void (*on_done)(struct kube_transfer *, const str
 static int send_object(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = merge_body(NULL, run->answer.patch_text, write_current_version(run), &body);
+        int r = merge_body(NULL, run->answer.patch_text, run->order->uid, write_current_version(run), &body);
 
         return r < 0 ? r : write_patch(run, NULL, &body, on_patched);
 }
@@ -337,7 +339,9 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
         list = cJSON_PrintUnformatted(finalizers);
         if (!list)
                 return -ENOMEM;
-        text_append_string(body, "{\"metadata\":{\"resourceVersion\":");
+        text_append_string(body, "{\"metadata\":{\"uid\":");
+        text_json_string(body, run->order->uid);
+        text_append_string(body, ",\"resourceVersion\":");
         text_json_string(body, write_current_version(run));
         text_printf(body, ",\"finalizers\":%s}}", list);
         return body->failed ? -ENOMEM : 0;
@@ -402,6 +406,11 @@ static void write_done(struct run *run)
 void write_step_done(struct run *run)
 {
         write_done(run);
+}
+
+void write_step_again(struct run *run)
+{
+        write_next(run);
 }
 
 static void all_written(struct run *run)

@@ -189,7 +189,18 @@ def test_apply_with_another_uid_conflicts(widgets):
     body = widgets.object("a", metadata={"uid": "11111111-2222-3333-4444-555555555555"})
     with pytest.raises(ApiError) as caught:
         widgets.apply(body, "one")
-    assert caught.value.code in (409, 422)
+    assert (caught.value.code, caught.value.reason) == (422, "Invalid")
+    assert "metadata.uid" in [cause["field"] for cause in caught.value.causes]
+
+
+def test_apply_with_a_uid_makes_nothing(widgets, configmaps):
+    """What is meant is an object that is gone: it must not come back as another one."""
+    for resource in (widgets, configmaps):
+        with pytest.raises(ApiError) as caught:
+            resource.apply(resource.object("a", metadata={"uid": "11111111-2222-3333-4444-555555555555"}), "one")
+        assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+        assert "uid mismatch" in caught.value.message and not caught.value.causes
+        assert not resource.exists("a")
 
 
 def test_apply_dry_run(widgets):

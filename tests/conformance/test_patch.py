@@ -39,11 +39,40 @@ def test_merge_patch_with_the_current_version(widgets):
     assert widgets.merge_patch("w", {"metadata": {"resourceVersion": version}, "spec": {"a": 3}})["spec"]["a"] == 3
 
 
-def test_merge_patch_with_another_uid(widgets):
-    widgets.create("w", spec=SPEC)
-    with pytest.raises(ApiError) as caught:
-        widgets.merge_patch("w", {"metadata": {"uid": "11111111-2222-3333-4444-555555555555"}, "spec": {"a": 3}})
-    assert caught.value.code in (409, 422)
+OTHER_UID = "11111111-2222-3333-4444-555555555555"
+
+
+def test_merge_patch_with_another_uid(widgets, configmaps):
+    for resource in (widgets, configmaps):
+        resource.create("w")
+        with pytest.raises(ApiError) as caught:
+            resource.merge_patch("w", {"metadata": {"uid": OTHER_UID, "labels": {"a": "3"}}})
+        assert (caught.value.code, caught.value.reason) == (422, "Invalid")
+        assert "metadata.uid" in [cause["field"] for cause in caught.value.causes]
+        assert "labels" not in resource.get("w")["metadata"]
+
+
+def test_merge_patch_with_the_uid_that_it_has(widgets):
+    uid = widgets.create("w", spec=SPEC)["metadata"]["uid"]
+    assert widgets.merge_patch("w", {"metadata": {"uid": uid}, "spec": {"a": 3}})["spec"]["a"] == 3
+
+
+def test_the_version_is_judged_before_the_uid(widgets):
+    version = widgets.create("w", spec=SPEC)["metadata"]["resourceVersion"]
+    widgets.merge_patch("w", {"spec": {"a": 2}})
+    for subresource in (None, "status"):
+        with pytest.raises(ApiError) as caught:
+            widgets.merge_patch("w", {"metadata": {"resourceVersion": version, "uid": OTHER_UID}, "status": {"a": 3}}, subresource)
+        assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+
+
+def test_the_status_of_a_custom_resource_knows_no_uid(widgets):
+    """Nothing but its version binds a status to an object; /status replaces all metadata before it is looked at."""
+    uid = widgets.create("w", spec=SPEC)["metadata"]["uid"]
+    patched = widgets.merge_patch("w", {"metadata": {"uid": OTHER_UID}, "status": {"a": 1}}, "status")
+    assert (patched["status"], patched["metadata"]["uid"]) == ({"a": 1}, uid)
+    applied = widgets.apply({**widgets.object("w"), "metadata": {"name": "w", "uid": OTHER_UID}, "status": {"b": 1}}, "one", "status")
+    assert (applied["status"], applied["metadata"]["uid"]) == ({"a": 1, "b": 1}, uid)
 
 
 def test_merge_patch_of_labels_and_finalizers(widgets):

@@ -98,16 +98,15 @@ static void test_body(void **state)
         static const struct {
                 const char *member, *patch, *version, *body;
         } row[] = {
-                {NULL, "{\"spec\":{}}", NULL, "{\"spec\":{}}"},
-                {"status", "{\"a\":1}", NULL, "{\"status\":{\"a\":1}}"},
                 {"status", "{\"a\":1}", "7",
-                 "{\"metadata\":{\"resourceVersion\":\"7\"},\"status\":{\"a\":1}}"},
-                {NULL, "{}", "7", "{\"metadata\":{\"resourceVersion\":\"7\"}}"},
-                {NULL, "{ }", "7", "{\"metadata\":{\"resourceVersion\":\"7\"}}"},
-                {NULL, "{ \"spec\": {} }", "7", "{\"metadata\":{\"resourceVersion\":\"7\"},\"spec\": {} }"},
-                {NULL, "{\"metadata\":{}}", "7", "{\"metadata\":{\"resourceVersion\":\"7\"}}"},
+                 "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"status\":{\"a\":1}}"},
+                {NULL, "{}", "7", "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}"},
+                {NULL, "{ }", "7", "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}"},
+                {NULL, "{ \"spec\": {} }", "7",
+                 "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"spec\": {} }"},
+                {NULL, "{\"metadata\":{}}", "7", "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}"},
                 {NULL, "{\"a\":1,\"metadata\": { \"labels\":{\"x\":null}},\"b\":12345678901234567890}", "7",
-                 "{\"a\":1,\"metadata\": {\"resourceVersion\":\"7\",\"labels\":{\"x\":null}},"
+                 "{\"a\":1,\"metadata\": {\"uid\":\"u\",\"resourceVersion\":\"7\",\"labels\":{\"x\":null}},"
                  "\"b\":12345678901234567890}"},
         };
 
@@ -116,7 +115,7 @@ static void test_body(void **state)
                 _cleanup_text_ struct text body = TEXT_EMPTY;
                 struct span patch = {row[i].patch, strlen(row[i].patch)};
 
-                assert_int_equal(merge_body(row[i].member, patch, row[i].version, &body), 0);
+                assert_int_equal(merge_body(row[i].member, patch, "u", row[i].version, &body), 0);
                 assert_string_equal(body.data, row[i].body);
         }
 }
