@@ -368,8 +368,9 @@ static void print_row(const cJSON *row, const cJSON *watch)
                ctl_is(row, "unselected") ? ", not selected any more" : "");
         print_run(cJSON_GetObjectItemCaseSensitive(row, "lastRun"));
         if (ctl_number(row, "handledAt") > 0)
-                printf("succeeded   %s ago, fingerprint %s\n",
-                       ctl_since(row, "handledAt", buffer, sizeof(buffer)),
+                printf("succeeded   %s ago, %s%s\n", ctl_since(row, "handledAt", buffer, sizeof(buffer)),
+                       ctl_text(row, "handledFingerprint")[0] ? "fingerprint "
+                                                              : "and a handler has begun since",
                        ctl_text(row, "handledFingerprint"));
         print_failures(row);
         print_next(row, watch);

@@ -79,12 +79,24 @@ bool was_written_lately(const struct ledger_row *row)
 }
 
 /* One of several that a run has made, told after the run's end. For a moment only: versions of a database
- * that was restored begin lower again. */
+ * that was restored begin lower again. Where it is not known what has been handled, and nothing else says
+ * that it is to be found out, any news will do. */
 static bool is_own_write(const struct record_change *change, const struct ledger_row *row)
 {
         uint64_t version = resource_version_number(change->resource_version);
+        bool is_cared_for = row->fingerprint != 0 || row->attempts > 0 || row->settling[0];
 
-        return row && version != 0 && version <= row->known_version && was_written_lately(row);
+        return is_cared_for && version != 0 && version <= row->known_version && was_written_lately(row);
+}
+
+/* Its row says what was handled before. So no news is too old for it: the queue holds that against what the
+ * run has read, when it is over. */
+static bool is_being_handled(const struct watch *watch, const struct record_change *change)
+{
+        const char *reason = queue_running(watch->child->supervisor->queue, watch_number(watch), change->key,
+                                           change->uid);
+
+        return reason && reason != release_reason && reason != uninstall_reason;
 }
 
 /* `onStart: all`: once a start of its watch; a relist shows the same objects again. */
@@ -119,20 +131,12 @@ static int change_selected_again(struct watch *watch, const struct record_change
         return dispatch_push(watch, change, CHANGE_UPDATED, &again, "selected", 0);
 }
 
-static int change_updated(struct watch *watch, const struct record_change *change,
-                          const struct ledger_row *row)
+static int change_known(struct watch *watch, const struct record_change *change,
+                        const struct ledger_row *row)
 {
-        bool failed_before = row && row->failed_fingerprint == change->fingerprint;
+        bool failed_before = row->failed_fingerprint == change->fingerprint;
+        bool is_new = row->attempts == 0 && row->handled_realtime == 0;
 
-        if (row && row->unselected)
-                return change_selected_again(watch, change, row);
-
-        if (!row || row->fingerprint == 0) {
-                if (!failed_before)
-                        return dispatch_push(watch, change, CHANGE_UPDATED, row,
-                                             row && row->attempts > 0 ? "changed" : "added",
-                                             row ? 0 : owed_delay(watch, change->key));
-        }
         if (failed_before && row->permanent)
                 return 0;
         if (failed_before && row->attempts > 0)
@@ -143,7 +147,20 @@ static int change_updated(struct watch *watch, const struct record_change *chang
                                : 0;
         if (is_own_write(change, row))
                 return 0;
-        return dispatch_push(watch, change, CHANGE_UPDATED, row, "changed", 0);
+        return dispatch_push(watch, change, CHANGE_UPDATED, row, is_new ? "added" : "changed", 0);
+}
+
+static int change_updated(struct watch *watch, const struct record_change *change,
+                          const struct ledger_row *row)
+{
+        if (!row)
+                return dispatch_push(watch, change, CHANGE_UPDATED, NULL, "added",
+                                     owed_delay(watch, change->key));
+        if (row->unselected)
+                return change_selected_again(watch, change, row);
+        if (is_being_handled(watch, change))
+                return dispatch_push(watch, change, CHANGE_UPDATED, row, "changed", 0);
+        return change_known(watch, change, row);
 }
 
 static int change_deleted(struct watch *watch, const struct record_change *change, struct ledger_row *row)

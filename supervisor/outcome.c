@@ -29,6 +29,7 @@ struct ending {
         bool is_first;                        /* of its object */
         bool counted;                         /* this failure: it is the first of its backoff */
         bool fatal;                           /* the operator ends for it, once it is written down */
+        bool has_left;                        /* the selection, while it ran: nothing is owed to it */
         struct queue_outcome outcome;
 };
 
@@ -444,9 +445,12 @@ static int load_row(struct supervisor *supervisor, struct ending *ending)
         const struct message_done *done = ending->done;
         int r = ledger_get(supervisor->ledger, done->watch, done->key, done->uid, &ending->row);
 
-        if (r != -ENOENT)
+        if (r != -ENOENT) {
+                ending->has_left = r >= 0 && ending->kind == CHANGE_UPDATED && ending->row.unselected &&
+                                   done->action == ACTION_RECONCILE;
                 return r;
-        /* Unselected while it ran: the row is made anew, and forgotten the same way. */
+        }
+        ending->has_left = ending->kind == CHANGE_UPDATED;
         ending->row = (struct ledger_row){
                 .key = strdup(done->key),
                 .uid = strdup(done->uid),
@@ -514,14 +518,46 @@ static int forget_deletion(struct supervisor *supervisor, const struct ending *e
         return handled_add(ending->watch, run->key, run->uid, sequence);
 }
 
+/* Whatever the run has come to: a row that told of it would be of an object that the watch has nothing to do
+ * with. What the queue has for it since (that it is to be told, or that it is selected again) is another
+ * run. */
+static int leave(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+
+        ending->outcome = (struct queue_outcome){.handled = true};
+        ending->keep_row = true;
+        ending->fatal = done->result == RESULT_STOP && ending->watch->config->allow_fatal &&
+                        ending->watch->child->supervisor->phase <= PHASE_RUNNING;
+        log_write(LOG_INFO, NULL,
+                  LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                             {"RECONCILED_UID", done->uid}),
+                  "%s of %s of watch %s ended (%s) when the object was not selected any more; nothing of it "
+                  "is kept%s%s",
+                  run_action_name((enum run_action)done->action), done->key, done->watch,
+                  run_result_name((enum run_result)done->result), done->message[0] ? ": " : "",
+                  done->message);
+        return 0;
+}
+
+/* What its handler has seen last is not what the row says: it was handed out, and did not succeed. That is
+ * in the write that its end needs anyway, so that what the object goes back to is run, also after a restart.
+ */
+static void note_handed_out(struct ending *ending)
+{
+        if (ending->done->handler_ran && ending->done->result != RESULT_SUCCESS)
+                ending->row.fingerprint = 0;
+}
+
 static int conclude(struct supervisor *supervisor, struct ending *ending, const struct queue_run *run)
 {
         int r = load_row(supervisor, ending);
 
         if (r >= 0)
-                r = apply_result(ending);
+                r = ending->has_left ? leave(ending) : apply_result(ending);
+        note_handed_out(ending);
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
-        if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row)
+        if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 r = owned_keep_due(ending->watch, &ending->row);
         if (r >= 0)
                 r = write_row(supervisor, ending);

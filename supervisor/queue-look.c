@@ -59,6 +59,13 @@ bool queue_has_other(const struct queue *queue, unsigned watch, const char *key,
                          (entry->nudge && !work_is_of(entry->nudge, uid)));
 }
 
+const char *queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid)
+{
+        const struct entry *entry = entry_table_find(queue, watch, key);
+
+        return entry && work_is(entry->current, CHANGE_UPDATED, uid) ? entry->current->reason : NULL;
+}
+
 const char *queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
 {
         struct entry *entry = entry_table_find(queue, watch, key);

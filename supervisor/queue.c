@@ -513,11 +513,16 @@ static struct entry *find_run(const struct queue *queue, uint64_t run)
 static bool was_read(const struct work *pending, const struct work *current,
                      const struct queue_outcome *outcome)
 {
-        return pending && !pending->urgent && strcmp(pending->uid, current->uid) == 0 &&
-               pending->fingerprint != 0 &&
-               (pending->fingerprint == outcome->fingerprint ||
-                pending->fingerprint == outcome->own_fingerprint ||
-                (pending->version != 0 && pending->version <= outcome->known_version));
+        if (!pending || pending->urgent || strcmp(pending->uid, current->uid) != 0 ||
+            pending->fingerprint == 0)
+                return false;
+        if (pending->version == 0 || outcome->known_version == 0 || outcome->own_fingerprint == 0)
+                return pending->fingerprint == outcome->fingerprint ||
+                       pending->fingerprint == outcome->own_fingerprint ||
+                       (pending->version != 0 && pending->version <= outcome->known_version);
+        /* Behind our own write, what was read before it is a change: somebody has taken the write back. */
+        return pending->version <= outcome->known_version ||
+               pending->fingerprint == outcome->own_fingerprint;
 }
 
 /* What is newer is run, and what was asked for by hand is still what is done. */

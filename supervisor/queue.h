@@ -100,7 +100,7 @@ struct queue_outcome {
         bool handled;         /* success, permanent or stale: this work is done */
         uint64_t fingerprint; /* of what was actually read; pending updates with the same one are done too */
         uint64_t known_version; /* pending updates up to this resourceVersion are our own writes; 0 = none */
-        uint64_t own_fingerprint; /* of our own write; likewise; 0 = none */
+        uint64_t own_fingerprint; /* of our own write: from that version on it is what is done; 0 = none */
         uint64_t delay_usec; /* not handled: again after this; handled: with `again` set, as a new run */
         bool again;          /* handled, but requeueAfter is set: delay_usec from now */
         bool backs_off;      /* it has failed: a nudge is no reason to run before its time */
@@ -136,6 +136,9 @@ struct queue_view {
 };
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
 
+/* The reason of the run that a worker has of this very object, unless it is of its deletion or tells that it
+ * is not selected any more; NULL: there is none. */
+const char *queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 /* Whether the run that this UID is owed is pending or running: its deletion, or any other one. Work for
  * another UID of the key is none of it. */
 bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,

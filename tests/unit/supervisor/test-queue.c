@@ -283,6 +283,40 @@ static void test_what_was_read_needs_no_run(void **state)
         queue_free(queue);
 }
 
+/* What the handler was shown is a change, once our own write is behind it. */
+static void test_an_own_write_that_is_taken_back(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_outcome outcome = {
+                .handled = true, .fingerprint = 1, .own_fingerprint = 2, .known_version = 6};
+        struct queue_item item = update("a", 1);
+        struct queue_run run;
+
+        (void)state;
+        item.version = 5;
+        assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_ADDED);
+        assert_true(queue_next(queue, 0, &run));
+        assert_string_equal(queue_running(queue, 0, "a", "u"), "changed");
+        assert_null(queue_running(queue, 0, "a", "other"));
+        assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED); /* told late */
+        assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
+        assert_false(queue_next(queue, 0, &run));
+        assert_null(queue_running(queue, 0, "a", "u"));
+
+        assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_ADDED);
+        assert_true(queue_next(queue, 0, &run));
+        item.version = 7;
+        assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED);
+        assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
+        assert_true(queue_next(queue, 0, &run));
+        item = update("a", 2);
+        item.version = 8;
+        assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED);
+        assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
+        assert_false(queue_next(queue, 0, &run));
+        queue_free(queue);
+}
+
 static void test_deletion_before_the_next_object(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -589,6 +623,7 @@ int main(void)
                 cmocka_unit_test(test_a_paused_watch_keeps_its_keys),
                 cmocka_unit_test(test_a_watch_that_is_taken_out),
                 cmocka_unit_test(test_what_was_read_needs_no_run),
+                cmocka_unit_test(test_an_own_write_that_is_taken_back),
                 cmocka_unit_test(test_deletion_before_the_next_object),
                 cmocka_unit_test(test_delayed_add_then_add_is_one_run),
                 cmocka_unit_test(test_far_future_adds_of_one_key_are_one_entry),
