@@ -151,6 +151,12 @@ cJSON *load_yaml_or_json(const struct text *text)
 
 /* ---- files */
 
+/* A namespace that each server has, as kube-system, keeps what was loaded for it. */
+static bool replaces_builtin(const struct server *server, const struct resource *resource)
+{
+        return server->load_as_is && resource->builtin && strcmp(resource->plural, "namespaces") == 0;
+}
+
 static int check_place(struct server *server, const char *path, const struct resource *resource,
                        const char *namespace_name, const char *name, struct error *error)
 {
@@ -164,9 +170,10 @@ static int check_place(struct server *server, const char *path, const struct res
                         resource->kind, name, namespace_name);
         if (!key)
                 return error_set(error, -ENOMEM, "no memory");
-        return object_find(resource, key) ? error_set(error, -EINVAL, "%s: %s \"%s\" is there already", path,
-                                                      resource->kind, name)
-                                          : 0;
+        return object_find(resource, key) && !replaces_builtin(server, resource)
+                       ? error_set(error, -EINVAL, "%s: %s \"%s\" is there already", path, resource->kind,
+                                   name)
+                       : 0;
 }
 
 static int check_object(const char *path, const struct resource *resource, const cJSON *object,
@@ -218,7 +225,8 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
                 return error_set(error, -EINVAL,
                                  "%s: there is no kind %s in %s; load its CustomResourceDefinition first",
                                  path, kind, api_version);
-        if (strcmp(kind, "Namespace") == 0 && resource->builtin && object_find(resource, name))
+        if (strcmp(kind, "Namespace") == 0 && resource->builtin && object_find(resource, name) &&
+            !tree_text(tree_metadata(object), "uid")[0])
                 return 0;
         if (!resource->namespaced)
                 namespace_name = "";
@@ -234,6 +242,38 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
         return r;
 }
 
+/* 0: there is none. */
+static uint64_t version_of(const cJSON *object)
+{
+        const char *version = tree_text(tree_metadata(object), "resourceVersion");
+
+        return version_is_number(version) ? strtoull(version, NULL, 10) : 0;
+}
+
+/* Of a List that says its own resourceVersion, as one that a server has answered, objects keep theirs, and
+ * the server goes on from the List's. What came before is no history that a watch could begin from. */
+static int load_versioned(struct server *server, const char *path, cJSON *items, uint64_t version,
+                          struct error *error)
+{
+        struct storage *storage = &server->storage;
+        uint64_t newest = storage->resource_version > version ? storage->resource_version : version;
+        cJSON *item;
+        int r = 0;
+
+        cJSON_ArrayForEach(item, items)
+        {
+                if (r < 0)
+                        break;
+                if (version_of(item) > version)
+                        return error_set(error, -EINVAL, "%s: an object is newer than its list", path);
+                storage->resource_version = version_of(item) > 0 ? version_of(item) - 1 : newest++;
+                r = load_object(server, path, item, error);
+        }
+        storage_compact(storage, UINT64_MAX);
+        storage->resource_version = storage->history_lost = newest;
+        return r;
+}
+
 /* One object, or a List of them. */
 static int load_document(struct server *server, const char *path, cJSON *document, struct error *error)
 {
@@ -242,6 +282,8 @@ static int load_document(struct server *server, const char *path, cJSON *documen
 
         if (!cJSON_IsArray(items) || strcmp(tree_text(document, "kind"), "List") != 0)
                 return load_object(server, path, document, error);
+        if (server->load_as_is && version_of(document) > 0)
+                return load_versioned(server, path, items, version_of(document), error);
         cJSON_ArrayForEach(item, items)
         {
                 if (r >= 0)

@@ -4,6 +4,7 @@ controllers, options or a life of its own there."""
 import stat
 
 import pytest
+import yaml
 
 from harness import ApiError, WIDGET_CRD, Devserver, wait_until, watch
 from harness.api import Api, Kubeconfig
@@ -172,6 +173,33 @@ def test_it_starts_with_what_it_was_told_to_load(make_devserver):
         {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a", "namespace": "team"}, "spec": {"n": 1}}])
     loaded = devserver.api.resource("example.com/v1", "widgets", "team").get("a")
     assert loaded["spec"] == {"n": 1} and loaded["metadata"]["uid"] and loaded["metadata"]["generation"] == 1
+
+
+def test_a_database_that_was_kept_goes_on_where_it_was(make_devserver, sandbox):
+    """With UIDs and resourceVersions, the cluster's identity among them; a watch may begin there, and not before."""
+    first = make_devserver(load=[WIDGET_CRD])
+    first.api.resource("example.com/v1", "widgets", "default").create("a", spec={"n": 1})
+    kept = []
+    for api_version, plural, kind in (("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition"),
+                                      ("v1", "namespaces", "Namespace"), ("example.com/v1", "widgets", "Widget")):
+        body = first.api.resource(api_version, plural).list()
+        kept.append({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": body["metadata"]["resourceVersion"]},
+                     "items": [{**item, "apiVersion": api_version, "kind": kind} for item in body["items"]]})
+    file = sandbox.folder / "kept.yaml"
+    file.write_text(yaml.safe_dump_all(kept), encoding="utf-8")
+    file.chmod(0o644)
+    second = make_devserver(load=[], arguments=["--load-as-is", "--load", str(file)])
+    widgets = second.api.resource("example.com/v1", "widgets", "default")
+    assert widgets.list() == first.api.resource("example.com/v1", "widgets", "default").list()
+    identities = [[server.api.resource("v1", "namespaces").get(name)["metadata"][key] for key in ("uid", "resourceVersion")
+                   for name in ("kube-system", "default")] for server in (first, second)]
+    assert identities[0] == identities[1]
+    version = widgets.list()["metadata"]["resourceVersion"]
+    with widgets.watch(resourceVersion=version) as seen:
+        assert int(widgets.create("b")["metadata"]["resourceVersion"]) == int(version) + 1
+        assert seen.next()["object"]["metadata"]["name"] == "b"
+    with widgets.watch(resourceVersion=str(int(version) - 1)) as seen:
+        assert seen.next()["object"]["code"] == 410
 
 
 def test_a_manifest_that_it_cannot_load(sandbox):
