@@ -22,7 +22,7 @@ struct credential {
         bool has_brought, plugin_complained;
         sd_event_source *plugin_timer; /* the next run */
         bool plugin_waits;             /* for it, after a failure or a refusal: nobody hurries it */
-        unsigned plugin_failures, plugin_refusals; /* in a row */
+        unsigned plugin_failures, plugin_refusals, plugin_expired; /* in a row */
         uint64_t started_boottime;
 };
 

@@ -100,6 +100,9 @@ static int plan_next(struct credential *credential)
         left = credential->brought.expires_realtime > now ? credential->brought.expires_realtime - now : 0;
         early = left / 10 < EARLY_USEC ? left / 10 : EARLY_USEC;
         left -= early;
+        credential->plugin_expired = left == 0 ? credential->plugin_expired + 1 : 0;
+        if (left == 0) /* or the machine's clock is ahead */
+                return run_in(credential, backoff(credential->plugin_expired));
         return run_in(credential, left > RETRY_MIN_USEC ? left : RETRY_MIN_USEC);
 }
 

@@ -64,7 +64,7 @@
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
         BOOL(unread)                                                                                        \
-        U64(until_realtime)
+        U64(until_boottime)
 
 /* The deletion of exactly this object is handled and recorded: its last known state may be forgotten. */
 #define RECORD_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
@@ -341,7 +341,8 @@
  * is run by hand: the one file that has all of it; "" otherwise. dry_run: writes are only tried.
  * replay_folder: has the requests of the runs, each named by its sequence; what handlers answer is not
  * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
- * made here, and limits of group_controllers hold in them (base/cgroup.h); "" = none are made. */
+ * made here, and limits of group_controllers hold in them (base/cgroup.h); "" = none are made.
+ * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due. */
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
         STR(finalizer)                                                                                      \
@@ -351,6 +352,7 @@
         BOOL(dry_run)                                                                                       \
         STR(group_folder)                                                                                   \
         U64(group_controllers)                                                                              \
+        U64(clock_offset)                                                                                   \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 

@@ -261,7 +261,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.settling = row->settling;
                 run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
                 run.known_related = row->related;
-                if (was_written_lately(row))
+                if (was_written_lately(supervisor, row))
                         run.at_least_version = row->written_version;
         }
         run.attempt++;

@@ -13,9 +13,10 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
-uint64_t blame_row(const struct config_watch *config, struct ledger_row *row)
+uint64_t blame_row(const struct supervisor *supervisor, const struct config_watch *config,
+                   struct ledger_row *row)
 {
-        uint64_t now = clock_realtime_usec(), delay;
+        uint64_t now = ledger_now(supervisor), delay;
 
         row->crashes++;
         row->crashed_realtime = now;
@@ -63,7 +64,7 @@ int blame_object(struct supervisor *supervisor, const struct config_watch *confi
                 row.failed_fingerprint = fingerprint;
         else if (!row.failed_fingerprint)
                 row.failed_fingerprint = row.fingerprint;
-        row.next_realtime = clock_realtime_usec() + blame_row(config, &row);
+        row.next_realtime = ledger_now(supervisor) + blame_row(supervisor, config, &row);
         r = text_replace(&row.next_reason, "retry");
         if (r >= 0)
                 r = text_replace(&row.last_error, cause);
@@ -128,7 +129,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         if (strcmp(row->key, search->key) != 0 || (search->release && row->quarantined_until == 0))
                 return 0;
         search->found++;
-        changed.next_realtime = clock_realtime_usec();
+        changed.next_realtime = ledger_now(search->supervisor);
         changed.permanent = false;
         if (search->release)
                 changed.crashes = changed.crashed_realtime = changed.quarantined_until = 0;

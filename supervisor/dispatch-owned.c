@@ -26,7 +26,7 @@ const char child_reason[] = "child changed";
  * that is still under way. */
 static uint64_t child_delay(const struct watch *parent, const char *key, const struct ledger_row *row)
 {
-        uint64_t now = clock_realtime_usec(), due = row->handled_realtime + CHILD_PAUSE_USEC;
+        uint64_t now = ledger_now(parent->child->supervisor), due = row->handled_realtime + CHILD_PAUSE_USEC;
 
         if (dispatch_is_under_way(parent, key, row->uid))
                 return CHILD_PAUSE_USEC;
@@ -34,9 +34,9 @@ static uint64_t child_delay(const struct watch *parent, const char *key, const s
 }
 
 /* Nobody announces it again: that it is due must outlive us. */
-static int keep_due(struct ledger_row *row, uint64_t delay_usec)
+static int keep_due(const struct supervisor *supervisor, struct ledger_row *row, uint64_t delay_usec)
 {
-        uint64_t due = clock_realtime_usec() + delay_usec;
+        uint64_t due = ledger_now(supervisor) + delay_usec;
 
         /* What settles is due already, and goes on as that. */
         if (row->settling[0] || (row->next_realtime > 0 && row->next_realtime <= due))
@@ -52,14 +52,14 @@ int owned_keep_due(const struct watch *watch, struct ledger_row *row)
         /* For those of related objects everybody is asked at the next start. */
         if (queue_nudge(supervisor->queue, watch_number(watch), row->key, row->uid) != child_reason)
                 return 0;
-        return keep_due(row, CHILD_PAUSE_USEC);
+        return keep_due(supervisor, row, CHILD_PAUSE_USEC);
 }
 
 static int run_owner(struct watch *parent, const char *key, struct ledger_row *row)
 {
         struct record_change owner = {.key = key, .uid = row->uid, .resource_version = ""};
         uint64_t delay = child_delay(parent, key, row);
-        int r = keep_due(row, delay);
+        int r = keep_due(parent->child->supervisor, row, delay);
 
         if (r < 0)
                 return r;

@@ -64,16 +64,15 @@ int dispatch_push(struct watch *watch, const struct record_change *change, enum 
 static int push_backing_off(struct watch *watch, const struct record_change *change, enum change_kind kind,
                             const struct ledger_row *row)
 {
-        uint64_t now = clock_realtime_usec();
+        uint64_t now = ledger_now(watch->child->supervisor);
         uint64_t delay = row->next_realtime > now ? row->next_realtime - now : 0;
 
         return delay > DELAY_IN_QUEUE_USEC ? 0 : dispatch_push(watch, change, kind, row, "retry", delay);
 }
 
-/* A clock that was set back makes nothing wait for longer. */
-bool was_written_lately(const struct ledger_row *row)
+bool was_written_lately(const struct supervisor *supervisor, const struct ledger_row *row)
 {
-        uint64_t now = clock_realtime_usec();
+        uint64_t now = ledger_now(supervisor);
 
         return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;
 }
@@ -81,12 +80,14 @@ bool was_written_lately(const struct ledger_row *row)
 /* One of several that a run has made, told after the run's end. For a moment only: versions of a database
  * that was restored begin lower again. Where it is not known what has been handled, and nothing else says
  * that it is to be found out, any news will do. */
-static bool is_own_write(const struct record_change *change, const struct ledger_row *row)
+static bool is_own_write(const struct supervisor *supervisor, const struct record_change *change,
+                         const struct ledger_row *row)
 {
         uint64_t version = resource_version_number(change->resource_version);
         bool is_cared_for = row->fingerprint != 0 || row->attempts > 0 || row->settling[0];
 
-        return is_cared_for && version != 0 && version <= row->known_version && was_written_lately(row);
+        return is_cared_for && version != 0 && version <= row->known_version &&
+               was_written_lately(supervisor, row);
 }
 
 /* Its row says what was handled before. So no news is too old for it: the queue holds that against what the
@@ -104,7 +105,7 @@ static bool is_due_at_start(const struct watch *watch, const struct record_chang
                             const struct ledger_row *row)
 {
         return watch->config->on_start == ON_START_ALL && change->first &&
-               row->handled_realtime < watch->started_realtime;
+               row->handled_realtime < watch->started;
 }
 
 /* false: the ledger has failed, and that is said. */
@@ -145,7 +146,7 @@ static int change_known(struct watch *watch, const struct record_change *change,
                 return is_due_at_start(watch, change, row)
                                ? dispatch_push(watch, change, CHANGE_UPDATED, row, "start", 0)
                                : 0;
-        if (is_own_write(change, row))
+        if (is_own_write(watch->child->supervisor, change, row))
                 return 0;
         return dispatch_push(watch, change, CHANGE_UPDATED, row, is_new ? "added" : "changed", 0);
 }

@@ -54,7 +54,7 @@ void doubt_blame(struct supervisor *supervisor, const struct watch *watch, const
                  const char *cause)
 {
         int64_t before = ledger_doubt_crashes(supervisor->ledger, watch->config->name, view->key, view->uid);
-        uint64_t crashes = before > 0 ? (uint64_t)before + 1 : 1, now = clock_realtime_usec(),
+        uint64_t crashes = before > 0 ? (uint64_t)before + 1 : 1, now = ledger_now(supervisor),
                  duration = doubt_duration(watch->config, crashes);
         struct ledger_doubt doubt = {
                 .watch = watch->config->name,
@@ -79,6 +79,7 @@ void doubt_blame(struct supervisor *supervisor, const struct watch *watch, const
 /* ---- what the watcher is told */
 
 struct list {
+        const struct supervisor *supervisor;
         struct record_doubt doubt[DOUBTS_MAX];
         size_t count;
 };
@@ -91,7 +92,7 @@ static int collect(const struct ledger_doubt *doubt, void *userdata)
         record->key = strdup(doubt->key);
         record->uid = strdup(doubt->uid);
         record->unread = doubt->unread;
-        record->until_realtime = doubt->until_realtime;
+        record->until_boottime = ledger_to_boottime(list->supervisor, doubt->until_realtime);
         return record->key && record->uid ? 0 : -ENOMEM;
 }
 
@@ -108,15 +109,19 @@ DEFINE_CLEANUP(struct list *, list_free);
 static int visit(const struct watch *watch, ledger_visit_doubt_t take, void *userdata)
 {
         return ledger_visit_doubts(watch->child->supervisor->ledger, watch->config->name,
-                                   clock_realtime_usec(), DOUBTS_MAX, take, userdata);
+                                   ledger_now(watch->child->supervisor), DOUBTS_MAX, take, userdata);
 }
 
 int doubt_feed(struct watch *watch)
 {
         _cleanup_(list_free_pointer) struct list *list = calloc(1, sizeof(*list));
         struct message_doubtful message = {.watch = watch->config->name};
-        int r = list ? visit(watch, collect, list) : -ENOMEM;
+        int r = -ENOMEM;
 
+        if (list) {
+                list->supervisor = watch->child->supervisor;
+                r = visit(watch, collect, list);
+        }
         if (r < 0)
                 return r;
         watch->doubt_count = list->count;

@@ -30,7 +30,7 @@ static int come_again(struct watch *watch, const struct ledger_row *row)
 {
         struct ledger_row later = *row;
 
-        later.next_realtime = clock_realtime_usec() + TURN_USEC;
+        later.next_realtime = ledger_now(watch->child->supervisor) + TURN_USEC;
         return ledger_put(watch->child->supervisor->ledger, watch->config->name, &later);
 }
 
@@ -38,7 +38,7 @@ static int come_again(struct watch *watch, const struct ledger_row *row)
 static bool is_resynced(const struct watch *watch, const struct ledger_row *row)
 {
         return watch->config->resync_usec > DELAY_IN_QUEUE_USEC && strcmp(row->next_reason, "resync") == 0 &&
-               row->handled_realtime + watch->config->resync_usec > clock_realtime_usec();
+               row->handled_realtime + watch->config->resync_usec > ledger_now(watch->child->supervisor);
 }
 
 static int wait_again(struct watch *watch, const struct ledger_row *row)
@@ -98,7 +98,7 @@ static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void
         supervisor->due_armed = 0;
         if (supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
                 return 0;
-        r = ledger_visit_due(supervisor->ledger, clock_realtime_usec(), PAGE, take_row, supervisor);
+        r = ledger_visit_due(supervisor->ledger, ledger_now(supervisor), PAGE, take_row, supervisor);
         if (r < 0) {
                 ledger_failed(supervisor, r);
                 return 0;
@@ -126,7 +126,7 @@ void due_arm(struct supervisor *supervisor)
         if (synced != supervisor->due_synced)
                 ledger_due_again(supervisor->ledger);
         supervisor->due_synced = synced;
-        r = ledger_next_due(supervisor->ledger, clock_realtime_usec(), &due);
+        r = ledger_next_due(supervisor->ledger, ledger_now(supervisor), &due);
 
         if (r < 0) {
                 ledger_failed(supervisor, r);
@@ -139,8 +139,8 @@ void due_arm(struct supervisor *supervisor)
         if (due == 0)
                 return;
         /* What waits in the queue as well is due there first; a moment later here. */
-        r = sd_event_add_time(supervisor->event, &supervisor->due_timer, CLOCK_REALTIME,
-                              due + USEC_PER_SEC / 4, 0, on_due, supervisor);
+        r = sd_event_add_time(supervisor->event, &supervisor->due_timer, CLOCK_BOOTTIME,
+                              ledger_to_boottime(supervisor, due) + USEC_PER_SEC / 4, 0, on_due, supervisor);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "no timer for what is due: %s",
                                  strerror(-r));

@@ -98,11 +98,11 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_string(json, "uid", row->uid);
         write_fingerprint(json, "handledFingerprint", row->fingerprint);
         write_fingerprint(json, "failedFingerprint", row->failed_fingerprint);
-        json_number(json, "handledAt", row->handled_realtime);
+        json_number(json, "handledAt", ledger_to_realtime(question->supervisor, row->handled_realtime));
         json_number(json, "attempts", row->attempts);
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
-        json_number(json, "next", next_time(question->watch, row));
+        json_number(json, "next", ledger_to_realtime(question->supervisor, next_time(question->watch, row)));
         json_string(json, "nextReason", row->next_reason);
         json_bool(json, "permanent", row->permanent);
         json_number(json, "throttled", row->throttled);
@@ -110,8 +110,9 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_bool(json, "unselected", row->unselected);
         json_bool(json, "settling", row->settling[0] != '\0');
         json_number(json, "crashes", row->crashes);
-        json_number(json, "lastCrash", row->crashed_realtime);
-        json_number(json, "quarantinedUntil", row->quarantined_until);
+        json_number(json, "lastCrash", ledger_to_realtime(question->supervisor, row->crashed_realtime));
+        json_number(json, "quarantinedUntil",
+                    ledger_to_realtime(question->supervisor, row->quarantined_until));
         json_string(json, "writtenVersion", row->written_version);
         r = ledger_run_see(question->supervisor->ledger, watch_name, row->key, row->uid, write_run, json);
         json_close(json, "},");
@@ -123,7 +124,7 @@ static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
         struct question *question = userdata;
 
         if (strcmp(doubt->key, question->key) == 0)
-                status_write_doubt(doubt, question->json);
+                status_write_doubt(question->supervisor, doubt, question->json);
         return 0;
 }
 
@@ -221,7 +222,7 @@ int explain_write(const struct watch *watch, const char *key, struct text *json)
         r = ledger_visit(supervisor->ledger, watch->config->name, key, "", UIDS_MAX, write_row, &question);
         json_close(json, "],\"doubtful\":[");
         if (r >= 0)
-                r = ledger_visit_doubts(supervisor->ledger, watch->config->name, clock_realtime_usec(),
+                r = ledger_visit_doubts(supervisor->ledger, watch->config->name, ledger_now(supervisor),
                                         DOUBTS_MAX, write_doubt, &question);
         json_close(json, "],\"store\":{");
         json_string(json, "folder", watch->store_folder);

@@ -133,6 +133,7 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
                 .trace_file = "",
                 .group_folder = supervisor->delegation.folder,
                 .group_controllers = supervisor->delegation.controllers,
+                .clock_offset = supervisor->clock.offset,
                 .watch = watch,
                 .watch_count = config->watch_count,
                 .heartbeat_usec = config->heartbeat_interval_usec,

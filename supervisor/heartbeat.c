@@ -106,6 +106,7 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         if (healthy)
                 sd_notify(0, "WATCHDOG=1");
         metrics_push(supervisor);
+        ledger_clock_note(supervisor);
         rest_if_idle(supervisor);
         r = sd_event_source_set_time_relative(source, until_next_check(supervisor->config, longest));
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

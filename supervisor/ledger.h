@@ -11,8 +11,8 @@
  * One row per (watch, key, uid) that was ever handed to a handler and whose deletion is not handled.
  * user_version holds the schema; older ones are migrated, newer ones refused (-EPROTONOSUPPORT). A corrupt
  * file is set aside as ledger.sqlite.corrupt-<time> and a new one begun: *ret_set_aside names it, and the
- * caller says so loudly. Errors of writing, and of syncing before, are -EIO or -ENOSPC: the supervisor ends
- * with 74.
+ * caller says so loudly. Times of rows are of the ledger's own clock (ledger-clock.c). Errors of writing,
+ * and of syncing before, are -EIO or -ENOSPC: the supervisor ends with 74.
  */
 #include "base/error.h"
 #include "ipc/message.h"
@@ -37,7 +37,7 @@ struct ledger_row {
         uint64_t throttled;         /* unrecoverable answers in a row to our own writes */
         uint64_t crashes;           /* of the operator that are blamed on it, since the last success */
         uint64_t crashed_realtime;  /* the last one, or that it was merely under way in; 0 */
-        uint64_t quarantined_until; /* CLOCK_REALTIME; 0: it is not in quarantine */
+        uint64_t quarantined_until; /* 0: it is not in quarantine */
         uint64_t written_realtime;  /* when we last wrote to it, and its resourceVersion after that; 0, "" */
         char *written_version;
         uint64_t known_version; /* what it was up to this version is what was read and our own changes; 0 */
@@ -98,7 +98,7 @@ typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, v
 /* Rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. Returns how many. */
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata);
-/* Rows that are due at `now` (CLOCK_REALTIME), earliest first, at most `limit`; each once, until its time is
+/* Rows that are due at `now`, earliest first, at most `limit`; each once, until its time is
  * set anew or ledger_due_again() says so. */
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit,
                      void *userdata);

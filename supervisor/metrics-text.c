@@ -428,7 +428,7 @@ static void write_doubtful(const struct supervisor *supervisor, struct text *tex
 {
         uint64_t count = 0;
 
-        (void)ledger_visit_doubts(supervisor->ledger, NULL, clock_realtime_usec(), 100000, count_doubt,
+        (void)ledger_visit_doubts(supervisor->ledger, NULL, ledger_now(supervisor), 100000, count_doubt,
                                   &count);
         head(text, "reconciled_doubtful", GAUGE,
              "Objects that a watcher has died or hung over, and that are not read or not judged for that.");

@@ -122,7 +122,7 @@ static int succeeded(struct ending *ending)
 {
         const struct message_done *done = ending->done;
         const struct config_watch *config = ending->watch->config;
-        uint64_t now = clock_realtime_usec(), delay = done->requeue_after_usec;
+        uint64_t now = ledger_now(ending->watch->child->supervisor), delay = done->requeue_after_usec;
         const char *reason = delay > 0 ? "requeueAfter" : "resync";
         struct ledger_row *row = &ending->row;
 
@@ -161,7 +161,7 @@ static int succeeded(struct ending *ending)
 static int was_unneeded(struct ending *ending)
 {
         const struct ledger_row *row = &ending->row;
-        uint64_t now = clock_realtime_usec();
+        uint64_t now = ledger_now(ending->watch->child->supervisor);
 
         ending->outcome.handled = ending->keep_row = true;
         if (row->next_realtime == 0 || row->next_realtime > now + DELAY_IN_QUEUE_USEC)
@@ -178,7 +178,7 @@ static int schedule_retry(struct ending *ending, uint64_t delay, const char *rea
 {
         bool releases = ending->done->action == ACTION_RELEASE; /* only the queue knows of it */
 
-        ending->row.next_realtime = clock_realtime_usec() + delay;
+        ending->row.next_realtime = ledger_now(ending->watch->child->supervisor) + delay;
         ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC && !releases;
         ending->outcome.delay_usec = delay;
         ending->outcome.reason = releases ? ending->reason : reason;
@@ -192,8 +192,8 @@ static int note_failure(struct ending *ending)
         struct ledger_row *row = &ending->row;
         /* A change runs at once, but a failure of it is no further failure of the backoff that it broke
          * into. */
-        bool in_backoff =
-                row->attempts > 0 && !ending->was_retry && row->next_realtime > clock_realtime_usec();
+        bool in_backoff = row->attempts > 0 && !ending->was_retry &&
+                          row->next_realtime > ledger_now(ending->watch->child->supervisor);
 
         ending->watch->failures_total++;
         if (row->permanent) /* it had been given up: what has changed is tried anew as often */
@@ -274,12 +274,13 @@ static int ends_operator(struct ending *ending)
         /* One that ends in order anyway has no need to be ended for it. */
         ending->fatal = ending->watch->child->supervisor->phase <= PHASE_RUNNING;
         if (!ending->fatal) {
-                uint64_t delay = blame_row(ending->watch->config, row);
+                uint64_t delay = blame_row(ending->watch->child->supervisor, ending->watch->config, row);
 
                 log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
                 return schedule_retry(ending, delay, "retry");
         }
-        return schedule_retry(ending, blame_row(ending->watch->config, row), "retry");
+        return schedule_retry(
+                ending, blame_row(ending->watch->child->supervisor, ending->watch->config, row), "retry");
 }
 
 #define THROTTLE_MAX 610 /* units, as kopf has it */
@@ -337,7 +338,7 @@ static int settles(struct ending *ending)
 
         /* Nothing is undone that is not on record. */
         ending->watch->child->supervisor->commit_due = true;
-        row->next_realtime = clock_realtime_usec() + delay;
+        row->next_realtime = ledger_now(ending->watch->child->supervisor) + delay;
         ending->outcome.delay_usec = delay;
         ending->outcome.reason = "settling";
         if (text_replace(&row->settling, ending->done->settling) < 0)
@@ -356,7 +357,7 @@ static int note_write(struct ending *ending)
 {
         if (!ending->done->own_resource_version[0])
                 return 0;
-        ending->row.written_realtime = clock_realtime_usec();
+        ending->row.written_realtime = ledger_now(ending->watch->child->supervisor);
         ending->row.known_version = ending->done->known_version;
         return text_replace(&ending->row.written_version, ending->done->own_resource_version);
 }

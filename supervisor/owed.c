@@ -33,7 +33,7 @@ static int wake(struct page *page, const struct ledger_row *row)
         struct ledger_row due = *row;
 
         page->woken = true;
-        due.next_realtime = clock_realtime_usec();
+        due.next_realtime = ledger_now(page->watch->child->supervisor);
         return ledger_put(page->watch->child->supervisor->ledger, page->watch->config->name, &due);
 }
 

@@ -38,7 +38,7 @@ static int report_quarantined(const char *watch_name, const struct ledger_row *r
         const struct reporter *reporter = userdata;
         char note[512];
 
-        if (row->crashed_realtime <= reporter->supervisor->reported_realtime)
+        if (row->crashed_realtime <= reporter->supervisor->reported)
                 return 0;
         snprintf(note, sizeof(note),
                  "the operator has crashed %" PRIu64
@@ -54,7 +54,7 @@ static int report_doubtful(const struct ledger_doubt *doubt, void *userdata)
         const struct reporter *reporter = userdata;
         char note[512];
 
-        if (doubt->crashed_realtime <= reporter->supervisor->reported_realtime)
+        if (doubt->crashed_realtime <= reporter->supervisor->reported)
                 return 0;
         snprintf(note, sizeof(note), "a watcher has died over reading it, and %s: %.300s",
                  doubt->unread ? "leaves it alone for a while" : "runs no jq program on it for a while",
@@ -66,12 +66,12 @@ static int report_doubtful(const struct ledger_doubt *doubt, void *userdata)
 int reports_send(struct supervisor *supervisor, struct worker *worker)
 {
         struct reporter reporter = {supervisor, worker};
-        uint64_t now = clock_realtime_usec();
+        uint64_t now = ledger_now(supervisor);
         int r;
 
-        if (supervisor->reported)
+        if (supervisor->has_reported)
                 return 0;
-        supervisor->reported = true;
+        supervisor->has_reported = true;
         r = ledger_visit_quarantined(supervisor->ledger, REPORTS_MAX, report_quarantined, &reporter);
         if (r >= 0)
                 r = ledger_visit_doubts(supervisor->ledger, NULL, now, REPORTS_MAX, report_doubtful,

@@ -30,7 +30,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         if (row->quarantined_until > 0 || row->settling[0])
                 return 0;
         changed.permanent = false;
-        changed.next_realtime = clock_realtime_usec();
+        changed.next_realtime = ledger_now(supervisor);
         changed.next_reason = (char[]){"requested"};
         item.suspect = ledger_row_is_suspect(row);
         /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state folder: one instance at a time (a lock that dies with its process), and a small file with the
- * holder's pid, the number of starts and the last exit code, for people, and the time of the last reports
- * (report.c).
+ * holder's pid, the number of starts and the last exit code, for people, the time of the last reports
+ * (report.c), and the ledger's clock (ledger-clock.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,25 +48,32 @@ static bool is_network_file_system(const char *path)
 
 static void read_starts(struct supervisor *supervisor)
 {
-        char buffer[96] = "";
+        char buffer[192] = "";
+        struct ledger_clock left = {0};
         uint64_t starts = 0;
 
         if (pread(supervisor->lock_fd, buffer, sizeof(buffer) - 1, 0) >
             0) /* what cannot be read counts as none */
-                (void)sscanf(buffer, "%*d %" SCNu64 " %*d %" SCNu64, &starts,
-                             &supervisor->reported_realtime);
+                (void)sscanf(buffer, "%*d %" SCNu64 " %*d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64,
+                             &starts, &supervisor->reported, left.boot, &left.offset, &left.seen);
         supervisor->starts = starts + 1;
+        ledger_clock_begin(supervisor, &left);
 }
 
-static void write_starts(const struct supervisor *supervisor, int last_exit)
+/* In place, so that a SIGKILL finds the one or the other; a full disk is told by what needs the disk. */
+static void write_starts(struct supervisor *supervisor, int last_exit)
 {
-        char buffer[96];
-        int length = snprintf(buffer, sizeof(buffer), "%d %" PRIu64 " %d %" PRIu64 "\n", getpid(),
-                              supervisor->starts, last_exit, supervisor->reported_realtime);
+        struct ledger_clock *clock = &supervisor->clock;
+        char buffer[192];
+        int length;
 
-        /* For people only; a full disk is told by what needs the disk. */
-        if (ftruncate(supervisor->lock_fd, 0) == 0 &&
-            pwrite(supervisor->lock_fd, buffer, (size_t)length, 0) < 0)
+        clock->seen = ledger_now(supervisor);
+        length = snprintf(buffer, sizeof(buffer),
+                          "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", getpid(),
+                          supervisor->starts, last_exit, supervisor->reported,
+                          clock->boot[0] ? clock->boot : "-", clock->offset, clock->seen);
+        if (pwrite(supervisor->lock_fd, buffer, (size_t)length, 0) == length &&
+            ftruncate(supervisor->lock_fd, length) < 0)
                 return;
 }
 
@@ -114,8 +121,13 @@ void state_folder_note_exit(struct supervisor *supervisor)
                 write_starts(supervisor, supervisor->exit_code);
 }
 
-void state_folder_note_reports(struct supervisor *supervisor, uint64_t realtime)
+void state_folder_note_reports(struct supervisor *supervisor, uint64_t now)
 {
-        supervisor->reported_realtime = realtime;
+        supervisor->reported = now;
+        write_starts(supervisor, -1);
+}
+
+void state_folder_note_time(struct supervisor *supervisor)
+{
         write_starts(supervisor, -1);
 }

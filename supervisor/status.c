@@ -100,17 +100,25 @@ void status_write_worker(const struct supervisor *supervisor, size_t index, stru
 #define QUARANTINED_MAX 1000 /* are listed */
 #define FAILING_MAX     100  /* likewise; each has its error texts */
 
+/* Part of the answer. */
+struct page {
+        const struct supervisor *supervisor;
+        struct text *json;
+};
+
 static int write_quarantined(const char *watch, const struct ledger_row *row, void *userdata)
 {
-        struct text *json = userdata;
+        const struct page *page = userdata;
+        const struct supervisor *supervisor = page->supervisor;
+        struct text *json = page->json;
 
         text_append_string(json, "{");
         json_string(json, "watch", watch);
         json_string(json, "key", row->key);
         json_string(json, "uid", row->uid);
         json_number(json, "crashes", row->crashes);
-        json_number(json, "lastCrash", row->crashed_realtime);
-        json_number(json, "until", row->quarantined_until);
+        json_number(json, "lastCrash", ledger_to_realtime(supervisor, row->crashed_realtime));
+        json_number(json, "until", ledger_to_realtime(supervisor, row->quarantined_until));
         json_string(json, "error", row->first_error);
         json_close(json, "},");
         return 0;
@@ -118,7 +126,9 @@ static int write_quarantined(const char *watch, const struct ledger_row *row, vo
 
 static int write_failing(const char *watch, const struct ledger_row *row, void *userdata)
 {
-        struct text *json = userdata;
+        const struct page *page = userdata;
+        const struct supervisor *supervisor = page->supervisor;
+        struct text *json = page->json;
 
         text_append_string(json, "{");
         json_string(json, "watch", watch);
@@ -127,7 +137,7 @@ static int write_failing(const char *watch, const struct ledger_row *row, void *
         json_number(json, "attempts", row->attempts);
         json_bool(json, "permanent", row->permanent);
         json_number(json, "throttled", row->throttled);
-        json_number(json, "next", row->next_realtime);
+        json_number(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
         json_close(json, "},");
@@ -153,15 +163,16 @@ static void write_slowest(struct supervisor *supervisor, struct text *json)
         }
 }
 
-void status_write_doubt(const struct ledger_doubt *doubt, struct text *json)
+void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,
+                        struct text *json)
 {
         text_append_string(json, "{");
         json_string(json, "watch", doubt->watch);
         json_string(json, "key", doubt->key);
         json_string(json, "uid", doubt->uid);
         json_number(json, "crashes", doubt->crashes);
-        json_number(json, "lastCrash", doubt->crashed_realtime);
-        json_number(json, "until", doubt->until_realtime);
+        json_number(json, "lastCrash", ledger_to_realtime(supervisor, doubt->crashed_realtime));
+        json_number(json, "until", ledger_to_realtime(supervisor, doubt->until_realtime));
         json_bool(json, "unread", doubt->unread);
         json_string(json, "error", doubt->error);
         json_close(json, "},");
@@ -169,12 +180,15 @@ void status_write_doubt(const struct ledger_doubt *doubt, struct text *json)
 
 static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
 {
-        status_write_doubt(doubt, userdata);
+        const struct page *page = userdata;
+
+        status_write_doubt(page->supervisor, doubt, page->json);
         return 0;
 }
 
 int status_write(struct supervisor *supervisor, struct text *json)
 {
+        struct page page = {supervisor, json};
         uint64_t dropped = log_dropped();
 
         for (size_t i = 0; i < supervisor->child_count; i++)
@@ -201,16 +215,16 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_bool(json, "certificateStale", gateway_count(supervisor, "certificate_stale") > 0);
         json_close(json, "},");
         text_append_string(json, "\"quarantine\":[");
-        if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, json) < 0)
+        if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, &page) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"failing\":[");
-        if (ledger_visit_worst(supervisor->ledger, FAILING_MAX, write_failing, json) < 0)
+        if (ledger_visit_worst(supervisor->ledger, FAILING_MAX, write_failing, &page) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"doubtful\":[");
-        if (ledger_visit_doubts(supervisor->ledger, NULL, clock_realtime_usec(), QUARANTINED_MAX,
-                                write_doubt, json) < 0)
+        if (ledger_visit_doubts(supervisor->ledger, NULL, ledger_now(supervisor), QUARANTINED_MAX,
+                                write_doubt, &page) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"slowest\":[");

@@ -58,7 +58,7 @@ struct watch {
         bool leaving;      /* nothing new of it runs; it goes when what runs is over */
         bool cancelled;    /* what runs has taken too long, and is ended */
         uint64_t leave_by; /* CLOCK_MONOTONIC: then it is cancelled */
-        uint64_t started_realtime;
+        uint64_t started;  /* by the ledger's clock */
         struct child_slot *child;
         char *store_folder;
         bool synced, checked;
@@ -121,6 +121,13 @@ enum supervisor_phase {
         PHASE_TEARDOWN, /* something fatal: everything ends */
 };
 
+/* The clock by which what is on record is due: ledger-clock.c. */
+struct ledger_clock {
+        char boot[33];   /* in which `offset` holds; "": unknown */
+        uint64_t offset; /* from CLOCK_BOOTTIME */
+        uint64_t seen;   /* what it showed when that was last written down */
+};
+
 struct supervisor {
         struct options *options;
         struct config *config;
@@ -134,6 +141,7 @@ struct supervisor {
         struct config **old_config; /* which watches that are leaving still refer to */
         size_t old_config_count;
         int exit_code;
+        struct ledger_clock clock;
         struct queue *queue;
         struct ledger *ledger;
         bool ledger_lost;    /* what it does not know may have been handed out all the same */
@@ -152,15 +160,15 @@ struct supervisor {
         int64_t memory_kills; /* that are known of; -1: the kernel does not tell */
         uint64_t throttle_until;
         uint64_t started_realtime;
-        uint64_t reported_realtime; /* the objects that were crashed over until then have their Events;
-                                       report.c */
-        bool reported;              /* in this life */
-        uint64_t starts;            /* of this state folder, this one included */
+        uint64_t reported; /* the objects that were crashed over until then, by the ledger's clock, have
+                              their Events; report.c */
+        bool has_reported; /* in this life */
+        uint64_t starts;   /* of this state folder, this one included */
         int lock_fd, control_fd;
         uint64_t runs_seen; /* at the last heartbeat */
         bool rested;
         size_t due_synced;     /* watches in sync, when it was last asked what is due */
-        uint64_t due_armed;    /* CLOCK_REALTIME: what due_timer waits for; 0 = nothing */
+        uint64_t due_armed;    /* by the ledger's clock: what due_timer waits for; 0 = nothing */
         bool commit_due;       /* something must not be told before the ledger has it */
         uint64_t commit_since; /* it was wanted, and the ledger was busy ever since; 0: it is not */
         bool commit_told;
@@ -210,7 +218,17 @@ void watch_empty(struct watch *watch);
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
 void state_folder_note_exit(struct supervisor *supervisor);
-void state_folder_note_reports(struct supervisor *supervisor, uint64_t realtime);
+void state_folder_note_reports(struct supervisor *supervisor, uint64_t now);
+void state_folder_note_time(struct supervisor *supervisor);
+
+/* ledger-clock.c: all times of the ledger's rows are of this clock, which nobody sets. */
+uint64_t ledger_now(const struct supervisor *supervisor);
+/* For people, and for other processes of this boot. */
+uint64_t ledger_to_realtime(const struct supervisor *supervisor, uint64_t time);
+uint64_t ledger_to_boottime(const struct supervisor *supervisor, uint64_t time);
+/* left: of the last life; zeros where nothing is known. */
+void ledger_clock_begin(struct supervisor *supervisor, const struct ledger_clock *left);
+void ledger_clock_note(struct supervisor *supervisor); /* now and then */
 
 /* lost.c: a ledger that was lost, and when it is whole again. */
 bool lost_has_stores(const char *state_directory);
@@ -258,8 +276,8 @@ void feed_refresh(struct supervisor *supervisor, const struct message_refresh *r
 /* row: what the ledger knows of it, or NULL; reason: static. */
 int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                   const struct ledger_row *row, const char *reason, uint64_t delay_usec);
-/* Our own write to it was a moment ago. A clock that was set back makes nothing wait for longer. */
-bool was_written_lately(const struct ledger_row *row);
+/* Our own write to it was a moment ago. */
+bool was_written_lately(const struct supervisor *supervisor, const struct ledger_row *row);
 
 /* assign.c */
 const struct queue_run *worker_run(const struct worker *worker); /* what it is busy with; NULL: nothing */
@@ -308,7 +326,8 @@ uint64_t throttle_units(uint64_t number); /* of retry.throttle: Fibonacci, up to
 
 /* blame.c */
 /* One more crash over this object; returns how long it waits, in quarantine or for its backoff. */
-uint64_t blame_row(const struct config_watch *config, struct ledger_row *row);
+uint64_t blame_row(const struct supervisor *supervisor, const struct config_watch *config,
+                   struct ledger_row *row);
 void blame_tell(const struct config_watch *config,
                 const struct ledger_row *row); /* that it is in quarantine */
 /* The worker died first: what it was busy with waits from now on. */
@@ -417,7 +436,8 @@ int status_write(struct supervisor *supervisor, struct text *json);
 /* Each with a comma behind it (supervisor/json.h). */
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
 void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json);
-void status_write_doubt(const struct ledger_doubt *doubt, struct text *json);
+void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,
+                        struct text *json);
 
 /* explain.c: what is known of one key. reason: of the run that has ended, static. */
 int explain_write(const struct watch *watch, const char *key, struct text *json);

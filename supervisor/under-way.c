@@ -106,7 +106,7 @@ static int judge(struct supervisor *supervisor, const struct record *record, boo
                 ledger_row_done(&row);
                 return r < 0 ? r : 2;
         }
-        row.crashed_realtime = clock_realtime_usec();
+        row.crashed_realtime = ledger_now(supervisor);
         r = ledger_put(supervisor->ledger, record->watch, &row);
         ledger_row_done(&row);
         return r < 0 ? r : 1;

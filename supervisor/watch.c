@@ -97,7 +97,7 @@ int watch_take(struct supervisor *supervisor, const struct config_watch *config,
                 .config = config,
                 .child = watch->child,
                 .store_folder = folder,
-                .started_realtime = clock_realtime_usec(),
+                .started = ledger_now(supervisor),
         };
         *ret = watch;
         return 0;

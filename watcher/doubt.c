@@ -35,7 +35,7 @@ enum doubt doubt_of(const struct watcher *watcher, const char *key, const char *
                 return DOUBT_NONE;
         found = bsearch(&(struct record_doubt){.key = key, .uid = uid}, list->doubt, list->doubt_count,
                         sizeof(*list->doubt), compare);
-        if (!found || found->until_realtime <= clock_realtime_usec())
+        if (!found || found->until_boottime <= clock_boottime_usec())
                 return DOUBT_NONE;
         return found->unread ? DOUBT_UNREAD : DOUBT_PROGRAM;
 }

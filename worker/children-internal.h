@@ -87,3 +87,7 @@ void children_note_touched(struct child_object *child, const struct kube_respons
 bool children_begin_undo(struct children *children, char *cause);
 void children_finish_undo(struct children *children, const char *trouble);
 int children_restore_next(struct children *children); /* of the phase table */
+
+/* By the clock of the ledger, where deadlines outlive the process and are moved by nobody who sets the
+ * clock. */
+uint64_t children_now(const struct run *run);

@@ -33,13 +33,18 @@ void children_settle(struct run *run, const struct settle_plan *plan, uint64_t a
         run_finish(run, RESULT_SETTLING, "%s", text);
 }
 
+uint64_t children_now(const struct run *run)
+{
+        return clock_boottime_usec() + run->worker->config->clock_offset;
+}
+
 /* false: there is nothing to undo. The list is borrowed for the moment of writing. */
 bool children_begin_undo(struct children *children, char *cause)
 {
         struct run *run = children->run;
         struct settle_plan plan = {
                 .cause = cause,
-                .deadline = clock_realtime_usec() + run->watch->config->settle_usec,
+                .deadline = children_now(run) + run->watch->config->settle_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = children_essence(run),
         };
@@ -74,9 +79,9 @@ void children_finish_undo(struct children *children, const char *trouble)
         }
         snprintf(text, sizeof(text), "%.1200s; cleanup of %s %s%s%.400s", plan.cause,
                  child_describe(&left[0], name, sizeof(name)),
-                 clock_realtime_usec() < plan.deadline ? "still running" : "has not ended within its time",
+                 children_now(run) < plan.deadline ? "still running" : "has not ended within its time",
                  trouble && trouble[0] ? ": " : "", trouble ? trouble : "");
-        if (clock_realtime_usec() < plan.deadline)
+        if (children_now(run) < plan.deadline)
                 children_settle(run, &plan, UNDO_AGAIN_USEC, text);
         else
                 run_finish(run, RESULT_RETRY, "%s", text);

@@ -57,7 +57,7 @@ void children_begin_wait(struct run *run)
                 .cause = (char[]){""},
                 .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
                 .requeue_after_usec = run->answer.requeue_after_usec,
-                .deadline = clock_realtime_usec() + config->wait_usec,
+                .deadline = children_now(run) + config->wait_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = children_essence(run),
                 .related = run->related_fingerprint,
@@ -85,7 +85,7 @@ void children_note_unready(struct children *children, const struct child_object 
 /* Often at first, then less and less: what has taken minutes may take some seconds more. */
 static uint64_t look_again_after(const struct children *children, const struct settle_plan *plan)
 {
-        uint64_t now = clock_realtime_usec(), wait = children->run->watch->config->wait_usec;
+        uint64_t now = children_now(children->run), wait = children->run->watch->config->wait_usec;
         uint64_t begun = plan->deadline > wait ? plan->deadline - wait : 0;
         uint64_t after = now > begun ? (now - begun) / 10 : 0;
 
@@ -135,7 +135,7 @@ static void fail(struct children *children)
 {
         const struct record_watch *config = children->run->watch->config;
         struct settle_plan undo = {
-                .deadline = clock_realtime_usec() + config->settle_usec,
+                .deadline = children_now(children->run) + config->settle_usec,
                 .fingerprint = children->plan.fingerprint,
                 .essence = children->plan.essence,
                 .undo = children->plan.undo,
@@ -165,7 +165,7 @@ void children_finish_wait(struct children *children)
                 run->answer.message = children->plan.message[0] ? children->plan.message : NULL;
                 run->answer.requeue_after_usec = children->plan.requeue_after_usec;
                 write_start(run);
-        } else if (children->failures > 0 || clock_realtime_usec() >= plan.deadline) {
+        } else if (children->failures > 0 || children_now(run) >= plan.deadline) {
                 fail(children);
         } else {
                 plan.wait = children->known;

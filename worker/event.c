@@ -195,10 +195,16 @@ static void append_time(struct text *out, uint64_t realtime)
         text_printf(out, "\"%s.%06" PRIu64 "Z\"", text, realtime % USEC_PER_SEC);
 }
 
+/* Series go by a clock that nobody sets. */
+static uint64_t realtime_of(uint64_t boottime)
+{
+        return clock_realtime_usec() - (clock_boottime_usec() - boottime);
+}
+
 static void append_series(struct text *out, const struct series *series)
 {
         text_printf(out, "\"series\":{\"count\":%" PRIu64 ",\"lastObservedTime\":", series->count);
-        append_time(out, series->last);
+        append_time(out, realtime_of(series->last));
         text_append_string(out, "}");
 }
 
@@ -234,7 +240,7 @@ static void write_event(const struct recorder *recorder, const struct event *eve
         text_json_string(out, series->name);
         append_member(out, "namespace", series->namespace_name);
         text_append_string(out, "},\"eventTime\":");
-        append_time(out, series->last);
+        append_time(out, realtime_of(series->last));
         append_member(out, "reportingController", recorder->worker->config->operator_name);
         append_member(out, "reportingInstance", recorder->instance);
         append_member(out, "type", event->type);
@@ -299,7 +305,7 @@ static void write_count(struct recorder *recorder, struct series *series, uint64
 static int on_refresh(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct recorder *recorder = userdata;
-        uint64_t now = clock_realtime_usec();
+        uint64_t now = clock_boottime_usec();
         struct series *series;
 
         while ((series = series_due(recorder->series, now)))
@@ -319,10 +325,10 @@ static void arm_refresh(struct recorder *recorder)
 }
 
 /* Objects of some kinds (roles, for one) have names that no Event may have. */
-static void name_event(struct recorder *recorder, const char *name, uint64_t now, struct series *series)
+static void name_event(struct recorder *recorder, const char *name, struct series *series)
 {
-        snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name, now,
-                 ++recorder->serial & 0xffff);
+        snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name,
+                 clock_realtime_usec(), ++recorder->serial & 0xffff);
         for (char *c = series->name; *c; c++)
                 if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-", *c))
                         *c = '-';
@@ -342,7 +348,7 @@ static void create(struct recorder *recorder, const struct event *event, struct 
         }
         snprintf(series->namespace_name, sizeof(series->namespace_name), "%s",
                  namespace_name[0] ? namespace_name : "default");
-        name_event(recorder, name, now, series);
+        name_event(recorder, name, series);
         write_event(recorder, event, series, namespace_name, name, &body);
         series_written(series, now);
         enqueue(recorder, series, true, &body);
@@ -350,7 +356,7 @@ static void create(struct recorder *recorder, const struct event *event, struct 
 
 static void record(struct recorder *recorder, const struct event *event)
 {
-        uint64_t now = clock_realtime_usec();
+        uint64_t now = clock_boottime_usec();
         struct series *series;
 
         switch (series_note(recorder->series, event->uid, event->type, event->reason, event->action, now,

@@ -22,7 +22,7 @@ struct series_table;
 
 struct series {
         uint64_t identity, count, written; /* how often; how many of them the API server knows */
-        uint64_t last, last_written;       /* CLOCK_REALTIME */
+        uint64_t last, last_written;       /* CLOCK_BOOTTIME */
         char namespace_name[64], name[SERIES_NAME_MAX];
 };
 
@@ -37,11 +37,10 @@ int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *table);
 /* uid: of the object. *ret: borrowed, until the next call; NULL when dropped. */
 enum series_verdict series_note(struct series_table *table, const char *uid, const char *type,
-                                const char *reason, const char *action, uint64_t now_realtime,
-                                struct series **ret);
+                                const char *reason, const char *action, uint64_t now, struct series **ret);
 /* The next one whose count is due to be written, or NULL. */
-struct series *series_due(struct series_table *table, uint64_t now_realtime);
-void series_written(struct series *series, uint64_t now_realtime);
+struct series *series_due(struct series_table *table, uint64_t now);
+void series_written(struct series *series, uint64_t now);
 /* Its Event is gone, or was never made: the next one begins anew. */
 void series_forget(struct series_table *table, const char *namespace_name, const char *name);
 DEFINE_CLEANUP(struct series_table *, series_table_free);

@@ -10,8 +10,8 @@
 #define SETTLE_PLAN_MAX (150 * 1024) /* bytes; larger than that it would fit into no message */
 
 struct settle_plan {
-        char *cause;          /* why the attempt failed: what counts, whatever the undoing meets */
-        uint64_t deadline;    /* CLOCK_REALTIME: how long it may take; then the attempt is over anyway */
+        char *cause;       /* why the attempt failed: what counts, whatever the undoing meets */
+        uint64_t deadline; /* by the ledger's clock: how long it may take; then the attempt is over anyway */
         uint64_t fingerprint; /* of the object that the attempt was about */
         uint64_t essence; /* likewise, whatever the watch's trigger is: our own writes do not change it */
         struct child_list wait; /* are to become ready first; then there is no cause yet */
