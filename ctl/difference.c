@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "json/json.h"
 
 #define DEPTH_MAX 64
 
@@ -130,7 +131,7 @@ static bool both(const cJSON *before, const cJSON *after, int type)
 
 static void compare(struct printer *printer, const cJSON *before, const cJSON *after)
 {
-        if (before && after && cJSON_Compare(before, after, true))
+        if (before && after && json_equal(before, after))
                 return;
         if (printer->depth < DEPTH_MAX && both(before, after, cJSON_Object)) {
                 compare_objects(printer, before, after);

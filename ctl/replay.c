@@ -13,6 +13,7 @@
 #include "ctl/difference.h"
 #include "ctl/session.h"
 #include "ctl/trace.h"
+#include "json/json.h"
 
 #define RECORD_MAX ((size_t)64 * 1024 * 1024)
 
@@ -178,7 +179,7 @@ static const cJSON *body_of(const cJSON *line)
 
 static bool is_same(const cJSON *a, const cJSON *b)
 {
-        return a == b || (a && b && cJSON_Compare(a, b, true));
+        return a == b || (a && b && json_equal(a, b));
 }
 
 static void add_side(cJSON *difference, const char *name, const struct recorded *side)

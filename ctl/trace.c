@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "json/json.h"
+
 const char *trace_text(const cJSON *line, const char *name)
 {
         const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, name));
@@ -15,7 +17,7 @@ double trace_number(const cJSON *line, const char *name)
 {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(line, name);
 
-        return cJSON_IsNumber(value) ? value->valuedouble : 0;
+        return json_number(value, 0);
 }
 
 int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *type, void *userdata),
@@ -23,7 +25,7 @@ int trace_visit(const char *lines, int (*visit)(const cJSON *line, const char *t
 {
         while (*lines) {
                 size_t size = strcspn(lines, "\n");
-                cJSON *line = cJSON_ParseWithLength(lines, size);
+                cJSON *line = json_parse(lines, size);
                 int r;
 
                 if (!line)

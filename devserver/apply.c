@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "devserver/fields.h"
+#include "json/json.h"
 
 /* ---- managers */
 
@@ -62,7 +63,7 @@ static void set_entry(cJSON *managers, const char *manager, const char *operatio
         if (entry) {
                 cJSON *old = cJSON_GetObjectItemCaseSensitive(entry, "fieldsV1");
 
-                if (cJSON_Compare(old, fields, true)) {
+                if (json_equal(old, fields)) {
                         cJSON_Delete(fields);
                         return;
                 }
@@ -153,7 +154,7 @@ static void find_conflicts(const cJSON *live, const cJSON *config, const cJSON *
                         find_conflicts(old, new, path, theirs, manager, place, conflicts);
                 } else if (cJSON_IsObject(new) && !new->child && cJSON_IsObject(old)) {
                         continue; /* an empty object claims that there is one, nothing more */
-                } else if (!old || !cJSON_Compare(old, new, true)) {
+                } else if (!old || !json_equal(old, new)) {
                         cJSON *conflict = cJSON_CreateObject();
 
                         cJSON_AddStringToObject(conflict, "field", place);

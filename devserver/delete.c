@@ -145,9 +145,9 @@ static void mark_deleted(struct server *server, struct resource *resource, const
 
         tree_set_time(metadata, "deletionTimestamp");
         if (!is_namespace(resource) && !is_crd(resource))
-                cJSON_AddNumberToObject(metadata, "deletionGracePeriodSeconds", 0);
+                tree_set_integer(metadata, "deletionGracePeriodSeconds", 0);
         if (generation)
-                cJSON_SetNumberValue(generation, generation->valuedouble + 1);
+                tree_set_integer(metadata, "generation", (int64_t)json_number(generation, 0) + 1);
         if (is_namespace(resource) && status)
                 tree_set_text(status, "phase", "Terminating");
         object_put(&server->storage, resource, key, object);

@@ -71,7 +71,7 @@ static int refuse(struct error *error, const char *name, const char *expected)
 
 static bool read_count(const cJSON *item, uint64_t *ret)
 {
-        if (!cJSON_IsNumber(item) || item->valuedouble < 0 || item->valuedouble > NUMBER_MAX ||
+        if (!json_is_number(item) || item->valuedouble < 0 || item->valuedouble > NUMBER_MAX ||
             item->valuedouble != floor(item->valuedouble))
                 return false;
         *ret = (uint64_t)item->valuedouble;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "devserver/json.h"
+#include "json/json.h"
 
 bool fields_is_leaf(const cJSON *fields)
 {
@@ -151,7 +151,7 @@ static bool has_identity(const cJSON *element, const cJSON *identity)
         cJSON_ArrayForEach(key, identity)
         {
                 cJSON *value = element_key_value(element, key->string);
-                bool same = value && cJSON_Compare(value, key, true);
+                bool same = value && json_equal(value, key);
 
                 cJSON_Delete(value);
                 if (!same)
@@ -171,8 +171,8 @@ cJSON *fields_value_at(const cJSON *value, const char *path)
         identity = json_parse(path + 2, strlen(path + 2));
         cJSON_ArrayForEach(element, value)
         {
-                if (identity && (path[0] == 'v' ? cJSON_Compare(element, identity, true)
-                                                : has_identity(element, identity))) {
+                if (identity &&
+                    (path[0] == 'v' ? json_equal(element, identity) : has_identity(element, identity))) {
                         found = element;
                         break;
                 }
@@ -184,7 +184,7 @@ cJSON *fields_value_at(const cJSON *value, const char *path)
 void fields_describe(const char *prefix, const char *path, char *out, size_t size)
 {
         _cleanup_text_ struct text keys = TEXT_EMPTY;
-        cJSON *identity = path[0] == 'k' ? cJSON_Parse(path + 2) : NULL;
+        cJSON *identity = path[0] == 'k' ? json_parse(path + 2, strlen(path + 2)) : NULL;
         const cJSON *key;
 
         if (path[0] == 'f') {
@@ -272,7 +272,7 @@ cJSON *fields_changed(const cJSON *before, const cJSON *after, const cJSON *fiel
                         continue;
                 old = before ? fields_value_at(before, path->string) : NULL;
                 new = fields_value_at(after, path->string);
-                if (old && cJSON_Compare(old, new, true))
+                if (old && json_equal(old, new))
                         continue;
                 if (fields_is_leaf(path) || !old) {
                         cJSON_AddItemToObject(changed, path->string, cJSON_Duplicate(path, true));

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "devserver/json.h"
+#include "devserver/number.h"
 #include "devserver/server.h"
 #include "devserver/tree.h"
 
@@ -48,7 +48,7 @@ static cJSON *other_integer(const char *text)
         value = strtoll(digits + (digits[1] >= 'a' ? 2 : 1), &end, base);
         if (*end || errno != 0)
                 return NULL;
-        return cJSON_CreateNumber((double)(text[0] == '-' ? -value : value));
+        return json_new_integer(text[0] == '-' ? -value : value);
 }
 
 static cJSON *scalar(const yaml_node_t *node)
@@ -74,7 +74,7 @@ static cJSON *scalar(const yaml_node_t *node)
         strtod(text, &end);
         if (*end != '\0' || strspn(text, "0123456789+-.eE") != strlen(text))
                 return cJSON_CreateString(text);
-        number = json_parse(text, strlen(text));
+        number = number_parse(text, strlen(text));
         return number ? number : cJSON_CreateNumber(strtod(text, NULL)); /* ".5" and "+1" are no JSON */
 }
 
@@ -134,7 +134,7 @@ static cJSON *document_tree(yaml_document_t *document)
 
 cJSON *load_yaml_or_json(const struct text *text)
 {
-        cJSON *value = json_parse(text->data, text->size);
+        cJSON *value = number_parse(text->data, text->size);
         yaml_document_t document;
         yaml_parser_t parser;
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "devserver/apply.h"
-#include "devserver/json.h"
+#include "devserver/number.h"
 #include "devserver/patch.h"
 #include "devserver/table.h"
 #include "devserver/tree.h"
@@ -89,7 +89,7 @@ static void fill_new(struct resource *resource, const char *namespace_name, cJSO
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "selfLink");
         cJSON_DeleteItemFromObjectCaseSensitive(metadata, "generation");
         if (!resource->builtin || cJSON_HasObjectItem(object, "spec"))
-                cJSON_AddNumberToObject(metadata, "generation", 1);
+                tree_set_integer(metadata, "generation", 1);
         if (resource->status_subresource && !resource->builtin)
                 cJSON_DeleteItemFromObjectCaseSensitive(object, "status");
         if (strcmp(resource->plural, "namespaces") == 0 && !cJSON_HasObjectItem(object, "status"))
@@ -242,7 +242,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
 
 void object_create(struct request *request)
 {
-        cJSON *object = json_parse(request->body.data, request->body.size);
+        cJSON *object = number_parse(request->body.data, request->body.size);
         _cleanup_free_ char *manager = field_manager(request);
 
         if (!request_body_fits(request, object) || !request_namespace_exists(request)) {
@@ -310,7 +310,7 @@ static bool same_but_for(const cJSON *a, const cJSON *b, bool ignore_metadata)
                 cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(x), "managedFields");
                 cJSON_DeleteItemFromObjectCaseSensitive(tree_metadata(y), "managedFields");
         }
-        same = cJSON_Compare(x, y, true);
+        same = json_equal(x, y);
         cJSON_Delete(x);
         cJSON_Delete(y);
         return same;
@@ -326,8 +326,8 @@ static bool same_managers(const cJSON *a, const cJSON *b)
                 return false;
         for (p = x ? x->child : NULL, q = y ? y->child : NULL; p && q; p = p->next, q = q->next)
                 if (strcmp(tree_text(p, "manager"), tree_text(q, "manager")) != 0 ||
-                    !cJSON_Compare(cJSON_GetObjectItemCaseSensitive(p, "fieldsV1"),
-                                   cJSON_GetObjectItemCaseSensitive(q, "fieldsV1"), true))
+                    !json_equal(cJSON_GetObjectItemCaseSensitive(p, "fieldsV1"),
+                                cJSON_GetObjectItemCaseSensitive(q, "fieldsV1")))
                         return false;
         return true;
 }
@@ -341,7 +341,7 @@ static bool adds_finalizer(const cJSON *object, const cJSON *live)
         {
                 bool known = false;
 
-                cJSON_ArrayForEach(other, old) known = known || cJSON_Compare(item, other, true);
+                cJSON_ArrayForEach(other, old) known = known || json_equal(item, other);
                 if (!known)
                         return true;
         }
@@ -399,9 +399,10 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 return;
         }
         if (cJSON_HasObjectItem(tree_metadata(live), "generation") && !same_but_for(object, live, true))
-                cJSON_SetNumberValue(
-                        cJSON_GetObjectItemCaseSensitive(tree_metadata(object), "generation"),
-                        cJSON_GetObjectItemCaseSensitive(tree_metadata(live), "generation")->valuedouble +
+                tree_set_integer(
+                        tree_metadata(object), "generation",
+                        (int64_t)json_number(
+                                cJSON_GetObjectItemCaseSensitive(tree_metadata(live), "generation"), 0) +
                                 1);
         object = in_order(object);
         if (request_is_dry_run(request)) {
@@ -430,7 +431,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
 static void replace(struct request *request, const char *key)
 {
         const struct version *version = object_find(request->resource, key);
-        cJSON *object = json_parse(request->body.data, request->body.size), *live;
+        cJSON *object = number_parse(request->body.data, request->body.size), *live;
         _cleanup_free_ char *manager = field_manager(request);
 
         if (!request_body_fits(request, object)) {
@@ -652,7 +653,7 @@ static void patch_any(struct request *request, const char *key)
                 return;
         }
         body = type == PATCH_APPLY ? load_yaml_or_json(&request->body)
-                                   : json_parse(request->body.data, request->body.size);
+                                   : number_parse(request->body.data, request->body.size);
         if (!body)
                 answer_status(request, 400, "BadRequest", "the patch cannot be decoded");
         else if (type == PATCH_APPLY)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "devserver/schema.h"
+#include "json/json.h"
 
 /* Debian's cJSON 1.7.15 refuses cJSON_InsertItemInArray at any index but 0: what stands behind is moved by
  * hand. */
@@ -26,9 +27,9 @@ static void array_insert(cJSON *array, int index, cJSON *item)
 static bool same_element(const cJSON *a, const cJSON *b, const char *key)
 {
         if (key[0] == '\0')
-                return cJSON_Compare(a, b, true);
-        return cJSON_Compare(cJSON_GetObjectItemCaseSensitive(a, key),
-                             cJSON_GetObjectItemCaseSensitive(b, key), true) &&
+                return json_equal(a, b);
+        return json_equal(cJSON_GetObjectItemCaseSensitive(a, key),
+                          cJSON_GetObjectItemCaseSensitive(b, key)) &&
                cJSON_HasObjectItem(a, key);
 }
 
@@ -384,7 +385,7 @@ static bool apply_one(cJSON **root, const cJSON *operation)
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(operation, "value");
 
         if (strcmp(op, "test") == 0)
-                return value && cJSON_Compare(value_at(*root, path), value, true);
+                return value && json_equal(value_at(*root, path), value);
         if (strcmp(op, "remove") == 0)
                 return remove_at(*root, path);
         if (strcmp(op, "replace") == 0)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "devserver/json.h"
+#include "json/json.h"
 
 /* ---- versions */
 

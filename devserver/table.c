@@ -167,7 +167,7 @@ static void write_columns(struct text *out, const struct resource *resource)
                 text_json_string(out, type);
                 text_append_string(out, ",\"format\":\"\",\"description\":");
                 text_json_string(out, tree_text(column, "description"));
-                text_printf(out, ",\"priority\":%d}", cJSON_IsNumber(priority) ? priority->valueint : 0);
+                text_printf(out, ",\"priority\":%d}", (int)json_number(priority, 0));
         }
         text_append_string(out, "],");
 }

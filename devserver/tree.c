@@ -23,6 +23,12 @@ void tree_set_text(cJSON *object, const char *name, const char *text)
         cJSON_AddStringToObject(object, name, text);
 }
 
+void tree_set_integer(cJSON *object, const char *name, int64_t value)
+{
+        cJSON_DeleteItemFromObjectCaseSensitive(object, name);
+        cJSON_AddItemToObject(object, name, json_new_integer(value));
+}
+
 void tree_set_time(cJSON *object, const char *name)
 {
         time_t now = time(NULL);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Small helpers over an object's tree. Texts that are absent read as "". */
-#include "devserver/json.h"
+#include "devserver/number.h"
 #include "devserver/server.h"
 
 cJSON *tree_metadata(const cJSON *object); /* NULL when there is none */
 const char *tree_text(const cJSON *object, const char *name);
 void tree_set_text(cJSON *object, const char *name, const char *text);
+void tree_set_integer(cJSON *object, const char *name, int64_t value);
 void tree_set_time(cJSON *object, const char *name); /* to now, as the API writes times */
 void tree_set_uid(cJSON *metadata);                  /* a new one */
 bool name_is_valid(const char *name);                /* validate.c */

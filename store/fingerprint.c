@@ -33,7 +33,7 @@ static char look(struct hasher *hasher)
         return hasher->position < hasher->size ? hasher->input[hasher->position] : '\0';
 }
 
-static int take_scalar(struct hasher *hasher, struct span *ret)
+static int take_value(struct hasher *hasher, struct span *ret)
 {
         int r = scan_value(hasher->input + hasher->position, hasher->size - hasher->position, ret);
 
@@ -88,14 +88,14 @@ static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
         struct pair pair;
         int r;
 
-        if (look(hasher) != '"' || take_scalar(hasher, &key) < 0 || look(hasher) != ':')
+        if (look(hasher) != '"' || take_value(hasher, &key) < 0 || look(hasher) != ':')
                 return -EBADMSG;
         hasher->position++;
         (void)look(hasher);
         if (is_left_out(hasher, level, key)) {
                 struct span value;
 
-                return take_scalar(hasher, &value);
+                return take_value(hasher, &value);
         }
         r = hash_value(hasher, level_below(level, key), &pair.second);
         if (r < 0)
@@ -138,7 +138,7 @@ static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
         int r;
 
         if (level == LEVEL_FINALIZERS && look(hasher) == '"') {
-                r = take_scalar(hasher, &element);
+                r = take_value(hasher, &element);
                 if (r < 0 || scan_string_equals(element, hasher->finalizer))
                         return r;
                 pair.second = XXH3_64bits(element.start, element.size);
@@ -181,14 +181,15 @@ static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret)
         struct span value;
         int r;
 
-        if (c != '{' && c != '[') {
-                r = take_scalar(hasher, &value);
+        /* What is nested more deeply counts as it is written: servers sort members and add no white space.
+         */
+        if ((c != '{' && c != '[') || hasher->depth + 1 >= SCAN_DEPTH_MAX) {
+                r = take_value(hasher, &value);
                 if (r >= 0)
                         *ret = XXH3_64bits(value.start, value.size) | 1;
                 return r;
         }
-        if (++hasher->depth >= SCAN_DEPTH_MAX)
-                return -EBADMSG;
+        hasher->depth++;
         r = c == '{' ? hash_members(hasher, level, ret) : hash_elements(hasher, level, ret);
         hasher->depth--;
         return r;

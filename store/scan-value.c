@@ -102,16 +102,16 @@ static bool skip_string(struct value_cursor *cursor, const char *input, size_t s
         return at < end;
 }
 
-static int open_bracket(struct value_cursor *cursor, bool is_object)
+static void open_bracket(struct value_cursor *cursor, bool is_object)
 {
         uint64_t bit = UINT64_C(1) << (cursor->depth % 64);
-        uint64_t *word = &cursor->is_object[cursor->depth / 64];
 
-        if (cursor->depth + 1 >= SCAN_DEPTH_MAX)
-                return -EBADMSG;
-        *word = is_object ? *word | bit : *word & ~bit;
+        if (cursor->depth < SCAN_DEPTH_MAX) {
+                uint64_t *word = &cursor->is_object[cursor->depth / 64];
+
+                *word = is_object ? *word | bit : *word & ~bit;
+        }
         cursor->depth++;
-        return 0;
 }
 
 static int close_bracket(struct value_cursor *cursor, bool is_object)
@@ -120,7 +120,8 @@ static int close_bracket(struct value_cursor *cursor, bool is_object)
 
         if (cursor->depth == 0)
                 return -EBADMSG;
-        cursor->depth--;
+        if (--cursor->depth >= SCAN_DEPTH_MAX)
+                return 0;
         expected = cursor->is_object[cursor->depth / 64] >> (cursor->depth % 64) & 1;
         return expected == is_object ? 0 : -EBADMSG;
 }
@@ -173,7 +174,8 @@ static int step(struct value_cursor *cursor, char c)
                 return 0;
         case '{':
         case '[':
-                return open_bracket(cursor, c == '{');
+                open_bracket(cursor, c == '{');
+                return 0;
         case '}':
         case ']':
                 r = close_bracket(cursor, c == '}');

@@ -6,7 +6,7 @@
 /* Where the search for the end of one value stands. Zeroed: at its first byte. */
 struct value_cursor {
         size_t position; /* next byte to look at, from the value's start */
-        unsigned depth;
+        size_t depth;
         bool in_string, in_literal;
         uint64_t is_object[SCAN_DEPTH_MAX / 64]; /* one bit an open bracket: '{' or '[' */
 };

@@ -87,6 +87,28 @@ int scan_members(struct span object, scan_member_t callback, void *userdata)
         return r == -EAGAIN ? -EBADMSG : r; /* a span is a whole value: there is no more of it */
 }
 
+int scan_elements(struct span array, scan_element_t callback, void *userdata)
+{
+        size_t position = 0;
+        int r = array.start ? expect(array.start, array.size, &position, '[') : -EBADMSG;
+
+        if (r >= 0 && expect(array.start, array.size, &position, ']') == 0)
+                return 0;
+        while (r >= 0) {
+                struct span element;
+
+                r = scan_value(array.start + position, array.size - position, &element);
+                if (r < 0)
+                        break;
+                position = (size_t)(element.start - array.start) + element.size;
+                r = callback(element, userdata);
+                if (r < 0 || expect(array.start, array.size, &position, ']') == 0)
+                        break;
+                r = expect(array.start, array.size, &position, ',');
+        }
+        return r == -EAGAIN ? -EBADMSG : r;
+}
+
 /* ---- strings */
 
 static int hex_value(const char *digits, unsigned *ret)

@@ -4,10 +4,12 @@
  * The scanner: cuts a LIST into items and finds an object's metadata without building a tree. It is the hot
  * path and the one JSON parser of our own; a fuzz target holds it against cJSON.
  *
- * Input is bytes from the API server, which may lie: every function bounds its work and depth
- * (SCAN_DEPTH_MAX), accepts what RFC 8259 accepts as far as it looks (what it skips is checked for balance
- * of brackets and strings only), and returns -EBADMSG otherwise, -EAGAIN when the input ends too early (a
- * piece of a stream). Spans point into the input; nothing is copied.
+ * Input is bytes from the API server, which may lie: every function bounds its work, accepts what RFC 8259
+ * accepts as far as it looks (what it skips is checked for balance of brackets and strings only), and
+ * returns -EBADMSG otherwise, -EAGAIN when the input ends too early (a piece of a stream). Spans point into
+ * the input; nothing is copied. Depth costs nothing and is not bounded: an object that is nested more deeply
+ * than we thought of must not make a LIST unreadable. Below SCAN_DEPTH_MAX brackets are only counted, not
+ * told apart.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +18,7 @@
 
 #include "base/text.h"
 
-#define SCAN_DEPTH_MAX 512
+#define SCAN_DEPTH_MAX 512 /* whose kinds of brackets are known */
 
 struct span {
         const char *start; /* NULL: absent */
@@ -40,6 +42,9 @@ int scan_identity(const char *input, size_t size, struct scan_object *ret);
 /* Calls for each member of an object: key span is raw (quoted). A negative return ends and is returned. */
 typedef int (*scan_member_t)(struct span key, struct span value, void *userdata);
 int scan_members(struct span object, scan_member_t callback, void *userdata);
+/* The same for the elements of an array. */
+typedef int (*scan_element_t)(struct span element, void *userdata);
+int scan_elements(struct span array, scan_element_t callback, void *userdata);
 /* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
  * no string or holds NUL. */
 int scan_string(struct span value, char **ret);

@@ -8,6 +8,7 @@
 #include "worker/child.h"
 #include "worker/condition.h"
 #include "worker/event.h"
+#include "json/json.h"
 
 static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",  "permanent",
                                     "done",   "id",    "children",     "fatal",   "events", "conditions"};
@@ -165,7 +166,7 @@ static bool is_space(char c)
         return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* cJSON takes control characters inside strings; JSON, and the API server, do not. -1: there is none. */
+/* Inside of strings JSON has none: a mistake that is worth a message of its own. -1: there is none. */
 static ssize_t find_control(const char *output, size_t size)
 {
         bool in_string = false;
@@ -184,9 +185,10 @@ static ssize_t find_control(const char *output, size_t size)
 static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret, struct error *error)
 {
         ssize_t control = find_control(output + start, size);
-        const char *end = NULL;
-        cJSON *root;
+        struct span first;
+        size_t where;
         bool valid;
+        int r;
 
         if (control >= 0)
                 return error_set(
@@ -194,20 +196,14 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                         "the handler's answer is no valid JSON: a control character, which a string "
                         "must escape (at byte %zu of stdout)",
                         start + (size_t)control);
-        errno = 0;
-        root = cJSON_ParseWithLengthOpts(output + start, size, &end, false);
-        valid = root != NULL;
-        if (valid && end == output + start + size) {
-                *ret = root;
+        r = json_read(output + start, size, ret, &where);
+        if (r >= 0)
                 return 0;
-        }
-        cJSON_Delete(root);
-        /* cJSON does not tell one from the other; malloc() does. */
-        if (!valid && errno == ENOMEM)
+        if (r == -ENOMEM)
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
+        valid = scan_value(output + start, size, &first) >= 0 && first.size == where;
         return error_set(error, -EINVAL, "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
-                         valid ? "more follows behind the object" : "a syntax error",
-                         end ? (size_t)(end - output) : start);
+                         valid ? "more follows behind the object" : "a syntax error", start + where);
 }
 
 static int take_members(struct answer *answer, struct error *error)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "store/scan.h"
+#include "json/json.h"
 
 #define TYPE_MAX    316
 #define REASON_MAX  1024
@@ -160,17 +162,26 @@ struct condition condition_read(const cJSON *item)
 
 /* ---- merging */
 
+static int find_list(struct span key, struct span value, void *userdata)
+{
+        struct span *list = userdata;
+
+        if (scan_string_equals(key, "conditions"))
+                *list = value;
+        return 0;
+}
+
 cJSON *conditions_of(const char *json)
 {
-        cJSON *object = cJSON_Parse(json);
-        cJSON *list = cJSON_DetachItemFromObjectCaseSensitive(
-                cJSON_GetObjectItemCaseSensitive(object, "status"), "conditions");
+        struct scan_object object;
+        struct span list = {0};
+        int r = scan_object(json, strlen(json), &object);
 
-        cJSON_Delete(object);
-        if (cJSON_IsArray(list))
-                return list;
-        cJSON_Delete(list);
-        return cJSON_CreateArray();
+        if (r >= 0 && object.status.start && object.status.start[0] == '{')
+                r = scan_members(object.status, find_list, &list);
+        if (r < 0)
+                return NULL;
+        return list.start && list.start[0] == '[' ? json_parse(list.start, list.size) : cJSON_CreateArray();
 }
 
 static int put(cJSON *item, const char *key, cJSON *value)
@@ -228,6 +239,6 @@ int condition_set(cJSON *list, const struct condition *condition, int64_t genera
         if (r >= 0)
                 r = put_text(item, "message", condition->message ? condition->message : "");
         if (r >= 0 && generation > 0)
-                r = put(item, "observedGeneration", cJSON_CreateNumber((double)generation));
+                r = put(item, "observedGeneration", json_new_integer(generation));
         return r;
 }

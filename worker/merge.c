@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "json/json.h"
+
 /* Beyond this integers have no exact double. */
 #define EXACT_MAX 9007199254740992.0
 /* cJSON looks members up one by one: wider objects than this would hold up the loop. */
@@ -23,10 +25,14 @@ static bool is_too_wide(const cJSON *a, const cJSON *b)
 
 static enum merge_effect compare(const cJSON *a, const cJSON *b);
 
+/* Written in another way a number may be the same to the server, which has doubles beside 64-bit integers.
+ */
 static enum merge_effect compare_numbers(const cJSON *a, const cJSON *b)
 {
         if (a->valuedouble < b->valuedouble || a->valuedouble > b->valuedouble)
                 return MERGE_CHANGES;
+        if (cJSON_IsRaw(a) && cJSON_IsRaw(b) && strcmp(a->valuestring, b->valuestring) == 0)
+                return MERGE_SAME;
         return a->valuedouble < EXACT_MAX && a->valuedouble > -EXACT_MAX ? MERGE_SAME : MERGE_UNSURE;
 }
 
@@ -69,11 +75,11 @@ static enum merge_effect compare_objects(const cJSON *a, const cJSON *b)
 
 static enum merge_effect compare(const cJSON *a, const cJSON *b)
 {
+        if (json_is_number(a) && json_is_number(b))
+                return compare_numbers(a, b);
         if ((a->type & 0xff) != (b->type & 0xff))
                 return MERGE_CHANGES;
-        if (cJSON_IsNumber(a))
-                return compare_numbers(a, b);
-        if (cJSON_IsString(a))
+        if (cJSON_IsString(a) || cJSON_IsRaw(a))
                 return strcmp(a->valuestring, b->valuestring) == 0 ? MERGE_SAME : MERGE_CHANGES;
         if (cJSON_IsArray(a))
                 return compare_arrays(a, b);
@@ -109,21 +115,35 @@ enum merge_effect merge_effect(const cJSON *target, const cJSON *patch)
         return effect;
 }
 
+struct search {
+        const char *name;
+        struct span found;
+};
+
+static int take_found(struct span key, struct span value, void *userdata)
+{
+        struct search *search = userdata;
+
+        if (scan_string_equals(key, search->name))
+                search->found = value;
+        return 0;
+}
+
+/* No tree is made of more than what is compared. */
 enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch)
 {
-        cJSON *object = cJSON_Parse(json), *nothing = NULL;
-        const cJSON *target = object;
+        struct search search = {.name = member};
+        struct span target = {json, strlen(json)};
         enum merge_effect effect;
+        cJSON *tree;
 
-        /* No status and an empty one are the same. */
-        if (member && object) {
-                target = cJSON_GetObjectItemCaseSensitive(object, member);
-                if (!target)
-                        target = nothing = cJSON_CreateObject();
-        }
-        effect = merge_effect(target, patch);
-        cJSON_Delete(nothing);
-        cJSON_Delete(object);
+        if (member && scan_members(target, take_found, &search) < 0)
+                return MERGE_CHANGES;
+        if (member) /* no status and an empty one are the same */
+                target = search.found.start ? search.found : (struct span){"{}", 2};
+        tree = json_parse(target.start, target.size);
+        effect = merge_effect(tree, patch);
+        cJSON_Delete(tree);
         return effect;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "ipc/message.h"
+#include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
@@ -32,9 +33,7 @@ static const char *text(const cJSON *object, const char *key)
 
 static double number(const cJSON *object, const char *key, double otherwise)
 {
-        const cJSON *value = member(object, key);
-
-        return cJSON_IsNumber(value) ? value->valuedouble : otherwise;
+        return json_number(member(object, key), otherwise);
 }
 
 static const cJSON *condition(const struct look *look, const char *type)
@@ -244,7 +243,7 @@ enum readiness readiness_of(const char *json, char *why, size_t size)
                 {"", "Service", of_service},
                 {"", "PersistentVolumeClaim", of_claim},
         };
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(json);
+        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(json, strlen(json));
         struct look look = {object, member(object, "spec"), member(object, "status"), why, size};
 
         why[0] = '\0';

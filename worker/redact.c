@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See redact.h. A tree keeps numbers as doubles, so what holds no Secret is copied byte by byte. */
+/* See redact.h. What holds no Secret is copied byte by byte. */
 #include "worker/redact.h"
 
-#include <cjson/cJSON.h>
 #include <string.h>
+
+#include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
@@ -69,7 +70,6 @@ void redact_append(struct text *out, const char *bytes, size_t size, bool *ret_r
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *tree = NULL;
         _cleanup_free_ char *left = NULL;
-        const char *end = NULL;
 
         while (size > 0 && strchr(" \t\r\n", bytes[size - 1]))
                 size--;
@@ -77,8 +77,8 @@ void redact_append(struct text *out, const char *bytes, size_t size, bool *ret_r
                 text_append_string(out, "null");
                 return;
         }
-        tree = cJSON_ParseWithLengthOpts(bytes, size, &end, false);
-        if (!tree || end != bytes + size) {
+        tree = json_parse(bytes, size);
+        if (!tree) {
                 /* A text that only begins like JSON could hold anything. */
                 *ret_redacted = *ret_redacted || may_hold_secret(bytes, size);
                 if (may_hold_secret(bytes, size))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
@@ -107,7 +108,7 @@ static int read_child(const cJSON *item, struct child_list *list)
 
 int settle_plan_read(const char *text, struct settle_plan *ret)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *root = cJSON_Parse(text);
+        _cleanup_(cJSON_Delete_pointer) cJSON *root = json_parse(text, strlen(text));
         const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo");
         const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait"), *item;
         struct settle_plan plan = {
@@ -155,7 +156,7 @@ static cJSON *pick(const cJSON *value, const cJSON *fields);
 /* "k:{...}": the element of a list whose members are these. */
 static const cJSON *find_by_keys(const cJSON *list, const char *keys)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = cJSON_Parse(keys);
+        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
         const cJSON *item, *key;
 
         cJSON_ArrayForEach(item, list)
@@ -163,8 +164,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys)
                 bool same = wanted != NULL;
 
                 cJSON_ArrayForEach(key, wanted) same =
-                        same &&
-                        cJSON_Compare(key, cJSON_GetObjectItemCaseSensitive(item, key->string), true);
+                        same && json_equal(key, cJSON_GetObjectItemCaseSensitive(item, key->string));
                 if (same)
                         return item;
         }
@@ -174,17 +174,17 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys)
 /* "v:...": the element of a set. */
 static const cJSON *find_by_value(const cJSON *list, const char *text)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = cJSON_Parse(text);
+        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(text, strlen(text));
         const cJSON *item;
 
-        cJSON_ArrayForEach(item, list) if (wanted && cJSON_Compare(item, wanted, true)) return item;
+        cJSON_ArrayForEach(item, list) if (wanted && json_equal(item, wanted)) return item;
         return NULL;
 }
 
 /* The members that name an element belong to it, whoever wrote them. */
 static void add_keys(cJSON *element, const char *keys)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = cJSON_Parse(keys);
+        _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
         const cJSON *key;
 
         cJSON_ArrayForEach(key, wanted) if (cJSON_IsObject(element) &&
@@ -257,7 +257,7 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
 
 char *settle_applied_body(const char *text, const char *manager)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(text), *body = NULL;
+        _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(text, strlen(text)), *body = NULL;
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
         const cJSON *fields = fields_of(metadata, manager);
         cJSON *own;

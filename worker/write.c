@@ -18,8 +18,6 @@
 #define MERGE_PATCH        "application/merge-patch+json"
 #define PARTIAL            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
 static void write_next(struct run *run);
 static void write_done(struct run *run);
 
@@ -266,45 +264,46 @@ static int show_current(struct run *run)
         return 0;
 }
 
-static int add_name(cJSON *list, const char *name)
+struct finalizers {
+        const char *own;
+        struct text others; /* as they stand there, with commas between them */
+        bool has_ours;
+};
+
+static int take_finalizer(struct span name, void *userdata)
 {
-        return cJSON_AddItemToArray(list, cJSON_CreateString(name)) ? 0 : -ENOMEM;
+        struct finalizers *finalizers = userdata;
+
+        if (scan_string_equals(name, finalizers->own)) {
+                finalizers->has_ours = true;
+                return 0;
+        }
+        text_append_string(&finalizers->others, finalizers->others.size > 0 ? "," : "");
+        return text_append(&finalizers->others, name.start, name.size);
 }
 
-/* A list of its own, owned by the caller: the object's finalizers, without ours. All of them, or none: those
- * of others must not be lost to a shortage of memory. */
-static int finalizers_of_others(const struct run *run, cJSON **ret, bool *ret_ours)
+/* All of others, or none: those must not be lost to a shortage of memory. `others` is the caller's. */
+static int finalizers_read(const struct run *run, struct finalizers *ret)
 {
-        _cleanup_(cJSON_Delete_pointer) cJSON *object = cJSON_Parse(write_current_json(run));
-        _cleanup_(cJSON_Delete_pointer) cJSON *others = cJSON_CreateArray();
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata"), *item;
-        bool ours = false;
+        const char *json = write_current_json(run);
+        struct scan_object object;
+        int r = scan_object(json, strlen(json), &object);
 
-        if (!object || !others)
-                return -ENOMEM;
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(metadata, "finalizers"))
-        {
-                const char *name = cJSON_GetStringValue(item);
-
-                if (name && strcmp(name, run->worker->config->finalizer) == 0)
-                        ours = true;
-                else if (name && add_name(others, name) < 0)
-                        return -ENOMEM;
-        }
-        *ret_ours = ours;
-        if (ret)
-                *ret = TAKE_PTR(others);
-        return 0;
+        *ret = (struct finalizers){.own = run->worker->config->finalizer};
+        if (r >= 0 && object.finalizers.start && object.finalizers.start[0] == '[')
+                r = scan_elements(object.finalizers, take_finalizer, ret);
+        return r < 0 ? r : ret->others.failed ? -ENOMEM : 0;
 }
 
 /* 1, 0; negative: the run was ended. */
 static int finalizer_is_there(struct run *run)
 {
-        bool ours;
-        int r = finalizers_of_others(run, NULL, &ours);
+        struct finalizers finalizers;
+        int r = finalizers_read(run, &finalizers);
 
+        text_done(&finalizers.others);
         if (r >= 0)
-                return ours;
+                return finalizers.has_ours;
         run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
         return r;
 }
@@ -327,24 +326,22 @@ static int finalizer_must_go(struct run *run)
 /* A merge patch replaces whole lists: only where nobody has changed it since. */
 static int finalizer_body(const struct run *run, bool with_ours, struct text *body)
 {
-        _cleanup_free_ char *list = NULL;
-        _cleanup_(cJSON_Delete_pointer) cJSON *finalizers = NULL;
-        bool ours;
-        int r = finalizers_of_others(run, &finalizers, &ours);
+        struct finalizers finalizers;
+        int r = finalizers_read(run, &finalizers);
 
-        if (r >= 0 && with_ours)
-                r = add_name(finalizers, run->worker->config->finalizer);
-        if (r < 0)
-                return r;
-        list = cJSON_PrintUnformatted(finalizers);
-        if (!list)
-                return -ENOMEM;
         text_append_string(body, "{\"metadata\":{\"uid\":");
         text_json_string(body, run->order->uid);
         text_append_string(body, ",\"resourceVersion\":");
         text_json_string(body, write_current_version(run));
-        text_printf(body, ",\"finalizers\":%s}}", list);
-        return body->failed ? -ENOMEM : 0;
+        text_append_string(body, ",\"finalizers\":[");
+        text_append(body, finalizers.others.data, finalizers.others.size);
+        if (with_ours) {
+                text_append_string(body, finalizers.others.size > 0 ? "," : "");
+                text_json_string(body, finalizers.own);
+        }
+        text_append_string(body, "]}}");
+        text_done(&finalizers.others);
+        return r < 0 ? r : body->failed ? -ENOMEM : 0;
 }
 
 static void on_finalizer_written(struct kube_transfer *transfer _unused_,

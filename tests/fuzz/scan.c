@@ -10,6 +10,7 @@
 
 #include "store/fingerprint.h"
 #include "store/scan.h"
+#include "json/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,6 +60,27 @@ static void compare_object(const char *input, size_t size)
                 compare_text(metadata, "resourceVersion", object.resource_version);
         }
         cJSON_Delete(tree);
+}
+
+/* What json_read() takes it gives back: printed and read again it is the same. cJSON takes more than that.
+ */
+static void compare_tree(const char *input, size_t size)
+{
+        cJSON *tree = json_parse(input, size), *again, *other;
+        char *printed = tree ? cJSON_PrintUnformatted(tree) : NULL;
+
+        if (!tree)
+                return;
+        again = printed ? json_parse(printed, strlen(printed)) : NULL;
+        if (!again || !json_equal(tree, again))
+                abort();
+        other = has_odd_strings(input, size) ? NULL : cJSON_ParseWithLengthOpts(input, size, NULL, false);
+        if (other && (other->type & 0xff) != (tree->type & 0xff) && !json_is_number(tree))
+                abort();
+        cJSON_Delete(other);
+        cJSON_Delete(again);
+        cJSON_Delete(tree);
+        cJSON_free(printed);
 }
 
 /* The items as text, each on a line of its own behind a NUL. */
@@ -135,6 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(input, data, size);
         input[size] = '\0';
         compare_object(input, size);
+        compare_tree(input, size);
         cut = size > 0 ? (size_t)data[size / 2] * size / 256 : 0;
         (void)feed(input, size, cut, 8, &whole); /* nearly all items are too large */
         text_clear(&whole);

@@ -6,14 +6,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "devserver/patch.h"
+#include "json/json.h"
 
 static cJSON *parse(const char *json)
 {
-        cJSON *value = cJSON_Parse(json);
+        cJSON *value = json_parse(json, strlen(json));
 
         if (!value)
                 fail_msg("the test's own JSON is wrong: %s", json);

@@ -10,13 +10,14 @@
 #include <cmocka.h>
 
 #include "devserver/selector.h"
+#include "json/json.h"
 
 static struct storage storage;
 static struct resource *pods, *widgets;
 
 static const struct version *put(struct resource *resource, const char *key, const char *json)
 {
-        cJSON *object = cJSON_Parse(json);
+        cJSON *object = json_parse(json, strlen(json));
         const struct version *version = object ? object_put(&storage, resource, key, object) : NULL;
 
         cJSON_Delete(object);

@@ -239,16 +239,17 @@ static void test_depth(void **state _unused_)
 {
         enum { BOMB = 100000 };
         _cleanup_free_ char *bomb = malloc(BOMB);
-        char text[2 * SCAN_DEPTH_MAX + 1];
         struct span value;
 
         assert_non_null(bomb);
         memset(bomb, '[', BOMB);
+        assert_int_equal(scan_value(bomb, BOMB, &value), -EAGAIN);
+        memset(bomb + BOMB / 2, ']', BOMB / 2);
+        assert_int_equal(scan_value(bomb, BOMB, &value), 0);
+        assert_int_equal(value.size, BOMB);
+        /* The kinds of brackets that are known must match. */
+        bomb[BOMB - 1] = '}';
         assert_int_equal(scan_value(bomb, BOMB, &value), -EBADMSG);
-        memset(text, '[', SCAN_DEPTH_MAX - 1);
-        memset(text + SCAN_DEPTH_MAX - 1, ']', SCAN_DEPTH_MAX - 1);
-        assert_int_equal(scan_value(text, 2 * (SCAN_DEPTH_MAX - 1), &value), 0);
-        assert_int_equal(value.size, 2 * (SCAN_DEPTH_MAX - 1));
 }
 
 static void test_brackets_must_match(void **state _unused_)

@@ -12,10 +12,11 @@
 
 #include "tests/unit/valgrind.h"
 #include "worker/merge.h"
+#include "json/json.h"
 
 static enum merge_effect effect_on(const char *json, const char *member, const char *patch)
 {
-        cJSON *tree = cJSON_Parse(patch);
+        cJSON *tree = json_parse(patch, strlen(patch));
         enum merge_effect effect;
 
         assert_non_null(tree);
@@ -57,7 +58,9 @@ static void test_effect(void **state)
                 {"{\"a\":1700000000000000001,\"b\":1}", "{\"a\":1700000000000000002,\"b\":2}",
                  MERGE_CHANGES},
                 {"{\"a\":9007199254740991}", "{\"a\":9007199254740991}", MERGE_SAME},
-                {"{\"a\":1e999}", "{\"a\":1e999}", MERGE_UNSURE},
+                {"{\"a\":1e999}", "{\"a\":1e999}", MERGE_SAME},
+                {"{\"a\":1e999}", "{\"a\":2e999}", MERGE_UNSURE},
+                {"{\"a\":1700000000000000001}", "{\"a\":1700000000000000001}", MERGE_SAME},
         };
 
         (void)state;

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See json.h. No recursion: how deep a text is, its author decides. */
+#include "json/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
+
+struct reader {
+        const char *text;
+        size_t size, position;
+        cJSON **open; /* the containers around the position, outermost first */
+        size_t depth, allocated;
+        char *key; /* of the member whose value comes next */
+};
+
+static bool is_space(char c)
+{
+        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static char look(struct reader *reader)
+{
+        while (reader->position < reader->size && is_space(reader->text[reader->position]))
+                reader->position++;
+        return reader->position < reader->size ? reader->text[reader->position] : '\0';
+}
+
+/* ---- numbers */
+
+static size_t digits(const char *text, size_t size, size_t at)
+{
+        size_t start = at;
+
+        while (at < size && text[at] >= '0' && text[at] <= '9')
+                at++;
+        return at - start;
+}
+
+/* How long the number is that begins here, as RFC 8259 has it. 0: there is none. */
+static size_t number_size(const char *text, size_t size)
+{
+        size_t at = size > 0 && text[0] == '-', count = digits(text, size, at);
+
+        if (count == 0 || (count > 1 && text[at] == '0'))
+                return 0;
+        at += count;
+        if (at < size && text[at] == '.') {
+                count = digits(text, size, at + 1);
+                if (count == 0)
+                        return 0;
+                at += 1 + count;
+        }
+        if (at < size && (text[at] == 'e' || text[at] == 'E')) {
+                at += at + 1 < size && (text[at + 1] == '+' || text[at + 1] == '-') ? 2 : 1;
+                count = digits(text, size, at);
+                if (count == 0)
+                        return 0;
+                at += count;
+        }
+        return at;
+}
+
+static int as_int(double value)
+{
+        return value >= INT32_MAX ? INT32_MAX : value <= INT32_MIN ? INT32_MIN : (int)value;
+}
+
+/* A node that holds this text and prints as it. */
+static cJSON *new_raw(const char *text, size_t size)
+{
+        cJSON *item = cJSON_CreateNull();
+
+        if (!item)
+                return NULL;
+        item->valuestring = strndup(text, size);
+        if (!item->valuestring) {
+                cJSON_Delete(item);
+                return NULL;
+        }
+        item->type = cJSON_Raw;
+        return item;
+}
+
+static int read_number(struct reader *reader, cJSON **ret)
+{
+        const char *start = reader->text + reader->position;
+        size_t size = number_size(start, reader->size - reader->position);
+
+        if (size == 0)
+                return -EBADMSG;
+        *ret = new_raw(start, size);
+        if (!*ret)
+                return -ENOMEM;
+        (*ret)->valuedouble = strtod((*ret)->valuestring, NULL);
+        (*ret)->valueint = as_int((*ret)->valuedouble);
+        reader->position += size;
+        return 0;
+}
+
+bool json_is_number(const cJSON *item)
+{
+        if (!cJSON_IsRaw(item))
+                return cJSON_IsNumber(item);
+        return item->valuestring[0] == '-' || (item->valuestring[0] >= '0' && item->valuestring[0] <= '9');
+}
+
+double json_number(const cJSON *item, double otherwise)
+{
+        return json_is_number(item) ? item->valuedouble : otherwise;
+}
+
+cJSON *json_new_integer(int64_t value)
+{
+        char text[24];
+        cJSON *item;
+
+        item = new_raw(text, (size_t)snprintf(text, sizeof(text), "%" PRId64, value));
+        if (item) {
+                item->valuedouble = (double)value;
+                item->valueint = as_int(item->valuedouble);
+        }
+        return item;
+}
+
+/* ---- texts */
+
+static int hex_value(const char *at, unsigned *ret)
+{
+        unsigned value = 0;
+
+        for (size_t i = 0; i < 4; i++) {
+                char c = at[i];
+
+                if (c >= '0' && c <= '9')
+                        value = value << 4 | (unsigned)(c - '0');
+                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+                        value = value << 4 | (unsigned)((c | 0x20) - 'a' + 10);
+                else
+                        return -EBADMSG;
+        }
+        *ret = value;
+        return 0;
+}
+
+static char *put_code_point(char *out, unsigned code)
+{
+        if (code < 0x80) {
+                *out++ = (char)code;
+                return out;
+        }
+        if (code < 0x800) {
+                *out++ = (char)(0xc0 | code >> 6);
+        } else {
+                if (code < 0x10000) {
+                        *out++ = (char)(0xe0 | code >> 12);
+                } else {
+                        *out++ = (char)(0xf0 | code >> 18);
+                        *out++ = (char)(0x80 | (code >> 12 & 0x3f));
+                }
+                *out++ = (char)(0x80 | (code >> 6 & 0x3f));
+        }
+        *out++ = (char)(0x80 | (code & 0x3f));
+        return out;
+}
+
+/* Behind "\u". A lone surrogate is U+FFFD, as in Go. */
+static int decode_unicode(const char **at, const char *end, unsigned *ret)
+{
+        unsigned low;
+
+        if (end - *at < 4 || hex_value(*at, ret) < 0)
+                return -EBADMSG;
+        *at += 4;
+        if (*ret < 0xd800 || *ret >= 0xe000)
+                return 0;
+        if (*ret < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u' &&
+            hex_value(*at + 2, &low) == 0 && low >= 0xdc00 && low < 0xe000) {
+                *at += 6;
+                *ret = 0x10000 + ((*ret - 0xd800) << 10) + (low - 0xdc00);
+        } else {
+                *ret = 0xfffd;
+        }
+        return 0;
+}
+
+/* `out` has room for all of it: what is written with escapes is longer than what it says. */
+static int decode(const char *at, const char *end, char *out, bool *ret_zero)
+{
+        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+
+        while (at < end) {
+                const char *found;
+                unsigned code;
+
+                if (*at != '\\') {
+                        *out++ = *at++;
+                        continue;
+                }
+                if (at[1] == 'u') {
+                        at += 2;
+                        if (decode_unicode(&at, end, &code) < 0)
+                                return -EBADMSG;
+                        *ret_zero = *ret_zero || code == 0;
+                        out = put_code_point(out, code);
+                        continue;
+                }
+                found = memchr(from, at[1], sizeof(from) - 1);
+                if (!found)
+                        return -EBADMSG;
+                *out++ = to[found - from];
+                at += 2;
+        }
+        *out = '\0';
+        return 0;
+}
+
+/* From the opening quote to behind the closing one. 0: there is none, and *ret_where is what is wrong. */
+static size_t string_size(const char *text, size_t size, size_t *ret_where)
+{
+        for (size_t i = 1; i < size; i++) {
+                if (text[i] == '"')
+                        return i + 1;
+                if ((unsigned char)text[i] < ' ') {
+                        *ret_where = i;
+                        return 0;
+                }
+                i += text[i] == '\\';
+        }
+        *ret_where = size;
+        return 0;
+}
+
+/* *ret_zero: it holds a NUL, and is not what it says. */
+static int read_text(struct reader *reader, char **ret, bool *ret_zero)
+{
+        const char *start = reader->text + reader->position;
+        size_t where = 0, size = string_size(start, reader->size - reader->position, &where);
+        _cleanup_free_ char *text = NULL;
+
+        if (size == 0) {
+                reader->position += where;
+                return -EBADMSG;
+        }
+        text = malloc(size);
+        if (!text)
+                return -ENOMEM;
+        if (decode(start + 1, start + size - 1, text, ret_zero) < 0)
+                return -EBADMSG;
+        reader->position += size;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static int read_string(struct reader *reader, cJSON **ret)
+{
+        size_t start = reader->position;
+        _cleanup_free_ char *text = NULL;
+        bool zero = false;
+        int r = read_text(reader, &text, &zero);
+
+        if (r < 0)
+                return r;
+        *ret = zero ? new_raw(reader->text + start, reader->position - start) : cJSON_CreateNull();
+        if (!*ret)
+                return -ENOMEM;
+        if (!zero) {
+                (*ret)->type = cJSON_String;
+                (*ret)->valuestring = TAKE_PTR(text);
+        }
+        return 0;
+}
+
+/* "key": */
+static int read_key(struct reader *reader)
+{
+        bool zero = false;
+        int r = look(reader) == '"' ? read_text(reader, &reader->key, &zero) : -EBADMSG;
+
+        if (r >= 0 && (zero || look(reader) != ':'))
+                r = -EBADMSG;
+        reader->position += r >= 0;
+        return r;
+}
+
+/* ---- values */
+
+static int read_word(struct reader *reader, cJSON **ret)
+{
+        static const struct {
+                const char *word;
+                int type;
+        } known[] = {{"true", cJSON_True}, {"false", cJSON_False}, {"null", cJSON_NULL}};
+
+        for (size_t i = 0; i < ELEMENTS(known); i++) {
+                size_t size = strlen(known[i].word);
+
+                if (reader->size - reader->position < size ||
+                    memcmp(reader->text + reader->position, known[i].word, size) != 0)
+                        continue;
+                *ret = cJSON_CreateNull();
+                if (!*ret)
+                        return -ENOMEM;
+                (*ret)->type = known[i].type;
+                reader->position += size;
+                return 0;
+        }
+        return -EBADMSG;
+}
+
+static int open_container(struct reader *reader, char c, cJSON **ret)
+{
+        if (reader->depth == JSON_DEPTH_MAX)
+                return -EBADMSG;
+        if (reader->depth == reader->allocated) {
+                size_t allocated = reader->allocated > 0 ? 2 * reader->allocated : 32;
+                cJSON **grown = reallocarray((void *)reader->open, allocated, sizeof(*grown));
+
+                if (!grown)
+                        return -ENOMEM;
+                reader->open = grown;
+                reader->allocated = allocated;
+        }
+        *ret = c == '{' ? cJSON_CreateObject() : cJSON_CreateArray();
+        reader->position++;
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int read_value(struct reader *reader, char c, cJSON **ret)
+{
+        if (c == '{' || c == '[')
+                return open_container(reader, c, ret);
+        if (c == '"')
+                return read_string(reader, ret);
+        return c == '-' || (c >= '0' && c <= '9') ? read_number(reader, ret) : read_word(reader, ret);
+}
+
+/* Behind a value: closes what ends here. 1: the outermost has ended; 0: a key or a value comes. */
+static int read_end(struct reader *reader, bool is_first)
+{
+        while (reader->depth > 0) {
+                char close = cJSON_IsObject(reader->open[reader->depth - 1]) ? '}' : ']', c = look(reader);
+
+                if (c == close) {
+                        reader->position++;
+                        reader->depth--;
+                        is_first = false;
+                        continue;
+                }
+                if (is_first)
+                        return 0;
+                if (c != ',')
+                        return -EBADMSG;
+                reader->position++;
+                return 0;
+        }
+        return 1;
+}
+
+static int read_next(struct reader *reader, cJSON **root)
+{
+        cJSON *parent = reader->depth > 0 ? reader->open[reader->depth - 1] : NULL, *item = NULL;
+        int r = cJSON_IsObject(parent) ? read_key(reader) : 0;
+
+        if (r >= 0)
+                r = read_value(reader, look(reader), &item);
+        if (r < 0)
+                return r;
+        item->string = TAKE_PTR(reader->key);
+        if (parent)
+                cJSON_AddItemToArray(parent, item); /* of an object as well: its name is there already */
+        else
+                *root = item;
+        if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
+                return read_end(reader, false);
+        reader->open[reader->depth++] = item;
+        return read_end(reader, true);
+}
+
+/* ---- equality */
+
+static bool equal_objects(const cJSON *a, const cJSON *b)
+{
+        const cJSON *beside = b->child, *member, *other;
+
+        if (cJSON_GetArraySize(a) != cJSON_GetArraySize(b))
+                return false;
+        cJSON_ArrayForEach(member, a)
+        {
+                /* Mostly both have the same order. */
+                other = beside && strcmp(beside->string, member->string) == 0
+                                ? beside
+                                : cJSON_GetObjectItemCaseSensitive(b, member->string);
+                if (!json_equal(member, other))
+                        return false;
+                beside = beside ? beside->next : NULL;
+        }
+        return true;
+}
+
+static bool equal_arrays(const cJSON *a, const cJSON *b)
+{
+        const cJSON *first = a->child, *second = b->child;
+
+        for (; first && second; first = first->next, second = second->next)
+                if (!json_equal(first, second))
+                        return false;
+        return !first && !second;
+}
+
+bool json_equal(const cJSON *a, const cJSON *b)
+{
+        if (!a || !b)
+                return false;
+        if (json_is_number(a) && json_is_number(b) && !(cJSON_IsRaw(a) && cJSON_IsRaw(b)))
+                return !(a->valuedouble < b->valuedouble) && !(a->valuedouble > b->valuedouble);
+        if ((a->type & 0xff) != (b->type & 0xff))
+                return false;
+        if (cJSON_IsObject(a))
+                return equal_objects(a, b);
+        if (cJSON_IsArray(a))
+                return equal_arrays(a, b);
+        return !(cJSON_IsRaw(a) || cJSON_IsString(a)) || strcmp(a->valuestring, b->valuestring) == 0;
+}
+
+int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)
+{
+        _cleanup_(cJSON_Delete_pointer) cJSON *root = NULL;
+        struct reader reader = {.text = text, .size = size};
+        int r;
+
+        while ((r = read_next(&reader, &root)) == 0)
+                ;
+        if (ret_where)
+                *ret_where = reader.position;
+        if (r > 0)
+                r = look(&reader) == '\0' && reader.position == size ? 0 : -EBADMSG;
+        free(reader.key);
+        free((void *)reader.open);
+        if (r >= 0)
+                *ret = TAKE_PTR(root);
+        return r;
+}
+
+cJSON *json_parse(const char *text, size_t size)
+{
+        cJSON *tree = NULL;
+
+        return text && json_read(text, size, &tree, NULL) >= 0 ? tree : NULL;
+}

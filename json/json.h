@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * JSON as a tree of cJSON's that loses nothing. cJSON's own parser makes doubles of numbers, cuts texts at a
+ * \u0000 and gives up below 1,000 levels; an API server keeps 64-bit integers and takes 10,000 levels. Here
+ * a number is a cJSON_Raw node that holds its text, and so is a text with a \u0000 in it: what is printed is
+ * what was read. Strict: what RFC 8259 does not allow is refused.
+ */
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An API server takes 10,000 levels of an object; a LIST and managedFields put some around it. */
+#define JSON_DEPTH_MAX 10240
+
+/* One value, with white space around it. -EBADMSG: it is none from the byte *ret_where on, which may be the
+ * end of `text`, or of a value that more follows; -ENOMEM. `ret_where` may be NULL. */
+int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
+/* The same; NULL: no JSON, or no memory. */
+cJSON *json_parse(const char *text, size_t size);
+
+/* Whatever the order of members. Numbers are equal when they are written alike. In the place of
+ * cJSON_Compare(), which takes twice as long for each level. */
+bool json_equal(const cJSON *a, const cJSON *b);
+bool json_is_number(const cJSON *item);
+/* Rounded to a double; `otherwise`: it is no number. */
+double json_number(const cJSON *item, double otherwise);
+cJSON *json_new_integer(int64_t value); /* NULL: no memory */
