@@ -15,7 +15,7 @@
 
 #define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
 
-static uint64_t now_usec(void)
+uint64_t gateway_now_usec(void)
 {
         struct timespec now;
 
@@ -29,7 +29,7 @@ static bool is_fresh(const struct gateway *gateway, const char **ret_reason)
         if (gateway->told_monotonic == 0)
                 return false;
         *ret_reason = "the supervisor is silent";
-        return now_usec() - gateway->told_monotonic <= gateway->deadline_usec;
+        return gateway_now_usec() - gateway->told_monotonic <= gateway->deadline_usec;
 }
 
 bool gateway_is_live(const struct gateway *gateway, const char **ret_reason)
@@ -108,11 +108,12 @@ static int on_metrics(struct gateway *gateway, const struct message_metrics *met
         gateway->live = metrics->live;
         gateway->ready = metrics->ready;
         snprintf(gateway->reason, sizeof(gateway->reason), "%s", metrics->reason);
-        gateway->told_monotonic = now_usec();
+        gateway->told_monotonic = gateway_now_usec();
         if (!gateway->coming.failed) {
                 text_done(&gateway->document);
                 gateway->document = gateway->coming;
                 gateway->coming = TEXT_EMPTY;
+                gateway_http_renew(gateway);
         }
         text_done(&gateway->coming);
         gateway->coming = TEXT_EMPTY;
@@ -127,13 +128,14 @@ static int on_message(struct child *child, struct message **message)
 
 static size_t count(struct child *child _unused_, struct record_counter *counter, size_t max)
 {
-        if (max < 3)
+        if (max < 4)
                 return 0;
         tls_refresh();
         counter[0] = (struct record_counter){"log_dropped", log_dropped()};
         counter[1] = (struct record_counter){"certificate_expires", tls_expires()};
         counter[2] = (struct record_counter){"certificate_stale", tls_is_stale()};
-        return 3;
+        counter[3] = (struct record_counter){"certificate_expired", tls_is_expired()};
+        return 4;
 }
 
 const struct child_operations gateway_operations = {

@@ -21,10 +21,13 @@ struct gateway {
         int listen_fd;
         char *socket_path; /* to be removed at the end; NULL for TCP */
         struct MHD_Daemon *daemon;
+        struct MHD_Response
+                *response[2]; /* of the document, for all who ask: plain, OpenMetrics; NULL: not asked for */
         sd_event_source *http_source, *http_timer;
 };
 
 extern const struct child_operations gateway_operations;
+uint64_t gateway_now_usec(void); /* CLOCK_MONOTONIC */
 void gateway_done(struct gateway *gateway);
 /* Live and ready as a client may believe it now: what is old says that the supervisor is silent. */
 bool gateway_is_live(const struct gateway *gateway, const char **ret_reason);
@@ -35,6 +38,7 @@ bool gateway_is_ready(const struct gateway *gateway, const char **ret_reason);
 int gateway_listen(const char *where, char **ret_socket_path, struct error *error);
 /* http.c */
 int gateway_http_start(struct gateway *gateway);
+void gateway_http_renew(struct gateway *gateway); /* there is another document */
 void gateway_http_stop(struct gateway *gateway);
 /* token.c: whether this Authorization header (or NULL) carries what the file holds now. */
 bool gateway_token_matches(const char *file, const char *authorization);

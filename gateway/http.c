@@ -5,12 +5,10 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
+#include "gateway/connections.h"
 #include "gateway/gateway.h"
 #include "gateway/tls.h"
 
-/* Many, since libmicrohttpd may overlook that a client went away in the middle of its request (epoll,
- * edge-triggered) until the timeout. */
-#define CONNECTIONS_MAX      512U
 #define CONNECTION_TIMEOUT_S 5U
 #define CONNECTION_MEMORY    ((size_t)16 * 1024)
 #define TLS_PRIORITIES       "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -21,6 +19,7 @@ struct answer {
         unsigned status;
         const char *body, *type, *header, *value;
         size_t size;
+        struct MHD_Response **shared; /* made once for all who ask; NULL: of this answer alone */
 };
 
 /* ---- what is asked for */
@@ -49,10 +48,10 @@ static const char *header(struct MHD_Connection *connection, const char *name)
         return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static void answer_metrics(const struct gateway *gateway, struct MHD_Connection *connection,
-                           struct answer *answer)
+static void answer_metrics(struct gateway *gateway, struct MHD_Connection *connection, struct answer *answer)
 {
         const char *accept = header(connection, "Accept"), *reason;
+        bool open;
 
         if (gateway->token_file[0] &&
             !gateway_token_matches(gateway->token_file, header(connection, "Authorization"))) {
@@ -66,15 +65,27 @@ static void answer_metrics(const struct gateway *gateway, struct MHD_Connection 
                 answer_health(gateway, answer, false);
                 return;
         }
+        open = accept && strstr(accept, "application/openmetrics-text");
         *answer = (struct answer){
                 .status = MHD_HTTP_OK,
                 .body = gateway->document.data ? gateway->document.data : "",
                 .size = gateway->document.size,
-                .type = accept && strstr(accept, "application/openmetrics-text") ? OPENMETRICS : PLAIN,
+                .type = open ? OPENMETRICS : PLAIN,
+                .shared = &gateway->response[open],
         };
 }
 
-static void find_answer(const struct gateway *gateway, struct MHD_Connection *connection, const char *url,
+void gateway_http_renew(struct gateway *gateway)
+{
+        for (size_t i = 0; i < ELEMENTS(gateway->response); i++) {
+                if (gateway->response[i])
+                        MHD_destroy_response(
+                                gateway->response[i]); /* those who are being answered keep it */
+                gateway->response[i] = NULL;
+        }
+}
+
+static void find_answer(struct gateway *gateway, struct MHD_Connection *connection, const char *url,
                         const char *method, struct answer *answer)
 {
         if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
@@ -90,6 +101,20 @@ static void find_answer(const struct gateway *gateway, struct MHD_Connection *co
         } else {
                 answer_text(answer, MHD_HTTP_NOT_FOUND, "there are /healthz, /readyz and /metrics\n");
         }
+}
+
+static struct MHD_Response *make_response(const struct answer *answer)
+{
+        struct MHD_Response *response = MHD_create_response_from_buffer(
+                answer->size, (void *)(uintptr_t)answer->body, MHD_RESPMEM_MUST_COPY);
+
+        if (!response)
+                return NULL;
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        if (answer->header)
+                MHD_add_response_header(response, answer->header, answer->value);
+        return response;
 }
 
 static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connection, const char *url,
@@ -108,16 +133,14 @@ static enum MHD_Result on_access(void *userdata, struct MHD_Connection *connecti
                 return MHD_YES;
         }
         find_answer(userdata, connection, url, method, &answer);
-        response = MHD_create_response_from_buffer(answer.size, (void *)(uintptr_t)answer.body,
-                                                   MHD_RESPMEM_MUST_COPY);
+        response = answer.shared && *answer.shared ? *answer.shared : make_response(&answer);
         if (!response)
                 return MHD_NO;
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.type);
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        if (answer.header)
-                MHD_add_response_header(response, answer.header, answer.value);
         r = MHD_queue_response(connection, answer.status, response);
-        MHD_destroy_response(response);
+        if (answer.shared)
+                *answer.shared = response;
+        else
+                MHD_destroy_response(response);
         return r;
 }
 
@@ -134,6 +157,7 @@ static unsigned connections(const struct gateway *gateway)
 static void run(struct gateway *gateway)
 {
         MHD_UNSIGNED_LONG_LONG timeout;
+        uint64_t now = gateway_now_usec(), next = connections_expire(now), wait = UINT64_MAX;
         unsigned before;
 
         /* At its limit it does not listen; that it may again is found out by the next turn only, which
@@ -142,8 +166,12 @@ static void run(struct gateway *gateway)
                 before = connections(gateway);
                 MHD_run(gateway->daemon);
         } while (connections(gateway) != before);
-        if (MHD_get_timeout(gateway->daemon, &timeout) == MHD_YES) {
-                sd_event_source_set_time_relative(gateway->http_timer, timeout * USEC_PER_MSEC);
+        if (MHD_get_timeout(gateway->daemon, &timeout) == MHD_YES)
+                wait = timeout * USEC_PER_MSEC;
+        if (next != UINT64_MAX && next - now < wait)
+                wait = next - now;
+        if (wait != UINT64_MAX) {
+                sd_event_source_set_time_relative(gateway->http_timer, wait);
                 sd_event_source_set_enabled(gateway->http_timer, SD_EVENT_ONESHOT);
         }
 }
@@ -178,7 +206,8 @@ int gateway_http_start(struct gateway *gateway)
                 MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), 0, NULL, NULL, on_access, gateway,
                 MHD_OPTION_LISTEN_SOCKET, gateway->listen_fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                CONNECTION_MEMORY, MHD_OPTION_ARRAY, tls ? secure : plain, MHD_OPTION_END);
+                CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, connections_notify, NULL, MHD_OPTION_ARRAY,
+                tls ? secure : plain, MHD_OPTION_END);
         if (!gateway->daemon)
                 return -EIO;
         info = MHD_get_daemon_info(gateway->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -200,4 +229,5 @@ void gateway_http_stop(struct gateway *gateway)
                 MHD_stop_daemon(gateway->daemon); /* closes the listening socket as well */
         else if (gateway->listen_fd >= 0)
                 close(gateway->listen_fd);
+        gateway_http_renew(gateway);
 }

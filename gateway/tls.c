@@ -6,6 +6,7 @@
 #include <gnutls/x509.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -25,14 +26,14 @@ struct stamp {
 
 struct pair {
         gnutls_datum_t certificate, key; /* PEM */
-        uint64_t expires;
+        uint64_t begins, expires;        /* seconds since the epoch; 0: not known */
 };
 
 static struct {
         char *certificate_file, *key_file;
         struct stamp certificate_stamp, key_stamp; /* of the files when they were last read */
         struct pair pair;
-        bool stale;
+        bool stale, told; /* told: that the pair in use has expired */
 } tls;
 
 /* ---- a pair */
@@ -63,17 +64,30 @@ static int read_pem(const char *path, gnutls_datum_t *ret, struct error *error)
         return 0;
 }
 
-static uint64_t expiry(const gnutls_datum_t *certificate)
+static void take_times(struct pair *pair)
 {
         gnutls_x509_crt_t first;
-        time_t time = 0;
+        time_t begins = 0, expires = 0;
 
         if (gnutls_x509_crt_init(&first) < 0)
-                return 0;
-        if (gnutls_x509_crt_import(first, certificate, GNUTLS_X509_FMT_PEM) >= 0)
-                time = gnutls_x509_crt_get_expiration_time(first);
+                return;
+        if (gnutls_x509_crt_import(first, &pair->certificate, GNUTLS_X509_FMT_PEM) >= 0) {
+                begins = gnutls_x509_crt_get_activation_time(first);
+                expires = gnutls_x509_crt_get_expiration_time(first);
+        }
         gnutls_x509_crt_deinit(first);
-        return time > 0 ? (uint64_t)time : 0;
+        pair->begins = begins > 0 ? (uint64_t)begins : 0;
+        pair->expires = expires > 0 ? (uint64_t)expires : 0;
+}
+
+/* NULL: clients may take it, as far as the time goes. */
+static const char *untimely(const struct pair *pair)
+{
+        uint64_t now = (uint64_t)time(NULL);
+
+        if (pair->expires > 0 && pair->expires <= now)
+                return "has expired";
+        return pair->begins > now ? "is not valid yet" : NULL;
 }
 
 /* Both are what they should be, and belong together. */
@@ -90,7 +104,7 @@ static int check_pair(struct pair *pair, struct error *error)
         if (r < 0)
                 return error_set(error, -EINVAL, "%s and %s are no certificate and its key: %s",
                                  tls.certificate_file, tls.key_file, gnutls_strerror(r));
-        pair->expires = expiry(&pair->certificate);
+        take_times(pair);
         return 0;
 }
 
@@ -140,24 +154,54 @@ static bool has_changed(void)
         return true;
 }
 
-void tls_refresh(void)
+/* Said once a certificate: clients refuse it from then on. */
+static void tell_untimely(void)
+{
+        const char *why = untimely(&tls.pair);
+
+        if (why && !tls.told)
+                log_write(LOG_ERR, MESSAGE_ID_CERTIFICATE_EXPIRED, NULL,
+                          "the gateway's certificate %s %s; clients refuse it until a valid one takes its "
+                          "place",
+                          tls.certificate_file, why);
+        tls.told = why;
+}
+
+static void keep_former(const char *why)
+{
+        tls.stale = true;
+        log_write(LOG_WARNING, MESSAGE_ID_CERTIFICATE_STALE, NULL,
+                  "the gateway's new certificate cannot be used, the former one stays: %s", why);
+}
+
+static void read_anew(void)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         struct pair pair;
 
-        if (!tls.certificate_file || !has_changed())
-                return;
-        if (read_pair(&pair, &error) >= 0) {
-                pair_done(&tls.pair);
-                tls.pair = pair;
-                tls.stale = false;
-                log_info("the gateway's certificate has changed, and is used from now on");
+        if (read_pair(&pair, &error) < 0) {
+                keep_former(error_message(&error));
                 return;
         }
-        tls.stale = true;
-        log_write(LOG_WARNING, MESSAGE_ID_CERTIFICATE_STALE, NULL,
-                  "the gateway's new certificate cannot be used, the former one stays: %s",
-                  error_message(&error));
+        if (untimely(&pair) && !untimely(&tls.pair)) {
+                (void)error_set(&error, -EINVAL, "%s %s", tls.certificate_file, untimely(&pair));
+                keep_former(error_message(&error));
+                pair_done(&pair);
+                return;
+        }
+        pair_done(&tls.pair);
+        tls.pair = pair;
+        tls.stale = false;
+        log_info("the gateway's certificate has changed, and is used from now on");
+}
+
+void tls_refresh(void)
+{
+        if (!tls.certificate_file)
+                return;
+        if (has_changed())
+                read_anew();
+        tell_untimely();
 }
 
 /* ---- a handshake */
@@ -236,6 +280,11 @@ int tls_start(const char *certificate_file, const char *key_file, struct error *
 bool tls_is_used(void)
 {
         return tls.certificate_file;
+}
+
+bool tls_is_expired(void)
+{
+        return tls.certificate_file && untimely(&tls.pair);
 }
 
 bool tls_is_stale(void)

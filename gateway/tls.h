@@ -3,7 +3,8 @@
 /*
  * The gateway's certificate. Files are looked at with each handshake and each heartbeat, and read again when
  * they have changed; a pair that does not fit (one file of a renewal is there, the other one is not yet)
- * leaves the former one in use. One a process: libmicrohttpd has no place for a pointer of ours.
+ * leaves the former one in use, and so does one that has expired, while the former one is valid. One a
+ * process: libmicrohttpd has no place for a pointer of ours.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +19,6 @@ void tls_refresh(void);
 void *tls_callback(void);
 bool tls_is_used(void);
 bool tls_is_stale(void);    /* the files of now are not what is used */
+bool tls_is_expired(void);  /* what is used is not valid at this time: clients refuse it */
 uint64_t tls_expires(void); /* seconds since the epoch; 0: not known */
 void tls_stop(void);

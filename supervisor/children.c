@@ -254,6 +254,7 @@ static void child_ready(struct child_slot *child)
                         return;
         supervisor->phase = PHASE_RUNNING;
         notify_ready(supervisor);
+        metrics_push_change(supervisor);
 }
 
 static void child_said_fatal(struct child_slot *child, const struct message_fatal *fatal)

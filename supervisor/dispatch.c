@@ -572,6 +572,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         reload_continue(supervisor);
         arm_queue(supervisor);
         notify_status(supervisor);
+        metrics_push_change(supervisor);
         rest_maybe(supervisor);
         return 0;
 }

@@ -458,6 +458,10 @@ static void write_gateway(const struct supervisor *supervisor, struct text *text
              "1 while the files of a new certificate cannot be used and the former one stays.");
         text_printf(text, "reconciled_gateway_certificate_stale %" PRIu64 "\n",
                     gateway_count(supervisor, "certificate_stale"));
+        head(text, "reconciled_gateway_certificate_expired", GAUGE,
+             "1 while the certificate in use has expired or is not valid yet.");
+        text_printf(text, "reconciled_gateway_certificate_expired %" PRIu64 "\n",
+                    gateway_count(supervisor, "certificate_expired"));
 }
 
 static void child_labels(const struct child_slot *child, struct text *text)

@@ -173,4 +173,17 @@ void metrics_push(struct supervisor *supervisor)
                         return;
                 offset += message.body_size;
         } while (offset < text.size);
+        supervisor->told_live = health.live;
+        supervisor->told_ready = health.ready;
+}
+
+void metrics_push_change(struct supervisor *supervisor)
+{
+        struct health health;
+
+        if (!gateway_of(supervisor))
+                return;
+        health_get(supervisor, &health);
+        if (health.live != supervisor->told_live || health.ready != supervisor->told_ready)
+                metrics_push(supervisor);
 }

@@ -66,3 +66,5 @@ void health_get(const struct supervisor *supervisor, struct health *ret);
 int metrics_write(const struct supervisor *supervisor, struct text *text);
 /* To the gateway, if there is one and it keeps up. */
 void metrics_push(struct supervisor *supervisor);
+/* The same where health is another one than the gateway was told: `health --ready` and /readyz are one. */
+void metrics_push_change(struct supervisor *supervisor);

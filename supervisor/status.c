@@ -213,6 +213,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         text_append_string(json, "\"gateway\":{");
         json_number(json, "certificateExpires", gateway_count(supervisor, "certificate_expires"));
         json_bool(json, "certificateStale", gateway_count(supervisor, "certificate_stale") > 0);
+        json_bool(json, "certificateExpired", gateway_count(supervisor, "certificate_expired") > 0);
         json_close(json, "},");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, &page) < 0)

@@ -165,7 +165,8 @@ struct supervisor {
         bool has_reported; /* in this life */
         uint64_t starts;   /* of this state folder, this one included */
         int lock_fd, control_fd;
-        uint64_t runs_seen; /* at the last heartbeat */
+        bool told_live, told_ready; /* the gateway, last */
+        uint64_t runs_seen;         /* at the last heartbeat */
         bool rested;
         size_t due_synced;     /* watches in sync, when it was last asked what is due */
         uint64_t due_armed;    /* by the ledger's clock: what due_timer waits for; 0 = nothing */

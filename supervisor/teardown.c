@@ -212,6 +212,7 @@ void stop_gracefully(struct supervisor *supervisor)
         supervisor->phase = PHASE_STOPPING_WORKERS;
         under_way_end(supervisor); /* who loses patience and kills us may do so */
         notify_stopping(supervisor);
+        metrics_push_change(supervisor);
         stop_kind(supervisor, true, grace);
         /* Workers end their handlers within the grace; a worker that does not is ended itself. */
         if (arm(supervisor, grace + FATAL_GRACE_USEC, on_grace_over) < 0)

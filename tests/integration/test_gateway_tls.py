@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway's TLS: who it says it is, renewals, and what is wrong with files."""
+import functools
 import os
 import signal
 import socket
@@ -22,12 +23,29 @@ class Files:
         self.folder = operator.sandbox.subfolder("tls", operator.user)
         self.certificate, self.key = self.folder / "tls.crt", self.folder / "tls.key"
 
-    def make(self, name, days=30, certificate=True, key=True):
+    def _sign_for_the_past(self, run, name, new):
+        """The same certificate once more, for a day of 2020: `openssl req` knows no past."""
+        folder = self.folder / f"{name}.ca"
+        folder.mkdir()
+        (folder / "index").touch()
+        (folder / "serial").write_text("01\n", encoding="ascii")
+        (folder / "config").write_text(
+            f"[ca]\ndefault_ca=own\n[own]\ndatabase={folder}/index\nserial={folder}/serial\nnew_certs_dir={folder}\n"
+            "default_md=sha256\npolicy=any\nx509_extensions=extensions\n[any]\ncommonName=supplied\n"
+            "[extensions]\nsubjectAltName=IP:127.0.0.1\n", encoding="ascii")
+        run(["openssl", "req", "-new", "-key", new["key"], "-subj", f"/CN={name}", "-out", folder / "request"])
+        run(["openssl", "ca", "-batch", "-notext", "-selfsign", "-config", folder / "config", "-keyfile", new["key"],
+             "-startdate", "20200101000000Z", "-enddate", "20200102000000Z", "-in", folder / "request", "-out", new["crt"]])
+
+    def make(self, name, days=30, certificate=True, key=True, expired=False):
         """Replaces both files, or one of them, by those of a new pair; returns the certificate's path for trust."""
         new = {each: self.folder / f"{name}.{each}" for each in ("crt", "key")}
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                        "-days", str(days), "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-out", new["crt"], "-keyout", new["key"]], check=True, capture_output=True)
+        run = functools.partial(subprocess.run, check=True, capture_output=True)
+        run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-days", str(days), "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-out", new["crt"], "-keyout", new["key"]])
+        if expired:
+            self._sign_for_the_past(run, name, new)
         trusted = self.folder / f"{name}.trusted"
         trusted.write_bytes(new["crt"].read_bytes())
         for each in new.values():
@@ -136,6 +154,28 @@ def test_half_a_renewal_leaves_the_former_certificate(secured, files):
     third = files.make("third")
     wait_until(lambda: shows(secured, third), "the third certificate")
     wait_until(lambda: secured.ctl.status()["gateway"]["certificateStale"] is False, "that it is said no more")
+
+
+def test_an_expired_certificate_does_not_take_the_place_of_a_valid_one(secured, files):
+    secured.start_ready()
+    wait_until(lambda: shows(secured, secured.trusted), "the first certificate")
+    files.make("expired", expired=True)
+    said = secured.wait_for_log(message_id=MESSAGE_ID["CERTIFICATE_STALE"],
+                                where=lambda record: "has expired" in record["message"])["message"]
+    assert "the former one stays" in said
+    assert shows(secured, secured.trusted)
+    wait_until(lambda: secured.ctl.status()["gateway"]["certificateStale"] is True, "the status")
+
+
+def test_an_expired_certificate_at_the_start_is_said(secured, files):
+    files.make("expired", expired=True)
+    secured.start_ready()
+    assert "has expired" in secured.wait_for_log(message_id=MESSAGE_ID["CERTIFICATE_EXPIRED"])["message"]
+    wait_until(lambda: secured.ctl.status()["gateway"]["certificateExpired"] is True, "the status")
+    assert "is not valid at this time" in secured.ctl.run("status").stdout
+    valid = files.make("valid")
+    wait_until(lambda: shows(secured, valid), "the valid certificate")
+    wait_until(lambda: secured.ctl.status()["gateway"]["certificateExpired"] is False, "that it is said no more")
 
 
 def test_rights_that_are_mended_later(secured, files):
