@@ -66,6 +66,14 @@ static bool subresource_is_served(const struct request *request)
                (strcmp(request->subresource, "status") == 0 && request->resource->status_subresource);
 }
 
+/* One object has a namespace in its path if its kind belongs to namespaces, and else none. */
+static bool scope_is_served(const struct request *request)
+{
+        bool has_namespace = request->namespace_name && request->namespace_name[0];
+
+        return has_namespace == request->resource->namespaced || (!has_namespace && !request->name);
+}
+
 static void handle_collection(struct request *request)
 {
         const char *method = request->method;
@@ -140,7 +148,7 @@ static void route(struct request *request, bool is_resource)
         if (is_resource)
                 request->resource = resource_find(&request->server->storage, request->group,
                                                   request->version, request->plural);
-        if (!request->resource || !subresource_is_served(request))
+        if (!request->resource || !subresource_is_served(request) || !scope_is_served(request))
                 answer_not_served(request);
         else if (request->name)
                 object_handle(request);

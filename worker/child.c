@@ -361,13 +361,22 @@ void child_group_kinds_add(struct text *list, const struct child_object *child)
                 text_printf(list, "%s%s", list->size > 0 ? "," : "", word);
 }
 
+static bool is_same_group(const char *a, const char *b)
+{
+        size_t size = group_size(a);
+
+        return size == group_size(b) && memcmp(a, b, size) == 0;
+}
+
+bool child_is_same_kind(const struct child_object *a, const struct child_object *b)
+{
+        return strcmp(a->kind, b->kind) == 0 && is_same_group(a->api_version, b->api_version);
+}
+
 bool child_is_same(const struct child_object *a, const struct child_object *b)
 {
-        size_t size = group_size(a->api_version);
-
         return strcmp(a->name, b->name) == 0 && strcmp(a->namespace_name, b->namespace_name) == 0 &&
-               strcmp(a->kind, b->kind) == 0 && size == group_size(b->api_version) &&
-               memcmp(a->api_version, b->api_version, size) == 0;
+               child_is_same_kind(a, b);
 }
 
 bool child_list_has(const struct child_list *list, const struct child_object *child)
@@ -476,6 +485,31 @@ int child_body(const struct child_owner *owner, const struct child_object *child
         }
         text_append(out, from, (size_t)(end - from));
         return out->failed ? -ENOMEM : 0;
+}
+
+int child_body_for(const struct text *body, const char *uid, struct text *out)
+{
+        struct scan_object object;
+        int r = scan_object(body->data, body->size, &object);
+        size_t place;
+
+        if (r < 0)
+                return r;
+        place = (size_t)(object.metadata.start + 1 - body->data);
+        text_append(out, body->data, place);
+        text_append_string(out, "\"uid\":");
+        text_json_string(out, uid);
+        text_append_string(out, is_empty_object(object.metadata) ? "" : ",");
+        text_append(out, body->data + place, body->size - place);
+        return out->failed ? -ENOMEM : 0;
+}
+
+bool child_is_owner(const struct child_object *child, const struct child_owner *owner)
+{
+        return strcmp(child->name, owner->name) == 0 &&
+               strcmp(child->namespace_name, owner->namespace_name) == 0 &&
+               strcmp(child->kind, owner->kind) == 0 &&
+               is_same_group(child->api_version, owner->api_version);
 }
 
 const char *child_describe(const struct child_object *child, char *buffer, size_t size)

@@ -23,13 +23,14 @@ struct child_object {
         struct kube_resource resource; /* plural NULL: not known yet */
         unsigned lookups;              /* of its kind, in this run */
         bool recorded, applied, failed;
-        bool is_new; /* before this run it was none of the object's */
+        bool namespace_filled; /* the handler gave none */
+        bool is_new;           /* before this run it was none of the object's */
         /* for undoing: settle.h */
         bool looked;    /* whether it was there before is known */
         bool touched;   /* this attempt has made or changed it */
-        bool settled;   /* it is undone, or ready */
+        bool settled;   /* it is over: gone or not ours, undone, or ready */
         bool unready;   /* ... when it was applied */
-        char *uid;      /* after that; "" and NULL: unknown */
+        char *uid;      /* as it was looked at, or after that; "" and NULL: unknown */
         char *version;  /* before that */
         char *previous; /* what we had applied before; NULL: it was not there */
 };
@@ -59,6 +60,7 @@ void child_list_done(struct child_list *list);
 int child_list_add(struct child_list *list, struct child_object *child);
 
 bool child_is_same(const struct child_object *a, const struct child_object *b); /* whatever its version */
+bool child_is_same_kind(const struct child_object *a, const struct child_object *b); /* likewise */
 bool child_list_has(const struct child_list *list, const struct child_object *child);
 
 /* Appends "v1/ConfigMap/default/a" to a comma separated list. */
@@ -73,6 +75,11 @@ void child_owner_done(struct child_owner *owner);
 bool child_may_refer(const struct child_owner *owner, const struct child_object *child);
 /* What is applied: the handler's text with the set's label and, where it may be, the owner reference. */
 int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out);
+
+/* The same body, for the object with this UID alone: the API server applies it to no other, and makes none.
+ */
+int child_body_for(const struct text *body, const char *uid, struct text *out);
+bool child_is_owner(const struct child_object *child, const struct child_owner *owner);
 
 /* "ConfigMap default/a" */
 const char *child_describe(const struct child_object *child, char *buffer, size_t size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What children.c and children-undo.c share: the machine that goes through an object's children. */
+#include "kube/search.h"
 #include "worker/applied.h"
 #include "worker/child.h"
 #include "worker/children.h"
@@ -30,6 +31,8 @@ struct children {
         size_t position;          /* in the list of the phase */
         bool remembered;          /* the annotation was written in this phase */
         size_t left;              /* deleted, and still there */
+        bool pruning, heir_known; /* children-prune.c */
+        struct kube_search *search;
         struct applied_text sent; /* what is being applied */
         unsigned failures;
         struct text trouble;
@@ -39,7 +42,10 @@ struct children {
 struct child_object *children_current_child(struct children *children);
 /* Counts and keeps for the end that it has failed. child NULL: something of it. */
 void children_fail(struct children *children, struct child_object *child, const char *what, const char *why);
-/* The same of an answer of the server's; false: the run was ended. */
+/* The same of what the server refused; false: the run was ended. */
+bool children_take_refusal(struct children *children, const char *what, const struct kube_error *error,
+                           const struct kube_response *response);
+/* ... of an answer about the child itself, whose kind may be looked up once more before. */
 bool children_take_failure(struct children *children, const char *what,
                            const struct kube_response *response);
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
@@ -48,7 +54,17 @@ int children_resolve(struct children *children, struct child_object *child);
 int children_request(struct children *children, const struct child_object *child, const char *method,
                      const struct text *body,
                      void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+/* 1: sent: an apply of this body to what was looked at, if it was; else to whatever has its name. */
+int children_send_body(struct children *children, const struct child_object *child, const struct text *body,
+                       void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
 void children_advance(struct children *children);
+
+/* children-prune.c */
+int children_prune_next(struct children *children); /* of the phase table */
+/* It is not served as the child says. Goes on, or ends the run. */
+void children_search_kind(struct children *children, const struct child_object *child);
+/* Nothing of this kind is tried any more in this phase. */
+void children_leave_kind(struct children *children, const struct child_object *child);
 
 /* children-record.c */
 #define TOOLING     "reconciled/" RECONCILED_VERSION
@@ -56,10 +72,11 @@ void children_advance(struct children *children);
 #define PART_OF_KEY "applyset.k8s.io/part-of"
 /* The text of an annotation or a label, owned by the caller; NULL: there is none. */
 char *children_find_entry(const char *json, bool label, const char *key);
-char *children_find_record(const struct run *run); /* likewise: what is remembered */
+/* likewise: what is remembered of the object in `json` */
+char *children_find_record(const struct run *run, const char *json);
 int children_read_record(struct children *children);
-/* 1: sent, or the run was ended. `all`: what is remembered stays as well. */
-int children_send_record(struct children *children, bool all);
+/* 1: sent, or the run was ended. What is remembered stays until it is over. */
+int children_send_record(struct children *children);
 int children_remember_next(
         struct children *children); /* of the phase table: nothing is made that is not remembered */
 int children_forget_next(struct children *children);

@@ -39,17 +39,17 @@ char *children_find_entry(const char *json, bool label, const char *key)
         return text;
 }
 
-char *children_find_record(const struct run *run)
+char *children_find_record(const struct run *run, const char *json)
 {
         char key[300];
 
         snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
-        return children_find_entry(write_current_json(run), false, key);
+        return children_find_entry(json, false, key);
 }
 
 int children_read_record(struct children *children)
 {
-        _cleanup_free_ char *record = children_find_record(children->run);
+        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
 
         child_list_done(&children->known);
         return record ? child_list_from_record(record, &children->known) : 0;
@@ -111,7 +111,17 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 children_advance(run->children);
 }
 
-int children_send_record(struct children *children, bool all)
+/* A child whose kind is not known at the moment is wanted, and remembered as it was. */
+static bool is_written(const struct children *children, const struct child_object *known)
+{
+        for (size_t i = 0; i < children->wanted.count; i++)
+                if (children->wanted.child[i].resource.plural &&
+                    child_is_same(&children->wanted.child[i], known))
+                        return true;
+        return false;
+}
+
+int children_send_record(struct children *children)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
         int r;
@@ -125,8 +135,8 @@ int children_send_record(struct children *children, bool all)
                         child_record_add(&record, child);
                         child_group_kinds_add(&kinds, child);
                 }
-        for (size_t i = 0; all && i < children->known.count; i++)
-                if (!child_list_has(&children->wanted, &children->known.child[i])) {
+        for (size_t i = 0; i < children->known.count; i++)
+                if (!children->known.child[i].settled && !is_written(children, &children->known.child[i])) {
                         child_record_add(&record, &children->known.child[i]);
                         child_group_kinds_add(&kinds, &children->known.child[i]);
                 }
@@ -149,15 +159,16 @@ int children_remember_next(struct children *children)
                 const struct child_object *child = &children->wanted.child[i];
 
                 if (child->resource.plural && !child_list_has(&children->known, child))
-                        return children_send_record(children, true);
+                        return children_send_record(children);
         }
         return 0;
 }
 
 int children_forget_next(struct children *children)
 {
-        for (size_t i = 0; i < children->known.count && !children->remembered; i++)
-                if (!child_list_has(&children->wanted, &children->known.child[i]))
-                        return children_send_record(children, false);
+        for (size_t i = 0; i < children->known.count && !children->remembered && children->failures == 0;
+             i++)
+                if (children->known.child[i].settled)
+                        return children_send_record(children);
         return 0;
 }

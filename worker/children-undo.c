@@ -103,6 +103,14 @@ static void on_restored(struct kube_transfer *transfer _unused_, const struct ku
         children_advance(children);
 }
 
+/* What is sent from now on is for this one. */
+static int take_uid(struct child_object *child, struct span uid)
+{
+        free(child->uid);
+        child->uid = NULL;
+        return scan_string(uid, &child->uid);
+}
+
 /* What somebody has deleted meanwhile, and perhaps made anew, is none of ours any more. */
 static void on_still_there(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                            void *userdata)
@@ -124,6 +132,9 @@ static void on_still_there(struct kube_transfer *transfer _unused_, const struct
             (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))) {
                 child->settled = true;
                 children->position++;
+        } else if (take_uid(child, object.uid) < 0) {
+                run_finish(children->run, RESULT_RETRY, "a child of it cannot be read");
+                return;
         }
         children_advance(children);
 }
@@ -145,7 +156,7 @@ int children_restore_next(struct children *children)
                 r = children_resolve(children, child);
                 if (r != 0)
                         return r;
-                return child->looked ? children_request(children, child, "PATCH", &body, on_restored)
+                return child->looked ? children_send_body(children, child, &body, on_restored)
                                      : children_request(children, child, "GET", NULL, on_still_there);
         }
         return 0;
@@ -235,6 +246,7 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         struct children *children = userdata;
         struct run *run = children->run;
         struct child_object *child = children_current_child(children);
+        struct scan_object object;
 
         run->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
@@ -252,7 +264,9 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 child->previous = settle_applied_body(response->body, run->worker->config->operator_name);
                 child->version = version_of(response);
-                if (!child->previous || !child->version) {
+                if (!child->previous || !child->version ||
+                    scan_object(response->body, response->body_size, &object) < 0 ||
+                    take_uid(child, object.uid) < 0) {
                         run_finish(run, RESULT_RETRY, "a child of it cannot be read");
                         return;
                 }
@@ -268,8 +282,7 @@ void children_note_touched(struct child_object *child, const struct kube_respons
         if (!child->looked || scan_object(response->body, response->body_size, &object) < 0)
                 return;
         child->touched = !child->version || !version || strcmp(child->version, version) != 0;
-        if (scan_string(object.uid, &child->uid) < 0)
-                child->uid = NULL;
+        (void)take_uid(child, object.uid);
 }
 
 int children_look(struct children *children, const struct child_object *child)

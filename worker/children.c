@@ -16,7 +16,6 @@
 #define LOOK_AGAIN_USEC USEC_PER_SEC /* whether what is being deleted has gone */
 #define TROUBLE_MAX     1500         /* bytes of failures told */
 #define LOOKUPS_MAX     2            /* of a child's kind, in one run */
-#define UNSERVED_MAX    3            /* attempts, until a kind that is not served counts as gone */
 
 /* ---- failures */
 
@@ -65,14 +64,33 @@ static void finish_failed(struct children *children)
                 run_finish(run, RESULT_RETRY, "%s", cause ? cause : "some of its children");
 }
 
-/* Where the server cannot be asked just now, the next child would fare no better. */
-static bool is_about_server(const struct kube_error *error)
+/* Where the server cannot be asked just now, the next child would fare no better. What is deleted is tried
+ * kind by kind: an error of the server's may be that of one API behind it. */
+static bool is_about_server(const struct children *children, const struct kube_error *error)
 {
         return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
-               error->http_status >= 500;
+               (error->http_status >= 500 && (children->phase != PHASE_PRUNE || error->retry_after_sec > 0));
 }
 
-/* Counts the failure of the child, unless it is to be tried again; false: the run was ended. */
+/* Counts the failure of the child; false: the run was ended. */
+bool children_take_refusal(struct children *children, const char *what, const struct kube_error *error,
+                           const struct kube_response *response)
+{
+        struct child_object *child = children_current_child(children);
+
+        write_note_failure(children->run, response);
+        children_fail(children, child, what, error->message);
+        if (is_about_server(children, error)) {
+                finish_failed(children);
+                return false;
+        }
+        if (child && error->http_status >= 500)
+                children_leave_kind(children, child);
+        children->position++;
+        return true;
+}
+
+/* The same, unless the child is to be tried again. */
 bool children_take_failure(struct children *children, const char *what, const struct kube_response *response)
 {
         struct child_object *child = children_current_child(children);
@@ -84,47 +102,34 @@ bool children_take_failure(struct children *children, const char *what, const st
                 child->lookups = LOOKUPS_MAX - 1;
                 return true;
         }
-        write_note_failure(children->run, response);
-        children_fail(children, child, what, response->error.message);
-        if (is_about_server(&response->error)) {
-                finish_failed(children);
-                return false;
-        }
-        children->position++;
-        return true;
+        return children_take_refusal(children, what, &response->error, response);
 }
 
 /* ---- looking kinds up */
 
-static void finish_wrong(struct children *children, const struct child_object *child, const char *why)
-{
-        run_finish(children->run, RESULT_PERMANENT,
-                   "the handler's answer: children[%zu].metadata.namespace: %s", child->index, why);
-}
-
-/* 1: the run was ended. */
+/* What is known of its kind may be older than the kind is: before the handler is blamed it is looked up
+ * anew. 1: the run was ended; -ESTALE: that is to be done. */
 static int settle_namespace(struct children *children, struct child_object *child)
 {
-        if (!child->resource.namespaced && child->namespace_name[0]) {
-                finish_wrong(children, child, "its kind belongs to no namespace");
-                return 1;
+        if (child->namespace_filled) {
+                child->namespace_name[0] = '\0';
+                child->namespace_filled = child->recorded = false;
         }
-        if (!child->resource.namespaced || child->namespace_name[0])
+        if (child->resource.namespaced == (child->namespace_name[0] != '\0'))
                 return 0;
-        if (!children->owner.namespace_name[0]) {
-                finish_wrong(children, child, "is missing, and the object that owns it has none either");
-                return 1;
+        if (child->resource.namespaced && children->owner.namespace_name[0]) {
+                free(child->namespace_name);
+                child->namespace_name = strdup(children->owner.namespace_name);
+                child->namespace_filled = true;
+                return child->namespace_name ? 0 : -ENOMEM;
         }
-        free(child->namespace_name);
-        child->namespace_name = strdup(children->owner.namespace_name);
-        return child->namespace_name ? 0 : -ENOMEM;
-}
-
-/* A server that has just started, or is another one for a moment, does not serve what was there and will be.
- */
-static bool is_believed(const struct children *children)
-{
-        return children->undo || children->run->order->attempt >= UNSERVED_MAX;
+        if (child->lookups == 0)
+                return -ESTALE;
+        run_finish(children->run, RESULT_PERMANENT,
+                   "the handler's answer: children[%zu].metadata.namespace: %s", child->index,
+                   child->resource.namespaced ? "is missing, and the object that owns it has none either"
+                                              : "its kind belongs to no namespace");
+        return 1;
 }
 
 /* In the first phase: another child may bring it. */
@@ -136,10 +141,6 @@ static void note_no_kind(struct children *children, struct child_object *child, 
                 children_fail(children, child, "cannot be restored", why);
         else if (children->phase == PHASE_LOOK)
                 children_note_unready(children, child, why);
-        else if (children->phase == PHASE_PRUNE && is_believed(children))
-                child->settled = true; /* its objects are gone with it */
-        else if (children->phase == PHASE_PRUNE)
-                children_fail(children, child, "cannot be deleted yet", why);
 }
 
 static void on_kind(struct kube_resource *resource, const struct kube_error *error,
@@ -155,22 +156,19 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
                         run_finish(run, RESULT_RETRY, "no memory for the kinds of its children");
                 else
                         children_advance(children);
-                return;
-        }
-        if (error->http_status == 404) {
+        } else if (error->http_status == 404 && children->phase == PHASE_PRUNE) {
+                children_search_kind(children, child);
+        } else if (error->http_status == 404) {
                 note_no_kind(children, child, error->message);
                 children->position++;
                 children_advance(children);
-                return;
-        }
-        write_note_failure(run, response);
-        if (children->wait) {
+        } else if (children->wait) {
+                write_note_failure(run, response);
                 children_note_unready(children, child, error->message);
                 children_finish_wait(children);
-                return;
+        } else if (children_take_refusal(children, "cannot be looked up", error, response)) {
+                children_advance(children);
         }
-        children_fail(children, child, "cannot be looked up", error->message);
-        finish_failed(children);
 }
 
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
@@ -182,19 +180,33 @@ int children_resolve(struct children *children, struct child_object *child)
         if (child->resource.plural)
                 return 0;
         r = kind_get(run->worker, child->api_version, child->kind, &child->resource);
-        if (r != -ENOENT)
-                return r < 0 || !child->text.start ? r : settle_namespace(children, child);
+        if (r >= 0 && child->text.start)
+                r = settle_namespace(children, child);
+        if (r == -ESTALE) {
+                kind_forget(run->worker, child->api_version, child->kind);
+                kube_resource_done(&child->resource);
+        } else if (r != -ENOENT) {
+                return r;
+        }
         child->lookups++;
         r = kube_discovery_start(run->worker->client, child->api_version, child->kind, on_kind, children,
                                  &run->discovery);
         return r < 0 ? r : 1;
 }
 
-static int check_twins(struct children *children)
+/* What is the object itself would be deleted as its own child. */
+static int check_identities(struct children *children)
 {
         const struct child_list *list = &children->wanted;
 
-        for (size_t i = 0; i < list->count; i++)
+        for (size_t i = 0; i < list->count; i++) {
+                if (child_is_owner(&list->child[i], &children->owner)) {
+                        run_finish(children->run, RESULT_PERMANENT,
+                                   "the handler's answer: children[%zu]: is the object itself, which cannot "
+                                   "be its own child",
+                                   list->child[i].index);
+                        return 1;
+                }
                 for (size_t j = 0; j < i; j++)
                         if (child_is_same(&list->child[i], &list->child[j])) {
                                 run_finish(children->run, RESULT_PERMANENT,
@@ -203,6 +215,7 @@ static int check_twins(struct children *children)
                                            list->child[i].index, list->child[j].index);
                                 return 1;
                         }
+        }
         return 0;
 }
 
@@ -217,7 +230,7 @@ static int resolve_next(struct children *children)
                         return r;
                 children->position++;
         }
-        return check_twins(children);
+        return check_identities(children);
 }
 
 /* ---- applying */
@@ -252,6 +265,18 @@ int children_request(struct children *children, const struct child_object *child
         request.path = path.data;
         r = kube_client_start(run->worker->client, &request, &run->transfer);
         return r < 0 ? r : 1;
+}
+
+int children_send_body(struct children *children, const struct child_object *child, const struct text *body,
+                       void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+{
+        _cleanup_text_ struct text bound = TEXT_EMPTY;
+        int r;
+
+        if (!child->uid || !child->uid[0])
+                return children_request(children, child, "PATCH", body, on_done);
+        r = child_body_for(body, child->uid, &bound);
+        return r < 0 ? r : children_request(children, child, "PATCH", &bound, on_done);
 }
 
 /* What is applied to it goes with it. */
@@ -311,7 +336,7 @@ static int apply_one(struct children *children, struct child_object *child)
                 return 0;
         return must_look(children->run, child) && !child->looked
                        ? children_look(children, child)
-                       : children_request(children, child, "PATCH", &body, on_applied);
+                       : children_send_body(children, child, &body, on_applied);
 }
 
 static int apply_next(struct children *children)
@@ -330,120 +355,12 @@ static int apply_next(struct children *children)
                         return r;
                 if (!child_list_has(&children->known, child)) {
                         /* Its kind came with another child. */
-                        r = child->recorded ? -EBADMSG : check_twins(children);
-                        return r != 0 ? r : children_send_record(children, true);
+                        r = child->recorded ? -EBADMSG : check_identities(children);
+                        return r != 0 ? r : children_send_record(children);
                 }
                 r = apply_one(children, child);
                 if (r != 0)
                         return r;
-        }
-        return 0;
-}
-
-/* ---- deleting */
-
-static void on_deleted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                       void *userdata)
-{
-        struct children *children = userdata;
-        struct child_object *child = children_current_child(children);
-        struct scan_object object = {0};
-        bool going;
-
-        children->run->transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE || kube_error_is_not_found(&response->error)) {
-                /* A Status means that it is gone, the object that it is going. */
-                going = response->error.failure == KUBE_FAILURE_NONE &&
-                        (scan_object(response->body, response->body_size, &object) < 0 ||
-                         !object.kind.start || !scan_string_equals(object.kind, "Status"));
-                children->left += going;
-                if (child)
-                        child->settled = !going;
-                children->position++;
-        } else if (!children_take_failure(children, "cannot be deleted", response)) {
-                return;
-        }
-        children_advance(children);
-}
-
-static int delete_one(struct children *children, const struct child_object *child, struct span uid)
-{
-        _cleanup_text_ struct text body = TEXT_EMPTY;
-
-        text_append_string(&body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":"
-                                  "\"Background\",\"preconditions\":{\"uid\":");
-        text_append(&body, uid.start, uid.size);
-        text_append_string(&body, "}}");
-        return body.failed ? -ENOMEM : children_request(children, child, "DELETE", &body, on_deleted);
-}
-
-/* 1: its deletion was started. */
-static int judge_found(struct children *children, const struct child_object *child,
-                       const struct kube_response *response)
-{
-        _cleanup_free_ char *set = children_find_entry(response->body, true, PART_OF_KEY);
-        struct scan_object object;
-        char name[600];
-        int r = scan_object(response->body, response->body_size, &object);
-
-        if (r < 0 || !object.uid.start)
-                return r < 0 ? r : -EBADMSG;
-        /* Somebody has made another one of this name. */
-        if (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))
-                return 0;
-        if (!set || strcmp(set, children->owner.set) != 0) {
-                log_warning("watch %s, %s: %s is not deleted: it does not carry the label " PART_OF_KEY
-                            "=%s any more, and counts as somebody else's",
-                            children->run->order->watch, children->run->order->key,
-                            child_describe(child, name, sizeof(name)), children->owner.set);
-                return 0;
-        }
-        if (!object.deletion_timestamp.start)
-                return delete_one(children, child, object.uid);
-        children->left++;
-        return 0;
-}
-
-static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                     void *userdata)
-{
-        struct children *children = userdata;
-        struct run *run = children->run;
-        struct child_object *child = children_current_child(children);
-        size_t left = children->left;
-        int r;
-
-        run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                if (children_take_failure(children, "cannot be looked at", response))
-                        children_advance(children);
-                return;
-        }
-        r = response->error.failure != KUBE_FAILURE_NONE ? 0 : judge_found(children, child, response);
-        if (r < 0) {
-                run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
-        } else if (r == 0) {
-                child->settled = children->left == left;
-                children->position++;
-                children_advance(children);
-        }
-}
-
-/* What was left out goes when all that is wanted is there. */
-static int prune_next(struct children *children)
-{
-        struct child_object *child;
-
-        if (!children->cleanup && !children->undo && children->failures > 0)
-                return 0;
-        while ((child = children_current_child(children))) {
-                if (child_list_has(&children->wanted, child) || child->previous) {
-                        children->position++;
-                        continue;
-                }
-                int r = children_resolve(children, child);
-
-                return r != 0 ? r : children_request(children, child, "GET", NULL, on_found);
         }
         return 0;
 }
@@ -460,7 +377,7 @@ static const struct {
         [PHASE_APPLY] = {apply_next, .of_apply = true},
         [PHASE_LOOK] = {children_look_next, .of_wait = true},
         [PHASE_RESTORE] = {children_restore_next, .of_undo = true},
-        [PHASE_PRUNE] = {prune_next, .of_apply = true, .of_cleanup = true, .of_undo = true},
+        [PHASE_PRUNE] = {children_prune_next, .of_apply = true, .of_cleanup = true, .of_undo = true},
         [PHASE_FORGET] = {children_forget_next, .of_apply = true},
 };
 
@@ -549,7 +466,7 @@ bool children_are_due(const struct run *run)
 
         if (run->action == ACTION_RECONCILE)
                 return run->answer.children != NULL;
-        record = run->answer.not_done ? NULL : children_find_record(run);
+        record = run->answer.not_done ? NULL : children_find_record(run, write_current_json(run));
         return record && record[0];
 }
 
@@ -584,6 +501,7 @@ void children_free(struct children *children)
 {
         if (!children)
                 return;
+        kube_search_cancel(children->search);
         child_owner_done(&children->owner);
         child_list_done(&children->wanted);
         child_list_done(&children->known);

@@ -72,7 +72,7 @@ int kind_keep(struct worker *worker, const char *api_version, struct kube_resour
         return 0;
 }
 
-static int copy_resource(const struct kube_resource *from, struct kube_resource *ret)
+int kind_copy(const struct kube_resource *from, struct kube_resource *ret)
 {
         struct kube_resource copy = *from;
 
@@ -92,5 +92,5 @@ int kind_get(struct worker *worker, const char *api_version, const char *name, s
 {
         const struct kind *kind = *find_kind(worker, api_version, name);
 
-        return kind ? copy_resource(&kind->resource, ret) : -ENOENT;
+        return kind ? kind_copy(&kind->resource, ret) : -ENOENT;
 }

@@ -9,4 +9,5 @@ int kind_get(struct worker *worker, const char *api_version, const char *name, s
 int kind_keep(struct worker *worker, const char *api_version, struct kube_resource *resource);
 /* It does not seem to be there any more. */
 void kind_forget(struct worker *worker, const char *api_version, const char *name);
+int kind_copy(const struct kube_resource *from, struct kube_resource *ret);
 void kinds_free(struct worker *worker);

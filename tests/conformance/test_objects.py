@@ -257,6 +257,19 @@ def test_unknown_path(api):
     assert response.code == 404
 
 
+def test_a_path_of_the_other_scope(api, widgets, namespace):
+    """404 without a Status that names an object: whether it is there is not what was asked."""
+    gadgets = api.resource("example.com/v1", "gadgets")
+    gadgets.create(f"scope-{namespace}")
+    widgets.create("scope")
+    for path in (f"/apis/example.com/v1/namespaces/{namespace}/gadgets/scope-{namespace}", "/apis/example.com/v1/widgets/scope",
+                 f"/apis/example.com/v1/namespaces/{namespace}/gadgets"):
+        for method, body in (("GET", None), ("PATCH", {"metadata": {"labels": {"a": "b"}}})):
+            response = api.raw(method, path, body, body and "application/merge-patch+json")
+            assert response.code == 404 or (method, path[-7:]) == ("PATCH", "gadgets")
+            assert not ((response.body or {}).get("details") or {}).get("name"), response
+
+
 def test_method_that_is_not_supported(api, configmaps):
     response = api.raw("PUT", configmaps.path, configmaps.object("a"))
     assert (response.code, response.body["reason"]) == (405, "MethodNotAllowed")
