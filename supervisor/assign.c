@@ -150,6 +150,24 @@ void assign_recall(struct supervisor *supervisor, const char *reason)
         }
 }
 
+void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+
+        if (!dispatch_is_under_way(watch, key, uid))
+                return;
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                const struct worker *worker = &supervisor->worker[i];
+                const struct queue_run *run = worker_run(worker);
+
+                if (run && !worker->given[0].to_send && run->watch == watch_number(watch) &&
+                    strcmp(run->key, key) == 0 && strcmp(run->uid, uid) == 0)
+                        (void)channel_send(worker->child->channel, MESSAGE_CANCEL,
+                                           &(struct message_cancel){.sequence = run->id, .reason = reason});
+        }
+        assign_recall(supervisor, reason);
+}
+
 /* ---- giving */
 
 bool assign_may(const struct supervisor *supervisor)

@@ -132,6 +132,40 @@ static int change_selected_again(struct watch *watch, const struct record_change
         return dispatch_push(watch, change, CHANGE_UPDATED, &again, "selected", 0);
 }
 
+/* A database that went back in time: the object is there again, under its UID. Whether its handler was told
+ * of its end meanwhile is not known, and what it was handled at is of another time: it runs, whatever it is
+ * now. */
+static int change_restored(struct watch *watch, const struct record_change *change,
+                           const struct ledger_row *row)
+{
+        struct ledger_row back = {
+                .key = row->key,
+                .uid = row->uid,
+                .next_reason = (char[]){""},
+                .last_error = (char[]){""},
+                .first_error = (char[]){""},
+                .settling = (char[]){""},
+                .written_version = (char[]){""},
+                .handled_realtime = row->handled_realtime,
+                .crashes = row->crashes,
+                .crashed_realtime = row->crashed_realtime,
+        };
+
+        queue_withdraw_deletion(watch->child->supervisor->queue, watch_number(watch), change->key,
+                                change->uid, clock_boottime_usec());
+        assign_cancel(watch, change->key, change->uid, "its object is there again");
+        log_write(
+                LOG_NOTICE, NULL,
+                LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
+                           {"RECONCILED_UID", change->uid}),
+                "%s of watch %s is there again: its deletion, which was not handled yet, is withdrawn, and "
+                "it is reconciled",
+                change->key, watch->config->name);
+        if (!keep_row(watch, &back))
+                return 0;
+        return dispatch_push(watch, change, CHANGE_UPDATED, &back, "restored", 0);
+}
+
 static int change_known(struct watch *watch, const struct record_change *change,
                         const struct ledger_row *row)
 {
@@ -157,6 +191,8 @@ static int change_updated(struct watch *watch, const struct record_change *chang
         if (!row)
                 return dispatch_push(watch, change, CHANGE_UPDATED, NULL, "added",
                                      owed_delay(watch, change->key));
+        if (row->deleting)
+                return change_restored(watch, change, row);
         if (row->unselected)
                 return change_selected_again(watch, change, row);
         if (is_being_handled(watch, change))

@@ -30,6 +30,7 @@ struct ending {
         bool counted;                         /* this failure: it is the first of its backoff */
         bool fatal;                           /* the operator ends for it, once it is written down */
         bool has_left;                        /* the selection, while it ran: nothing is owed to it */
+        bool is_withdrawn;                    /* a deletion: its object is there again */
         struct queue_outcome outcome;
 };
 
@@ -449,6 +450,7 @@ static int load_row(struct supervisor *supervisor, struct ending *ending)
         if (r != -ENOENT) {
                 ending->has_left = r >= 0 && ending->kind == CHANGE_UPDATED && ending->row.unselected &&
                                    done->action == ACTION_RECONCILE;
+                ending->is_withdrawn = r >= 0 && ending->kind == CHANGE_DELETED && !ending->row.deleting;
                 return r;
         }
         ending->has_left = ending->kind == CHANGE_UPDATED;
@@ -541,6 +543,14 @@ static int leave(struct ending *ending)
         return 0;
 }
 
+/* The row says what is owed now, and the queue has it (dispatch.c). */
+static int withdraw(struct ending *ending)
+{
+        ending->outcome = (struct queue_outcome){.handled = true};
+        ending->keep_row = true;
+        return 0;
+}
+
 /* What its handler has seen last is not what the row says: it was handed out, and did not succeed. That is
  * in the write that its end needs anyway, so that what the object goes back to is run, also after a restart.
  */
@@ -555,7 +565,9 @@ static int conclude(struct supervisor *supervisor, struct ending *ending, const 
         int r = load_row(supervisor, ending);
 
         if (r >= 0)
-                r = ending->has_left ? leave(ending) : apply_result(ending);
+                r = ending->has_left       ? leave(ending)
+                    : ending->is_withdrawn ? withdraw(ending)
+                                           : apply_result(ending);
         note_handed_out(ending);
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)

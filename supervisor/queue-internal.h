@@ -12,6 +12,7 @@ struct work {
         enum change_kind kind;
         enum queue_priority priority;
         bool suspect, urgent;
+        bool withdrawn; /* a deletion that a worker has: however it ends, it does not come back */
         uint64_t version;
         uint64_t fingerprint, sequence, not_before;
         const char *reason; /* static */

@@ -45,7 +45,8 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
 
         if (!entry)
                 return false;
-        if (*entry_deletion(entry, uid) || work_is(entry->current, CHANGE_DELETED, uid))
+        if (*entry_deletion(entry, uid) ||
+            (work_is(entry->current, CHANGE_DELETED, uid) && !entry->current->withdrawn))
                 return true;
         return kind != CHANGE_DELETED && (work_is_of(entry->current, uid) ||
                                           work_is_of(entry->update, uid) || work_is_of(entry->nudge, uid));

@@ -276,7 +276,7 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
                 drop(&entry->update);
         if (work_is_of(entry->nudge, item->uid))
                 drop(&entry->nudge);
-        if (work_is(entry->current, CHANGE_DELETED, item->uid)) {
+        if (work_is(entry->current, CHANGE_DELETED, item->uid) && !entry->current->withdrawn) {
                 take_wish(entry->current, item); /* for when it comes back */
                 return 0;
         }
@@ -538,7 +538,9 @@ static void hand_over(const struct work *work, struct work *newer)
 /* The work comes back: a deletion to the front of its line; an update, unless something newer is pending. */
 static void work_return(struct entry *entry, struct work *work)
 {
-        if (work->kind == CHANGE_DELETED) {
+        if (work->withdrawn) {
+                work_free(work);
+        } else if (work->kind == CHANGE_DELETED) {
                 work->next = entry->deletion;
                 entry->deletion = work;
         } else if (entry->update || *entry_deletion(entry, work->uid)) {
@@ -639,6 +641,17 @@ bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, c
         work_free(work);
         entry_lost(queue, entry, now);
         return true;
+}
+
+void queue_withdraw_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
+                             uint64_t now)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+        uint64_t sequence;
+
+        if (entry && work_is(entry->current, CHANGE_DELETED, uid))
+                entry->current->withdrawn = true;
+        (void)queue_take_deletion(queue, watch, key, uid, now, &sequence);
 }
 
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now)

@@ -116,6 +116,10 @@ int queue_return(struct queue *queue, uint64_t run, uint64_t now);
 /* The deletion that is pending for a key's UID is none any more; false: there was none. */
 bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,
                          uint64_t *ret_sequence);
+/* The object is there all the same: its deletion is pending no more, and what a worker has of it does not
+ * come back, whatever it ends in. */
+void queue_withdraw_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
+                             uint64_t now);
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);
 

@@ -289,6 +289,8 @@ int assign_runs(struct supervisor *supervisor);
 void assign_send(struct supervisor *supervisor); /* once the ledger knows of them */
 /* What a worker answers is taken from it. -EPROTO: it was not given that, or does not do it yet. */
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret);
+/* What a worker has of this object is to end, or to come back where it has not begun. */
+void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason);
 /* As people count, of a watch or (NULL) of all: what a worker was given and has not begun waits still. */
 struct queue_counts assign_count(const struct supervisor *supervisor, const struct watch *watch);
 /* What workers have not begun is to come back. */

@@ -115,16 +115,15 @@ static int is_replay(struct stream *stream)
         return 1;
 }
 
-/* A UID that is buried does not come back, but in a database that went back in time. */
+/* A UID that is buried does not come back, but in a database that went back in time: that is seen in a list.
+ * The supervisor withdraws its deletion. */
 static int is_dead(struct stream *stream, const struct store_object *object, bool listed)
 {
         struct store *store = stream->watcher->store;
 
         if (!store_tombstone_exists(store, object->key, object->uid))
                 return 0;
-        if (!listed)
-                return is_replay(stream);
-        return stream->list_replaces ? store_tombstone_remove(store, object->key, object->uid) : 0;
+        return listed ? store_tombstone_remove(store, object->key, object->uid) : is_replay(stream);
 }
 
 /* What the store holds of this key, and what that means for the new object. 1: nothing is to be done. */
@@ -148,6 +147,8 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 r = is_owned(watcher) ? 0 : store_bury(watcher->store, &last);
                 if (r >= 0 && !is_owned(watcher))
                         r = mark_dirty(watcher, CHANGE_DELETED, &stored, false);
+                if (r >= 0 && listed && store_tombstone_exists(watcher->store, object->key, object->uid))
+                        r = store_tombstone_remove(watcher->store, object->key, object->uid);
         } else if (!listed && resource_version_less(object->resource_version, stored.resource_version)) {
                 r = is_replay(stream);
         } else {

@@ -412,6 +412,9 @@ void write_step_again(struct run *run)
 
 static void all_written(struct run *run)
 {
+        if (run->action == ACTION_FINALIZE && !run->answer.not_done)
+                run->answer.requeue_after_usec =
+                        0; /* the object is released: there is nothing to come back for */
         if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
                 run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
                            run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");

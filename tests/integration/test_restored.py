@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database that is restored from a backup while a deletion is pending: the object is there again, under its UID."""
+import pytest
+
+from harness import ledger, wait_until, watch
+from harness.operator import MESSAGE_ID
+
+
+@pytest.fixture
+def configured(devserver, operator, handler):
+    def configured(**more):
+        operator.configure(devserver, [watch("widgets", handler, **more)])
+        return operator
+
+    return configured
+
+
+def actions(handler, name="a"):
+    return [request.body["action"] for request in handler.requests(name=name)]
+
+
+def delete_after_backup(devserver, handler, widgets):
+    """The backup that still has it."""
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    backup = devserver.snapshot()
+    for number in range(5):  # so that the version of what is restored is lower in any case
+        widgets.create(f"later-{number}")
+        handler.wait_finished(name=f"later-{number}")
+    widgets.delete("a")
+    return backup
+
+
+def wait_restored(operator, handler):
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    request = handler.wait_finished(name="a", where=lambda request: request.body["reason"] == "restored")
+    assert request.body["action"] == "reconcile" and request.body["attempt"] == 1
+    wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE key = 'default/a' AND fingerprint != 0 AND deleting = 0"),
+               "its row to say that it is handled")
+
+
+@pytest.mark.parametrize("when", ["running", "stopped"])
+def test_a_pending_deletion_is_withdrawn(devserver, configured, handler, widgets, when):
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ]')
+    operator = configured(retry={"first": "2s", "max": "2s"})
+    operator.start_ready().wait_synced()
+    backup = delete_after_backup(devserver, handler, widgets)
+    handler.wait_finished(name="a", action="deleted")
+    if when == "stopped":
+        wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE deleting = 1 AND attempts > 0"), "its record")
+        operator.stop()
+    devserver.restore(backup)
+    if when == "stopped":
+        operator.start_ready()
+    wait_restored(operator, handler)
+    told = actions(handler)
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    operator.stop()
+    operator.start_ready().wait_synced()
+    widgets.create("c")
+    handler.wait_finished(name="c")
+    operator.stop()
+    assert told[-1] == "reconcile" and actions(handler) == told, "nothing is told of an end, nor after a restart"
+
+
+def test_a_deletion_under_way_is_withdrawn(devserver, configured, handler, widgets):
+    """Its handler is ended, and however that run ends, it does not come back."""
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || [ "$RECONCILED_NAME" != a ] || exec sleep 600')
+    operator = configured(retry={"first": "10ms", "max": "10ms"}, handler_options={"grace": "100ms"})
+    operator.start_ready().wait_synced()
+    backup = delete_after_backup(devserver, handler, widgets)
+    handler.wait_for(name="a", action="deleted")
+    devserver.restore(backup)
+    wait_restored(operator, handler)
+    operator.stop()
+    assert actions(handler) == ["reconcile", "deleted", "reconcile"]
+
+
+def test_a_finalize_that_wants_to_come_again_and_is_done_is_over(configured, handler, widgets):
+    """requeueAfter beside success: the object is released, and nothing is left to come back for."""
+    handler.answer({"requeueAfter": "1h"})
+    operator = configured(finalizer=True)
+    operator.start_ready().wait_synced()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    widgets.delete("a")
+    handler.wait_finished(name="a", action="finalize")
+    wait_until(lambda: not ledger.read(operator, "SELECT key FROM ledger"), "its row to go")
+    widgets.create("b")
+    handler.wait_finished(name="b")
+    operator.stop()
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"]), operator.output.text()
+    assert actions(handler) == ["reconcile", "finalize"]
