@@ -173,10 +173,10 @@ static const char *store_of(const struct session *session, const struct config_w
 }
 
 /* Who is not root runs its handlers as itself. */
-static void add_watch(const struct config_watch *config, const char *store, const struct record_string *exec,
-                      struct record_watch *ret)
+static void add_watch(const struct config *whole, const struct config_watch *config, const char *store,
+                      const struct record_string *exec, struct record_watch *ret)
 {
-        config_worker_watch(config, store, exec, ret);
+        config_worker_watch(whole, config, store, exec, ret);
         if (!config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
                 return;
         fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,
@@ -209,7 +209,7 @@ static int worker_config(struct process *process)
                 if (store && !exec)
                         r = -ENOMEM;
                 else if (store)
-                        add_watch(&config->watch[i], store, exec, &watch[message.watch_count++]);
+                        add_watch(config, &config->watch[i], store, exec, &watch[message.watch_count++]);
         }
         if (r >= 0)
                 r = channel_send(process->channel, MESSAGE_CONFIG_WORKER, &message);

@@ -42,7 +42,8 @@
         U64(value)
 
 /* A key that may need a run. kind: enum change_kind. first: part of a first sync or a relist, not an event;
- * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it.
+ * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it. finalizer: enum
+ * finalizer_state.
  */
 #define RECORD_change_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
         U64(sequence)                                                                                       \
@@ -51,7 +52,8 @@
         STR(uid)                                                                                            \
         STR(resource_version)                                                                               \
         U64(fingerprint)                                                                                    \
-        BOOL(first)
+        BOOL(first)                                                                                         \
+        U64(finalizer)
 
 /* An object that the ledger knows: the watcher says what became of it if it is gone. */
 #define RECORD_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
@@ -75,7 +77,8 @@
 /* A watch as a worker needs to know it. owner: of a watch of owned objects the watch of their owners, else
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
  * that are not selected any more; rollback: what a failed attempt did to children is undone, within
- * settle_usec; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
+ * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
+ * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
  * bytes (0: never); user: as whom the handler runs ("": as we do);
  * user_pids: all that run as its user;
  * limit_*: bytes, processes, thousandths of a CPU (0: none). */
@@ -92,6 +95,7 @@
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
         BOOL(finalizer)                                                                                     \
+        BOOL(releases)                                                                                      \
         STR(ready_condition)                                                                                \
         BOOL(events)                                                                                        \
         BOOL(metadata_only)                                                                                 \
@@ -297,7 +301,8 @@
         U64(heartbeat_usec)
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
- * out of the fingerprint. namespace: names, or patterns with * and ?, or those that "!" takes out again.
+ * out of the fingerprint; holds: the watch wants it on each object; releases: where it is left over it is
+ * taken off. namespace: names, or patterns with * and ?, or those that "!" takes out again.
  * required: the resource must be served; otherwise its absence is a state (ABSENT) without a deadline.
  * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
  * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
@@ -326,6 +331,8 @@
         STR(slot_file)                                                                                      \
         U64(slot)                                                                                           \
         STR(finalizer)                                                                                      \
+        BOOL(holds)                                                                                         \
+        BOOL(releases)                                                                                      \
         STR(known_scope)                                                                                    \
         STR(known_cluster)                                                                                  \
         U64(deadline_usec)                                                                                  \
@@ -405,7 +412,7 @@
  * an unfinished run left, "" = nothing. doubtful: the watch's trigger program is not run on it.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
  * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 =
- * none.
+ * none. handed_out: a run of it was given to a worker before, as far as the ledger knows.
  */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         U64(sequence)                                                                                       \
@@ -422,6 +429,7 @@
         U64(known_fingerprint)                                                                              \
         U64(known_related)                                                                                  \
         BOOL(doubtful)                                                                                      \
+        BOOL(handed_out)                                                                                    \
         U64(generation)
 
 /* Write an Event (type Warning) on this object, whatever else is done. */

@@ -44,6 +44,14 @@ enum watch_health {
         WATCH_HEALTH_COUNT
 };
 
+/* Our finalizer on an object that lives or goes, where it is not as its watch wants it. */
+enum finalizer_state {
+        FINALIZER_FINE, /* or not looked at */
+        FINALIZER_MISSING,
+        FINALIZER_LEFT_OVER, /* of a configuration that wanted it */
+        FINALIZER_STATE_COUNT
+};
+
 /* How a handler is run; the same request and answer for all. */
 enum handler_kind { HANDLER_EXEC, HANDLER_SERVE, HANDLER_PLUGIN, HANDLER_KIND_COUNT };
 
@@ -53,6 +61,7 @@ enum run_action {
         ACTION_DELETED,
         ACTION_UNSELECTED,
         ACTION_RELEASE,
+        ACTION_FINALIZER, /* ours alone is put on or taken off, as the watch wants it; no handler */
         ACTION_COUNT
 };
 

@@ -13,8 +13,11 @@
 struct dirty_header {
         uint64_t checksum; /* over the sequence and everything behind this field */
         uint64_t fingerprint;
-        uint32_t kind, first;
+        uint32_t kind;
+        uint32_t first; /* a bit, and above it enum finalizer_state, which older releases did not know */
 };
+
+#define FINALIZER_SHIFT 8
 
 static uint64_t checksum(uint64_t sequence, const void *record, size_t size)
 {
@@ -45,7 +48,8 @@ static int index_key(const struct record_change *change, char buffer[KEY_MAX], M
 
 static int encode(uint64_t sequence, const struct record_change *change, struct text *out)
 {
-        struct dirty_header header = {0, change->fingerprint, (uint32_t)change->kind, change->first};
+        struct dirty_header header = {0, change->fingerprint, (uint32_t)change->kind,
+                                      change->first | (uint32_t)change->finalizer << FINALIZER_SHIFT};
         uint64_t sum;
 
         text_append(out, &header, sizeof(header));
@@ -86,7 +90,8 @@ static int decode(const MDB_val *key, const MDB_val *value, struct record_change
                 .uid = string[1],
                 .resource_version = string[2],
                 .fingerprint = header.fingerprint,
-                .first = header.first != 0,
+                .first = (header.first & 1) != 0,
+                .finalizer = header.first >> FINALIZER_SHIFT,
         };
         return 0;
 }

@@ -6,13 +6,16 @@
 #include "store/hash.h"
 #include "store/internal.h"
 
+#define FLAG_UNHELD 1
+
 /* Two sums, because most who look at a record want to know which version of the object it is, and nothing of
  * the object itself, which is most of it. */
 struct header {
         uint64_t checksum; /* over the key and everything behind this field, up to the JSON */
         uint64_t json_checksum;
         uint64_t fingerprint;
-        uint32_t uid_size, resource_version_size, json_size, reserved;
+        uint32_t uid_size, resource_version_size, json_size;
+        uint32_t flags; /* 0 in stores of older releases */
 };
 _Static_assert(sizeof(struct header) == RECORD_HEADER_SIZE, "what entry.c sums up");
 
@@ -50,6 +53,7 @@ void record_encode(const MDB_val *key, const struct store_object *object, char *
                 .uid_size = (uint32_t)strlen(object->uid),
                 .resource_version_size = (uint32_t)strlen(object->resource_version),
                 .json_size = (uint32_t)object->json_size,
+                .flags = object->unheld ? FLAG_UNHELD : 0,
         };
         char *at = out + sizeof(header), *json = out + identity_size(&header);
 
@@ -80,8 +84,27 @@ int record_decode_identity(const MDB_val *key, const MDB_val *value, struct stor
                 .uid = data + sizeof(header),
                 .resource_version = data + sizeof(header) + header.uid_size + 1,
                 .fingerprint = header.fingerprint,
+                .unheld = (header.flags & FLAG_UNHELD) != 0,
         };
         return 0;
+}
+
+static void point_at_json(const MDB_val *value, struct store_object *borrowed)
+{
+        struct header header;
+
+        memcpy(&header, value->mv_data, sizeof(header));
+        borrowed->json = (char *)value->mv_data + identity_size(&header);
+        borrowed->json_size = header.json_size;
+}
+
+int record_decode_unchecked(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed)
+{
+        int r = record_decode_identity(key, value, ret_borrowed);
+
+        if (r >= 0)
+                point_at_json(value, ret_borrowed);
+        return r;
 }
 
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed)
@@ -93,8 +116,7 @@ int record_decode(const MDB_val *key, const MDB_val *value, struct store_object 
         if (r < 0)
                 return r;
         memcpy(&header, value->mv_data, sizeof(header));
-        object.json = (char *)value->mv_data + identity_size(&header);
-        object.json_size = header.json_size;
+        point_at_json(value, &object);
         if (json_checksum(&header, object.json) != header.json_checksum)
                 return -EBADMSG;
         *ret_borrowed = object;
@@ -109,6 +131,7 @@ int record_copy(const struct store_object *borrowed, bool with_json, struct stor
                 .resource_version = strdup(borrowed->resource_version),
                 .fingerprint = borrowed->fingerprint,
                 .mark = borrowed->mark,
+                .unheld = borrowed->unheld,
         };
 
         if (with_json && (copy.json = malloc(borrowed->json_size + 1))) {

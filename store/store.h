@@ -34,6 +34,8 @@ struct store_object {
         char *json;    /* as it came, unparsed; NUL-terminated; may be empty for a tombstone without a last
                           state */
         size_t json_size;
+        bool unheld; /* it was being deleted without our finalizer, and had lost that before */
+        enum finalizer_state finalizer; /* as announced; not stored with it */
 };
 
 void store_object_done(struct store_object *object);
@@ -126,7 +128,8 @@ uint64_t store_count(const struct store *store);
 int store_visit_unmarked(struct store *store, uint64_t mark, store_visit_t visit, void *userdata);
 int store_visit_tombstones(struct store *store, store_visit_t visit, void *userdata);
 /* The objects behind the key `after` ("" = from the beginning), in order, at most `max`; the visitor sees
- * them in place, as store_peek does, and must not write. Returns how many there were. */
+ * them in place, with a JSON whose checksum nobody has looked at, and must not write. Returns how many there
+ * were. */
 int store_visit_objects(struct store *store, const char *after, size_t max, store_visit_t visit,
                         void *userdata);
 

@@ -261,6 +261,7 @@ int store_bury(struct store *store, const struct store_object *last)
                         object.json_size = stored.json_size;
                         object.resource_version = stored.resource_version;
                         object.fingerprint = stored.fingerprint;
+                        object.unheld = stored.unheld;
                 }
                 r = r == -ENOENT ? 0 : r;
         }
@@ -404,7 +405,7 @@ int store_visit_objects(struct store *store, const char *after, size_t max, stor
                 memcpy(buffer, key.mv_data, key.mv_size);
                 buffer[key.mv_size] = '\0';
                 if (strcmp(buffer, after) != 0) {
-                        r = record_decode_identity(&key, &value, &borrowed);
+                        r = record_decode_unchecked(&key, &value, &borrowed);
                         borrowed.key = buffer;
                         if (r >= 0)
                                 r = visit(&borrowed, userdata);

@@ -243,6 +243,8 @@ static enum run_action action_of(const struct queue_run *run)
 
         if (run->reason == release_reason || run->reason == uninstall_reason)
                 return ACTION_RELEASE;
+        if (finalizer_is_reason(run->reason))
+                return ACTION_FINALIZER;
         return kind == CHANGE_DELETED      ? ACTION_DELETED
                : kind == CHANGE_UNSELECTED ? ACTION_UNSELECTED
                                            : ACTION_RECONCILE;
@@ -268,6 +270,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .reason = given->run.reason,
                 .generation = watch->generation,
                 .doubtful = doubt_is(watch, given->run.key, given->run.uid),
+                .handed_out = !given->is_first,
         };
         int r;
 

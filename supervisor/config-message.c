@@ -28,6 +28,32 @@ struct record_string *config_strings(char *const *text, size_t count)
         return string;
 }
 
+/* Of "group/version", or "version" of the core group. */
+static size_t group_size(const char *api_version)
+{
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t)(slash - api_version) : 0;
+}
+
+static bool is_of_kind(const struct config_watch *a, const struct config_watch *b)
+{
+        size_t size = group_size(a->api_version);
+
+        return strcmp(a->kind, b->kind) == 0 && size == group_size(b->api_version) &&
+               memcmp(a->api_version, b->api_version, size) == 0;
+}
+
+bool config_releases(const struct config *config, const struct config_watch *watch)
+{
+        if (watch->finalizer || watch->owner)
+                return false;
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].finalizer && is_of_kind(&config->watch[i], watch))
+                        return false;
+        return true;
+}
+
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret)
 {
@@ -48,6 +74,8 @@ void config_watcher_message(const struct config *config, const struct config_wat
                 .owner_api_version = owner ? owner->api_version : "",
                 .related = watch->is_related,
                 .owner_kind = owner ? owner->kind : "",
+                .holds = watch->finalizer,
+                .releases = config_releases(config, watch),
                 .slot_file = "",
                 .known_scope = "",
                 .known_cluster = "",
@@ -62,8 +90,9 @@ void config_watcher_message(const struct config *config, const struct config_wat
         };
 }
 
-void config_worker_watch(const struct config_watch *config, const char *store_folder,
-                         const struct record_string *exec, struct record_watch *ret)
+void config_worker_watch(const struct config *whole, const struct config_watch *config,
+                         const char *store_folder, const struct record_string *exec,
+                         struct record_watch *ret)
 {
         *ret = (struct record_watch){
                 .name = config->name,
@@ -77,6 +106,7 @@ void config_worker_watch(const struct config_watch *config, const char *store_fo
                 .store_folder = store_folder,
                 .handler_kind = (uint64_t)config->handler.kind,
                 .finalizer = config->finalizer,
+                .releases = config_releases(whole, config),
                 .ready_condition = config->ready_condition,
                 .events = config->events,
                 .metadata_only = config->metadata_only,

@@ -144,8 +144,11 @@ const struct config_watch *config_watch_find(const struct config *config, const 
 struct record_string *config_strings(char *const *text, size_t count); /* likewise */
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret);
-void config_worker_watch(const struct config_watch *config, const char *store_folder,
-                         const struct record_string *exec, struct record_watch *ret);
+/* Our finalizer is taken off its objects where it is left over: no watch of this kind wants it. */
+bool config_releases(const struct config *config, const struct config_watch *watch);
+void config_worker_watch(const struct config *whole, const struct config_watch *config,
+                         const char *store_folder, const struct record_string *exec,
+                         struct record_watch *ret);
 bool config_has_limits(const struct config_watch *watch);
 /* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of
  * base/cgroup.h): "" when all are held as they are meant. */

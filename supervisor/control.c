@@ -181,8 +181,6 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 
         if (peer->supervisor->uninstalling)
                 return refuse_uninstalling(peer);
-        if (!watch->config->finalizer)
-                return refuse_query(peer, "the watch has no finalizer");
         r = release_finalizer(peer->supervisor, watch, query->argument[1].value, query->argument[2].value,
                               peer->uid);
         if (r < 0)

@@ -271,7 +271,8 @@ static int take_update(struct watch *watch, const struct record_change *change)
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        return change_updated(watch, change, row);
+        r = change_updated(watch, change, row);
+        return r < 0 ? r : finalizer_review(watch, change);
 }
 
 static int take_end(struct watch *watch, const struct record_change *change)

@@ -106,14 +106,14 @@ int feed_watcher_differs(const struct supervisor *supervisor, const struct confi
 }
 
 /* All that there are, also one whose watcher is not up yet. */
-static int tell_worker_of(const struct supervisor *supervisor, const struct config_watch *watch,
-                          struct record_watch *ret)
+static int tell_worker_of(const struct supervisor *supervisor, const struct config *config,
+                          const struct config_watch *watch, struct record_watch *ret)
 {
         struct record_string *exec = config_strings(watch->handler.exec, watch->handler.exec_count);
         char *folder = store_folder(supervisor, watch);
 
         if (exec && folder) {
-                config_worker_watch(watch, folder, exec, ret);
+                config_worker_watch(config, watch, folder, exec, ret);
                 return 0;
         }
         free(exec);
@@ -141,7 +141,7 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
         int r = watch && finalizer ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++)
-                r = tell_worker_of(supervisor, &config->watch[i], &watch[i]);
+                r = tell_worker_of(supervisor, config, &config->watch[i], &watch[i]);
         if (r >= 0)
                 r = message_encode(MESSAGE_CONFIG_WORKER, &message, ret);
         for (size_t i = 0; watch && i < config->watch_count; i++) {

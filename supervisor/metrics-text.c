@@ -103,6 +103,16 @@ static uint64_t watch_absent(const struct supervisor *supervisor, size_t index)
         return supervisor->watch[index].health == WATCH_ABSENT;
 }
 
+static uint64_t watch_finalizers_written(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].finalizers_written;
+}
+
+static uint64_t watch_finalizers_failed(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].finalizers_failed;
+}
+
 static uint64_t watch_objects(const struct supervisor *supervisor, size_t index)
 {
         return supervisor->watch[index].objects;
@@ -210,6 +220,11 @@ static const struct watch_family {
          "1 when limits of the handler do not hold here as they are meant.", GAUGE, false,
          watch_limits_weakened},
         {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
+        {"reconciled_finalizers_written", "watch",
+         "Finalizers put on or taken off by runs of their own, which start no handler.", COUNTER, false,
+         watch_finalizers_written},
+        {"reconciled_finalizers_failed", "watch", "Such runs that failed.", COUNTER, false,
+         watch_finalizers_failed},
 };
 
 static void write_watch_families(const struct supervisor *supervisor, struct text *text)

@@ -17,8 +17,6 @@
 #define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)
 #define SPREAD_RUNS       128
 
-#define BEHIND_USEC (20 * USEC_PER_MSEC) /* the watch usually needs less to show our own write */
-
 struct ending {
         struct watch *watch;
         const struct message_done *done;
@@ -129,6 +127,11 @@ static int succeeded(struct ending *ending)
 
         ending->watch->successes++;
         ending->outcome.handled = true;
+        /* No handler has heard of it: it was being deleted, and only our finalizer was left over on it. */
+        if (done->action == ACTION_FINALIZER && ending->is_first) {
+                ending->remove_row = true;
+                return 0;
+        }
         if (done->action == ACTION_FINALIZE
                     ? delay == 0
                     : ending->kind != CHANGE_UPDATED || done->action == ACTION_RELEASE) {
@@ -216,7 +219,8 @@ static int note_failure(struct ending *ending)
 /* It is never given up: there will be no change to wait for. */
 static bool is_cleanup(const struct ending *ending)
 {
-        return ending->kind != CHANGE_UPDATED || ending->done->action == ACTION_FINALIZE;
+        return ending->kind != CHANGE_UPDATED || ending->done->action == ACTION_FINALIZE ||
+               ending->done->action == ACTION_FINALIZER;
 }
 
 static int give_up(struct ending *ending, const char *next)
@@ -305,7 +309,7 @@ static int refused(struct ending *ending)
         uint64_t delay;
 
         /* Somebody waits for it, and the log says why it did not work. */
-        if (ending->done->action == ACTION_RELEASE)
+        if (ending->done->action == ACTION_RELEASE || ending->done->action == ACTION_FINALIZER)
                 return failed(ending);
         if (config->on_unrecoverable == ON_UNRECOVERABLE_CRASH)
                 return ends_operator(ending);
@@ -391,6 +395,10 @@ static int apply_result(struct ending *ending)
                 return -ENOMEM;
         switch (result) {
         case RESULT_SUCCESS:
+                /* Nothing but our finalizer had to be done. */
+                if (ending->done->action == ACTION_FINALIZER && !ending->is_first &&
+                    ending->row.fingerprint == ending->done->fingerprint)
+                        return was_unneeded(ending);
                 return succeeded(ending);
         case RESULT_SETTLING:
                 return settles(ending);
@@ -601,6 +609,8 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
         turn_settle_soon(supervisor);
         if (done->result == RESULT_RETURNED)
                 return returned(supervisor, given);
+        if (finalizer_is_reason(run->reason))
+                return finalizer_ended(supervisor, given, done);
         metrics_ended(&ending.watch->metrics, done, given->took_usec);
         r = conclude(supervisor, &ending, run);
         if (r < 0 && r != -EPROTO && r != -ENOMEM) {

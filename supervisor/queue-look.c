@@ -38,6 +38,11 @@ struct queue_view queue_look(const struct queue *queue, unsigned watch, const ch
         };
 }
 
+static bool is_run_of(const struct work *work, const char *uid)
+{
+        return work_is_of(work, uid) && !work->bare;
+}
+
 bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
                enum change_kind kind)
 {
@@ -48,8 +53,8 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
         if (*entry_deletion(entry, uid) ||
             (work_is(entry->current, CHANGE_DELETED, uid) && !entry->current->withdrawn))
                 return true;
-        return kind != CHANGE_DELETED && (work_is_of(entry->current, uid) ||
-                                          work_is_of(entry->update, uid) || work_is_of(entry->nudge, uid));
+        return kind != CHANGE_DELETED && (is_run_of(entry->current, uid) || work_is_of(entry->update, uid) ||
+                                          is_run_of(entry->nudge, uid));
 }
 
 bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid)

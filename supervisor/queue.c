@@ -44,6 +44,7 @@ static struct work *work_new(const struct queue_item *item)
                 .not_before = item->not_before,
                 .suspect = item->suspect,
                 .urgent = item->urgent,
+                .bare = item->bare,
                 .reason = item->reason ? item->reason : "",
                 .uid = strdup(item->uid),
         };
@@ -332,7 +333,9 @@ static int push_nudge(struct entry *entry, const struct queue_item *item)
 
         if (entry->update && !work_is_of(entry->update, item->uid))
                 return 0; /* of an object that is no more */
-        if (work_is_of(entry->nudge, item->uid)) {
+        if (work_is_of(entry->nudge, item->uid) && entry->nudge->bare <= item->bare) {
+                if (entry->nudge->bare < item->bare)
+                        return 0; /* a run with a handler does it as well */
                 if (item->not_before < entry->nudge->not_before)
                         entry->nudge->not_before = item->not_before;
                 if (item->on_record)
@@ -426,8 +429,8 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
                 entry->update = NULL;
         else
                 entry->nudge = NULL;
-        /* One run is for both; those of a later UID wait. */
-        if (work->kind != CHANGE_DELETED) {
+        /* One run is for both; those of a later UID wait. One without a handler is for itself alone. */
+        if (work->kind != CHANGE_DELETED && !work->bare) {
                 drop(&entry->update);
                 drop(&entry->nudge);
         }
@@ -543,6 +546,10 @@ static void work_return(struct entry *entry, struct work *work)
         } else if (work->kind == CHANGE_DELETED) {
                 work->next = entry->deletion;
                 entry->deletion = work;
+        } else if (work->bare && !entry->nudge) {
+                entry->nudge = work;
+        } else if (work->bare) {
+                work_free(work); /* what came meanwhile does it */
         } else if (entry->update || *entry_deletion(entry, work->uid)) {
                 if (entry->update)
                         hand_over(work, entry->update);
@@ -577,7 +584,7 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
                 return -ENOENT;
         if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))
                 drop(&entry->update);
-        if (outcome->backs_off && work_is_of(entry->nudge, work->uid))
+        if (outcome->backs_off && work_is_of(entry->nudge, work->uid) && !entry->nudge->bare)
                 drop(&entry->nudge);
         if (!outcome->handled || outcome->again) {
                 work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;

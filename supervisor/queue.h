@@ -47,6 +47,7 @@ struct queue_item {
         bool suspect;         /* runs alone and last */
         bool urgent;          /* somebody waits for it: also while the watch is paused */
         bool nudge;           /* an update: not the object has changed, but something that it depends on */
+        bool bare;            /* a nudge that starts no handler: any other run of the key does it as well */
         bool on_record;       /* a nudge that the ledger knows: of two, its reason stays */
         const char *
                 reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */

@@ -69,6 +69,8 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "settling", counts.settling);
         if (watch->config->finalizer)
                 json_number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
+        json_number(json, "finalizersWritten", watch->finalizers_written);
+        json_number(json, "finalizersFailed", watch->finalizers_failed);
         write_failing_counts(supervisor, watch, json);
         json_number(json, "runs", watch->metrics.work.count);
         json_number(json, "runTime", watch->metrics.work.sum_usec);

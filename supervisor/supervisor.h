@@ -21,6 +21,7 @@
 #include "supervisor/queue.h"
 #include "supervisor/slowest.h"
 
+struct finalizer_try;
 struct supervisor;
 struct under_way;
 struct watch;
@@ -84,7 +85,10 @@ struct watch {
         char *retry_key, *retry_uid;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;
-        size_t doubt_count; /* objects that its watcher has died over */
+        struct finalizer_try *tries; /* finalizer.c */
+        size_t try_count, try_room;
+        uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
+        size_t doubt_count;                             /* objects that its watcher has died over */
 };
 
 /* A run that a worker was given. */
@@ -323,7 +327,8 @@ void ledger_failed(struct supervisor *supervisor, int status);
 int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                  const struct message_done *done);
 uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
-uint64_t throttle_units(uint64_t number); /* of retry.throttle: Fibonacci, up to 610 */
+uint64_t throttle_units(uint64_t number);         /* of retry.throttle: Fibonacci, up to 610 */
+#define BEHIND_USEC         (20 * UINT64_C(1000)) /* the watch usually needs less to show our own write */
 /* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))
 
@@ -373,6 +378,13 @@ extern const char release_reason[], uninstall_reason[]; /* of runs that only tak
 int release_finalizer(struct supervisor *supervisor, struct watch *watch, const char *key, const char *why,
                       uid_t uid); /* -ENOENT */
 int uninstall(struct supervisor *supervisor, uid_t uid);
+
+/* finalizer.c: our finalizer where it is not as the watch wants it, of objects that need no other run. */
+bool finalizer_is_reason(const char *reason); /* of such a run */
+int finalizer_review(struct watch *watch, const struct record_change *change);
+int finalizer_ended(struct supervisor *supervisor, const struct assignment *given,
+                    const struct message_done *done);
+void finalizer_forget(struct watch *watch);
 
 /* doubt.c: objects that a watcher has died or hung over. Who is at what, when it fails (-ENOENT: nothing).
  */

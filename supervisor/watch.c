@@ -124,6 +124,7 @@ void watch_empty(struct watch *watch)
         free(watch->retry_key);
         free(watch->retry_uid);
         free(watch->pause_reason);
+        finalizer_forget(watch);
         *watch = (struct watch){.child = watch->child};
 }
 

@@ -56,8 +56,14 @@ DEFINE_CLEANUP(struct batch *, batch_free);
  * of all stored objects: the supervisor's ledger knows for which of them something is due. And behind a
  * first list that fills an empty store. */
 
+struct sweep {
+        const struct watcher *watcher;
+        struct batch *batch;
+};
+
 static int take_object(const struct store_object *object, void *userdata)
 {
+        struct sweep *sweep = userdata;
         struct record_change change = {
                 .kind = CHANGE_UPDATED,
                 .key = object->key,
@@ -65,9 +71,10 @@ static int take_object(const struct store_object *object, void *userdata)
                 .resource_version = object->resource_version,
                 .fingerprint = object->fingerprint,
                 .first = true,
+                .finalizer = finalizer_of_stored(sweep->watcher, object),
         };
 
-        return take_change(&change, userdata);
+        return take_change(&change, sweep->batch);
 }
 
 static size_t sweep_room(const struct watcher *watcher, const struct batch *batch)
@@ -82,11 +89,12 @@ static size_t sweep_room(const struct watcher *watcher, const struct batch *batc
 static int sweep(struct watcher *watcher, struct batch *batch)
 {
         size_t room = sweep_room(watcher, batch);
+        struct sweep objects = {watcher, batch};
         int r;
 
         if (!watcher->sweep_after || room == 0)
                 return 0;
-        r = store_visit_objects(watcher->store, watcher->sweep_after, room, take_object, batch);
+        r = store_visit_objects(watcher->store, watcher->sweep_after, room, take_object, &objects);
         if (r > 0)
                 return text_replace(&watcher->sweep_after, batch->change[batch->count - 1].key);
         if (r == 0 && watcher->first_synced) {

@@ -94,6 +94,7 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
                 .resource_version = object->resource_version ? object->resource_version : "",
                 .fingerprint = object->fingerprint,
                 .first = first,
+                .finalizer = object->finalizer,
         };
 
         return store_dirty_add(watcher->store, &change);
@@ -154,6 +155,7 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         } else {
                 /* Of owned objects only what differs is told. */
                 *ret_dirty = stored.fingerprint != object->fingerprint ||
+                             object->finalizer != FINALIZER_FINE ||
                              (listed && !watcher->first_synced && !is_owned(watcher));
                 if (strcmp(stored.resource_version, object->resource_version) == 0 &&
                     stored.fingerprint == object->fingerprint && !stream->list_replaces) {
@@ -313,6 +315,8 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
         if (r > 0)
                 note_program_failure(stream->watcher, identity->key, "trigger",
                                      "what it is, without status, stands in", &error);
+        if (r >= 0 && !is_owned(stream->watcher))
+                r = of_store(stream->watcher, finalizer_note(stream->watcher, &object, listed));
         return r < 0 ? r : of_store(stream->watcher, store_object_now(stream, &object, listed));
 }
 
@@ -434,6 +438,9 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
         };
+        r = finalizer_note(watcher, &last, false);
+        if (r < 0)
+                return store_failed(watcher, r);
         r = bury(watcher, &last);
         return r < 0 ? r : announce_due(watcher);
 }

@@ -208,6 +208,10 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* ce
 /* It exists. other_kind: it is a row of what the watch was about before. */
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind);
 int apply_out_of_scope(struct watcher *watcher);
+/* finalizer.c: fills in what the object says of our finalizer, before it replaces what the store holds. */
+int finalizer_note(struct watcher *watcher, struct store_object *object, bool listed);
+/* With its JSON. */
+enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const struct store_object *object);
 /* doubt.c */
 enum doubt {
         DOUBT_NONE,

@@ -431,7 +431,7 @@ static bool related_are_there(struct run *run)
                 run_finish(run, RESULT_RETRY, "related objects cannot be read from their store: %s",
                            strerror(-r));
         else if (is_unneeded(run))
-                run_finish(run, RESULT_UNNEEDED, "%s", "");
+                write_unneeded(run);
         else
                 return true;
         return false;
@@ -485,7 +485,9 @@ static void begin(struct run *run)
                 run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s", strerror(-r));
                 return;
         }
-        if (order_is_settling(run))
+        if (run->action == ACTION_FINALIZER)
+                write_prepare(run);
+        else if (order_is_settling(run))
                 children_undo(run);
         else
                 run_attempt(run);

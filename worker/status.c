@@ -25,7 +25,8 @@
 static bool wants_ready(const struct run *run)
 {
         return run->watch->config->ready_condition[0] && run->order->action != ACTION_DELETED &&
-               run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE;
+               run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE &&
+               run->action != ACTION_FINALIZER;
 }
 
 static int64_t generation_of(const struct run *run)

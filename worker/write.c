@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "store/finalizer.h"
 #include "store/fingerprint.h"
 #include "worker/children.h"
 #include "worker/merge.h"
@@ -240,12 +241,18 @@ static int send_object(struct run *run)
 
 /* ---- our finalizer */
 
+static struct finalizer_view finalizer_view(const struct run *run)
+{
+        struct finalizer_view view = {0};
+
+        (void)finalizer_look(write_current_json(run), strlen(write_current_json(run)),
+                             run->worker->config->finalizer, &view);
+        return view;
+}
+
 static bool finalizer_is_deleting(const struct run *run)
 {
-        struct scan_object object;
-
-        return scan_object(write_current_json(run), strlen(write_current_json(run)), &object) >= 0 &&
-               object.deletion_timestamp.start != NULL;
+        return finalizer_view(run).deleting;
 }
 
 /* The handler sees the object as it is now; of one that is known by its metadata alone, no more than that.
@@ -308,11 +315,15 @@ static int finalizer_is_there(struct run *run)
         return r;
 }
 
-static int finalizer_is_missing(struct run *run)
+/* It is not as the watch wants it. Nothing is added to what is being deleted. */
+static int finalizer_is_wrong(struct run *run)
 {
-        int r = finalizer_is_there(run);
+        int r;
 
-        return r < 0 ? r : !r;
+        if (!run->watch->config->finalizer)
+                return run->watch->config->releases && finalizer_view(run).ours;
+        r = finalizer_is_there(run);
+        return r < 0 ? r : !r && !finalizer_is_deleting(run);
 }
 
 static int finalizer_must_go(struct run *run)
@@ -320,7 +331,9 @@ static int finalizer_must_go(struct run *run)
         if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE)
                 return finalizer_is_there(run);
         return run->action == ACTION_FINALIZE && run->order->action != ACTION_DELETED &&
-               !run->answer.not_done;
+                               !run->answer.not_done
+                       ? finalizer_is_there(run)
+                       : 0;
 }
 
 /* A merge patch replaces whole lists: only where nobody has changed it since. */
@@ -364,7 +377,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
 static int finalizer_send(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = finalizer_body(run, !run->carrying_out, &body);
+        int r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
         return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written);
 }
@@ -387,7 +400,7 @@ static const struct {
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
-        {false, finalizer_is_missing, finalizer_send},
+        {false, finalizer_is_wrong, finalizer_send},
         {true, has_children, children_send},
         {true, has_object, send_object},
         {true, status_prepare, status_send},
@@ -442,7 +455,10 @@ static void write_next(struct run *run)
                 return;
         }
         if (steps[run->write_step].carrying_out != run->carrying_out) {
-                run_handler(run);
+                if (run->action == ACTION_FINALIZER)
+                        run_finish(run, run->own_version ? RESULT_SUCCESS : RESULT_UNNEEDED, "%s", "");
+                else
+                        run_handler(run);
                 return;
         }
         if (run->cancelled) {
@@ -499,7 +515,8 @@ void write_discover(struct run *run)
 /* By hand, of one that cannot be cleaned up; or of all, because the operator goes. */
 static void prepare_release(struct run *run)
 {
-        if (finalizer_is_deleting(run) || strcmp(run->order->reason, "uninstall") == 0) {
+        if (finalizer_is_deleting(run) || !run->watch->config->finalizer ||
+            strcmp(run->order->reason, "uninstall") == 0) {
                 write_start(run);
                 return;
         }
@@ -526,26 +543,41 @@ static void prepare_unselected(struct run *run)
                 write_start(run); /* only our finalizer is taken off */
 }
 
-/* It is gone, and our finalizer was not to let it: a server may delete an object in the moment in which a
- * finalizer is added to it (kubernetes#77988), and then it is finalized all the same. Of what was being
- * deleted somebody has taken our finalizer away. */
+/* It is gone, and our finalizer was not to let it: it had lost that before anybody deleted it, or had not
+ * got it yet, or the server deleted it in the moment in which the finalizer was added (kubernetes#77988). It
+ * was handed to a handler, and is finalized all the same. Only where somebody took our finalizer off while
+ * it was being deleted, that is his will. */
 static void prepare_gone(struct run *run)
 {
-        int there = run->object.json && !finalizer_is_deleting(run) ? finalizer_is_there(run) : 0;
+        bool owed = !run->object.json || run->object.unheld || !finalizer_is_deleting(run);
 
-        if (there < 0)
-                return;
         run->action = ACTION_FINALIZE;
-        if (there)
+        if (owed)
                 run_handler(run);
         else
-                run_finish(run, RESULT_STALE, "%s",
-                           run->object.json ? "somebody else took our finalizer away"
-                                            : "its last state is lost, and with it whether our finalizer "
-                                              "held it");
+                run_finish(run, RESULT_STALE, "somebody else took our finalizer away");
 }
 
-/* What is being deleted is finalized while our finalizer holds it; behind that it is no concern of ours. */
+/* What is being deleted is finalized while our finalizer holds it, and where it had lost that before; else
+ * it is no concern of ours. */
+static void prepare_deleting(struct run *run)
+{
+        int there;
+
+        run->action = ACTION_FINALIZE;
+        there = finalizer_is_there(run);
+        if (there > 0 || (there == 0 && run->object.unheld && run->order->handed_out))
+                run_handler(run);
+        else if (there == 0)
+                run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
+}
+
+void write_unneeded(struct run *run)
+{
+        run->action = ACTION_FINALIZER;
+        write_next(run);
+}
+
 void write_prepare(struct run *run)
 {
         if (run->action == ACTION_RELEASE) {
@@ -560,21 +592,17 @@ void write_prepare(struct run *run)
                 prepare_gone(run);
                 return;
         }
-        if (!run->watch->config->finalizer || run->action != ACTION_RECONCILE) {
+        if (run->action != ACTION_RECONCILE && run->action != ACTION_FINALIZER) {
                 run_handler(run);
                 return;
         }
-        if (finalizer_is_deleting(run)) {
-                int there;
-
-                run->action = ACTION_FINALIZE;
-                there = finalizer_is_there(run);
-                if (there > 0)
-                        run_handler(run);
-                else if (there == 0)
-                        run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
+        if (run->watch->config->finalizer && run->action == ACTION_RECONCILE && finalizer_is_deleting(run)) {
+                prepare_deleting(run);
                 return;
         }
+        /* Of what nobody wants to hold any more: it goes, and then its handler hears of that. */
+        if (!run->watch->config->finalizer && finalizer_is_wrong(run) && finalizer_is_deleting(run))
+                run->action = ACTION_FINALIZER;
         write_next(run);
 }
 

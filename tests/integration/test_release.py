@@ -87,9 +87,6 @@ def test_what_cannot_be_released_is_said(start, operator, handler):
     start()
     assert "no object of this key" in release(operator, "default/none", "--reason", "x", "--yes").stderr
     operator.stop()
-    start(finalizer=False)
-    assert "no finalizer" in release(operator, "default/none", "--reason", "x", "--yes").stderr
-    operator.stop()
 
 
 def test_uninstall_takes_them_off_everything(start, operator, handler, widgets, api):

@@ -80,6 +80,45 @@ static void test_a_nudge_is_no_update(void **state)
         queue_free(queue);
 }
 
+/* It starts no handler: what waits for one still waits, and what comes with one does it as well. */
+static void test_a_bare_nudge_takes_nothing_away(void **state)
+{
+        struct queue *queue = new_queue(1, 0);
+        struct queue_item later = update("a", 1),
+                          bare = {.key = "a", .uid = "u", .nudge = true, .bare = true, .reason = "bare"};
+        struct queue_outcome again = {.delay_usec = 20, .reason = "bare"};
+        struct queue_run run;
+
+        (void)state;
+        later.not_before = 100;
+        queue_push(queue, 0, &later, 1);
+        queue_push(queue, 0, &bare, 1);
+        assert_true(queue_next(queue, 1, &run));
+        assert_string_equal(run.reason, "bare");
+        assert_true(queue_has(queue, 0, "a", "u", CHANGE_UPDATED)); /* the one that waits */
+        assert_int_equal(queue_done(queue, run.id, &again, 2, NULL), 0);
+        assert_false(queue_next(queue, 21, &run));
+        assert_true(queue_next(queue, 22, &run));
+        assert_string_equal(run.reason, "bare");
+        done(queue, run.id, 0, 23);
+        assert_false(queue_next(queue, 99, &run));
+        assert_true(queue_next(queue, 100, &run));
+        assert_string_equal(run.reason, "changed");
+        queue_push(queue, 0, &bare, 101);
+        assert_int_equal(queue_done(queue, run.id,
+                                    &(struct queue_outcome){.handled = true, .backs_off = true}, 102, NULL),
+                         0);
+        assert_false(queue_has(queue, 0, "a", "u", CHANGE_UPDATED));
+        later.not_before = 0;
+        queue_push(queue, 0, &later, 102);
+        assert_true(queue_next(queue, 102, &run)); /* for both */
+        assert_string_equal(run.reason, "changed");
+        done(queue, run.id, 1, 103);
+        assert_false(queue_next(queue, 1000, &run));
+        assert_int_equal(queue_count_all(queue).delayed, 0);
+        queue_free(queue);
+}
+
 static void test_a_nudge_goes_with_its_object(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -616,6 +655,7 @@ int main(void)
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_one_run_a_key),
                 cmocka_unit_test(test_a_nudge_is_no_update),
+                cmocka_unit_test(test_a_bare_nudge_takes_nothing_away),
                 cmocka_unit_test(test_a_nudge_goes_with_its_object),
                 cmocka_unit_test(test_a_deletion_that_is_over_with_a_run),
                 cmocka_unit_test(test_what_cannot_run_needs_no_timer),
