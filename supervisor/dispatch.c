@@ -97,7 +97,8 @@ static bool is_being_handled(const struct watch *watch, const struct record_chan
         const char *reason = queue_running(watch->child->supervisor->queue, watch_number(watch), change->key,
                                            change->uid);
 
-        return reason && reason != release_reason && reason != uninstall_reason;
+        return reason && reason != release_reason && reason != uninstall_reason &&
+               !finalizer_is_reason(reason);
 }
 
 /* `onStart: all`: once a start of its watch; a relist shows the same objects again. */
