@@ -3,26 +3,15 @@
 
 #include <errno.h>
 
-#include "store/scan-value.h"
+static int compare(struct span name, void *userdata)
+{
+        return scan_string_equals(name, userdata) ? -EEXIST : 0;
+}
 
 static bool is_in_list(struct span list, const char *finalizer)
 {
-        size_t position = 1;
-
-        if (!list.start || list.size < 2 || list.start[0] != '[')
-                return false;
-        while (position < list.size) {
-                struct span element;
-
-                position = skip_space(list.start, list.size, position);
-                if (scan_value(list.start + position, list.size - position, &element) < 0)
-                        return false; /* the end of the list as well */
-                if (scan_string_equals(element, finalizer))
-                        return true;
-                position = (size_t)(element.start - list.start) + element.size;
-                position = skip_space(list.start, list.size, position) + 1;
-        }
-        return false;
+        return list.start && list.start[0] == '[' &&
+               scan_elements(list, compare, (void *)(uintptr_t)finalizer) == -EEXIST;
 }
 
 int finalizer_look(const char *json, size_t size, const char *finalizer, struct finalizer_view *ret)
