@@ -193,3 +193,31 @@ struct entry *entry_heap_first(const struct entry_heap *heap)
 {
         return heap->count > 0 ? heap->entry[0] : NULL;
 }
+
+/* ---- watches */
+
+int queue_add_watch(struct queue *queue, unsigned concurrency)
+{
+        struct queue_watch *watch = reallocarray(queue->watch, queue->watch_count + 1, sizeof(*watch));
+
+        if (!watch)
+                return -ENOMEM;
+        queue->watch = watch;
+        queue->watch[queue->watch_count] = (struct queue_watch){.concurrency = concurrency};
+        return (int)queue->watch_count++;
+}
+
+void queue_pause(struct queue *queue, unsigned watch, bool paused)
+{
+        queue->watch[watch].paused = paused;
+}
+
+void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        queue->watch[watch].concurrency = concurrency;
+}
+
+void queue_close(struct queue *queue, unsigned watch)
+{
+        queue->watch[watch].closed = true;
+}
