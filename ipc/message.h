@@ -30,6 +30,7 @@ enum change_kind {
         CHANGE_UPDATED,    /* added or changed; the fingerprint tells whether a run is due */
         CHANGE_DELETED,    /* this UID is gone */
         CHANGE_UNSELECTED, /* this UID left the selection; it is forgotten */
+        CHANGE_CHILD,      /* of what this UID owns something has changed */
         CHANGE_KIND_COUNT
 };
 

@@ -2,7 +2,8 @@
 /*
  * The dirty index: keys that are not announced yet. It is the overflow of the supervisor's queue, so it is
  * on disk and of any length. An entry is found by its sequence (the order) and by key (coalescing): one for
- * the update of a key, one for each UID of it that was deleted.
+ * the update of a key, one for each UID of it that was deleted, or of what it owns something has changed:
+ * two owners of one name are two owners. (Older stores have the latter as updates.)
  */
 #include <errno.h>
 #include <string.h>
@@ -198,6 +199,8 @@ int store_dirty_add(struct store *store, const struct record_change *change)
         bool is_update = change->kind == CHANGE_UPDATED, same = false, found;
         int r = store_begin(store);
 
+        if (r >= 0 && change->kind == CHANGE_CHILD)
+                return put(store, change); /* no object begins or ends with it */
         if (r >= 0)
                 r = pending_update(store, change->key, &pending);
         found = r >= 0;

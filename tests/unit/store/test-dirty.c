@@ -11,7 +11,7 @@ struct taken {
 
 static int take(const struct record_change *change, void *userdata)
 {
-        static const char *const kind[] = {"+", "-", "?"};
+        static const char *const kind[] = {"+", "-", "?", "*"};
         struct taken *taken = userdata;
         size_t length = strlen(taken->text);
 
@@ -140,6 +140,35 @@ static void test_survives_a_restart(void **state)
         assert_string_equal(taken.text, "+n/a.1=1 +n/b.1=1 +n/c.1=1");
 }
 
+static void test_child_changes_of_two_owners_of_one_name(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_CHILD, "n/a", "2", "1", false);
+        add(fixture, CHANGE_CHILD, "n/a", "1", "2", false);
+        add(fixture, CHANGE_CHILD, "n/a", "2", "3", false);
+        assert_int_equal(store_dirty_count(fixture->store), 2);
+        assert_taken(fixture, 9, "*n/a.2=3 *n/a.1=2");
+        assert_int_equal(store_verify(fixture->store, NULL, NULL), 0);
+}
+
+/* As commit 8412dad left it: a change of a child is an update, found by the owner's key alone. */
+static void test_a_child_change_of_an_older_store(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        add(fixture, CHANGE_UPDATED, "n/a", "1", "1", false);
+        add(fixture, CHANGE_CHILD, "n/a", "2", "2", false);
+        add(fixture, CHANGE_CHILD, "n/a", "1", "3", false);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        assert_taken(fixture, 9, "+n/a.1=1 *n/a.2=2 *n/a.1=3");
+        assert_int_equal(store_dirty_count(fixture->store), 0);
+        assert_int_equal(store_verify(fixture->store, NULL, NULL), 0);
+}
+
 static int refuse(const struct record_change *change _unused_, void *userdata _unused_)
 {
         return -ENOMEM;
@@ -165,6 +194,8 @@ int main(void)
                 fixture_test(test_unselected_and_selected_again),
                 fixture_test(test_an_event_outranks_a_first_sync),
                 fixture_test(test_survives_a_restart),
+                fixture_test(test_child_changes_of_two_owners_of_one_name),
+                fixture_test(test_a_child_change_of_an_older_store),
                 fixture_test(test_what_is_not_taken_stays),
         };
 
