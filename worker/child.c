@@ -463,10 +463,15 @@ static bool is_empty_object(struct span object)
 
 int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out)
 {
-        const char *from = child->text.start, *end = from + child->text.size;
+        _cleanup_text_ struct text secret = TEXT_EMPTY;
+        bool is_secret = strcmp(child->kind, "Secret") == 0 && strcmp(child->api_version, "v1") == 0;
+        int r = is_secret ? child_secret_body(child->text, &secret) : 0;
+        struct span text = r > 0 ? (struct span){secret.data, secret.size} : child->text;
+        const char *from = text.start, *end = from + text.size;
         struct scan_object object;
-        int r = scan_object(from, child->text.size, &object);
 
+        if (r >= 0)
+                r = scan_object(from, text.size, &object);
         if (r < 0)
                 return r;
         text_append(out, from, (size_t)(object.metadata.start + 1 - from));

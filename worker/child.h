@@ -76,6 +76,8 @@ bool child_may_refer(const struct child_owner *owner, const struct child_object 
 /* What is applied: the handler's text with the set's label and, where it may be, the owner reference. */
 int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out);
 
+/* child-secret.c: a Secret whose stringData is data. 1; 0: it has none, or it cannot be moved. */
+int child_secret_body(struct span object, struct text *out);
 /* The same body, for the object with this UID alone: the API server applies it to no other, and makes none.
  */
 int child_body_for(const struct text *body, const char *uid, struct text *out);

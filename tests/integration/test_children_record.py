@@ -261,3 +261,17 @@ def test_a_late_deletion_leaves_the_children_of_a_successor(start, handler, widg
     wait_until(lambda: elsewhere.names() == ["a"], lambda: f"b gone: {elsewhere.names()}")
     operator.stop()
     assert elsewhere.names() == ["a"]
+
+
+def test_a_key_that_left_string_data_goes(start, handler, widgets, api):
+    def secret(string_data, **more):
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": string_data, **more}
+
+    secrets = api.resource("v1", "secrets", "default")
+    operator = start()
+    make(handler, widgets, [secret({"a": "1", "b": "Gr\u00fc\u00dfe \U0001f600", "c": ""}, data={"a": "MA==", "d": "ZA=="})])
+    assert secrets.get("s")["data"] == {"a": "MQ==", "b": "R3LDvMOfZSDwn5iA", "c": "", "d": "ZA=="}
+    secrets.merge_patch("s", {"data": {"theirs": "MQ=="}})
+    leave_out(handler, widgets, [secret({"b": "2"})])
+    wait_until(lambda: secrets.get("s")["data"] == {"b": "Mg==", "theirs": "MQ=="}, lambda: f"what is left: {secrets.get('s')}")
+    operator.stop()
