@@ -187,6 +187,7 @@ void list_start(struct stream *stream)
         int r;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
+        trouble_forget(watcher, &stream->probe_trouble); /* a LIST asks the same, and is judged by itself */
         stream->list_incomplete = stream->resumed = false;
         stream->listing = true;
         stream->shown = stream->shown_in_pages = 0;

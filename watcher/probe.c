@@ -5,6 +5,10 @@
  * a backup: the watch was accepted, and would stay silent until the server has caught up, with everything
  * that was undone still in the store (kubernetes#107457). Then everything is replaced by a LIST, loudly. The
  * cluster's identity is asked for again as well.
+ *
+ * A question that fails is trouble like any other: it is told, it counts towards the deadline of the watch,
+ * and it is asked again at the pace of failures. But the watch itself works. So what a start waits for, that
+ * the stored objects are announced and what is due may run, waits for the first answer only, whatever it is.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,15 +47,26 @@ static char *version_of(const struct kube_response *response)
         return version;
 }
 
-static void passed(struct stream *stream)
+/* The store is what the last life has left, and the watch goes on from there. */
+static void settle(struct stream *stream)
 {
-        stream->probe_due = stream->connection_lost = false;
-        stream->probe_pace.delay_usec = 0;
         if (!stream->resumed || stream->synced)
                 return;
         stream->synced = true;
         stream->watcher->count.resumed++;
         announce_synced(stream->watcher);
+}
+
+void probe_answered(struct stream *stream)
+{
+        stream->probe_due = stream->connection_lost = false;
+        trouble_forget(stream->watcher, &stream->probe_trouble);
+}
+
+static void passed(struct stream *stream)
+{
+        probe_answered(stream);
+        settle(stream);
 }
 
 static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
@@ -63,14 +78,34 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return 0;
 }
 
-static void retry_later(struct stream *stream)
+static void ask_in(struct stream *stream, uint64_t delay_usec)
 {
         struct watcher *watcher = stream->watcher;
 
         if (sd_event_add_time_relative(watcher->child->event, &stream->probe_timer, CLOCK_BOOTTIME,
-                                       trouble_delay(watcher, &stream->probe_pace), 1, on_retry, stream) < 0)
+                                       delay_usec, 1, on_retry, stream) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
+}
+
+static void failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
+{
+        struct watcher *watcher = stream->watcher;
+        struct kube_error error = *cause; /* borrowed, but for its message */
+        _cleanup_free_ char *message = NULL;
+        int64_t delay;
+
+        if (asprintf(&message, "the server cannot be asked how far it is (?limit=1): %s",
+                     cause->message ? cause->message : "its answer is no list") < 0)
+                message = NULL;
+        if (error.failure == KUBE_FAILURE_NONE)
+                error.failure = KUBE_FAILURE_PROTOCOL;
+        error.message = message;
+        delay = trouble_note(watcher, &stream->probe_trouble, &error, serial);
+        if (delay < 0)
+                return; /* past the deadline */
+        ask_in(stream, (uint64_t)delay);
+        settle(stream);
 }
 
 /* A server that refuses the question as such will not be asked again: the watch itself works. */
@@ -96,8 +131,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         if (response->error.failure == KUBE_FAILURE_NONE)
                 version = version_of(response);
         if (!version) {
-                trouble_tell(stream->watcher, &response->error, response->credential_serial);
-                retry_later(stream);
+                failed(stream, &response->error, response->credential_serial);
         } else if (resource_version_less(version, stream->watched_version)) {
                 probe_found_older(stream, version);
         } else {
@@ -117,21 +151,31 @@ static int ask(struct stream *stream)
                 .on_done = on_done,
                 .userdata = stream,
         };
-        int r = path ? kube_client_start(watcher->client, &request, &stream->probe) : -ENOMEM;
+        int r;
 
+        trouble_held(watcher, &stream->probe_trouble);
+        if (watcher->throttle_until > clock_boottime_usec())
+                settle(stream); /* the answer may be an hour away */
+        r = path ? kube_client_start(watcher->client, &request, &stream->probe) : -ENOMEM;
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "a request cannot be started: %s", strerror(-r));
         return 0;
 }
 
+/* A watch that comes and goes sets no faster pace than the failures of the question. */
 void probe_start(struct stream *stream)
 {
+        uint64_t now = clock_boottime_usec(), retry = stream->probe_trouble.retry_boottime;
+
         if (!stream->probe_due || stream->probe || stream->probe_timer)
                 return;
         if (stream->connection_lost)
                 setup_identify(stream->watcher);
-        (void)ask(stream); /* a failure has said so */
+        if (stream->probe_trouble.failures > 0 && retry > now)
+                ask_in(stream, retry - now);
+        else
+                (void)ask(stream); /* a failure has said so */
 }
 
 void probe_cancel(struct stream *stream)

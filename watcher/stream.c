@@ -39,6 +39,7 @@ void streams_free(struct watcher *watcher)
                 sd_event_source_disable_unref(stream->timer);
                 probe_cancel(stream);
                 trouble_done(&stream->trouble);
+                trouble_done(&stream->probe_trouble);
                 scan_list_free(stream->list);
                 frame_done(&stream->frame);
                 kube_error_done(&stream->stream_error);
@@ -354,7 +355,7 @@ void stream_listed(struct stream *stream, const char *version)
         if (stream_set_resource_version(stream, version) < 0 || apply_absent(stream) < 0)
                 return;
         stream->list_unpaged = stream->bad_line = stream->list_replaces = stream->resumed = false;
-        stream->probe_due = stream->connection_lost = false;
+        probe_answered(stream);
         stream->synced = true;
         stream_succeeded(stream);
         announce_synced(watcher);

@@ -36,9 +36,14 @@ static const struct trouble *worst(const struct watcher *watcher)
 {
         const struct trouble *found = &watcher->trouble;
 
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (watcher->stream[i].trouble.health > found->health)
-                        found = &watcher->stream[i].trouble;
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                const struct stream *stream = &watcher->stream[i];
+
+                if (stream->trouble.health > found->health)
+                        found = &stream->trouble;
+                if (stream->probe_trouble.health > found->health)
+                        found = &stream->probe_trouble;
+        }
         return found;
 }
 
@@ -251,13 +256,19 @@ static bool is_absence(const struct watcher *watcher, const struct trouble *trou
                error->failure == KUBE_FAILURE_HTTP && error->http_status == 404;
 }
 
+static void forget_quietly(struct trouble *trouble)
+{
+        disarm(trouble);
+        trouble->failures = 0;
+        trouble->health = WATCH_HEALTHY;
+}
+
 /* What the streams ran into is explained by it. */
 static void note_absence(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
-                disarm(&watcher->stream[i].trouble);
-                watcher->stream[i].trouble.failures = 0;
-                watcher->stream[i].trouble.health = WATCH_HEALTHY;
+                forget_quietly(&watcher->stream[i].trouble);
+                forget_quietly(&watcher->stream[i].probe_trouble);
         }
         disarm(&watcher->trouble);
         set_health(watcher, &watcher->trouble, WATCH_ABSENT);

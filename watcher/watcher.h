@@ -73,7 +73,7 @@ struct stream {
         /* The question beside the watch: probe.c. */
         struct kube_transfer *probe;
         sd_event_source *probe_timer;
-        struct trouble probe_pace;
+        struct trouble probe_trouble;
         bool probe_due, connection_lost;
 };
 
@@ -179,6 +179,7 @@ void watch_initial(struct stream *stream);
 int event_take(const char *line, size_t size, void *stream);
 void probe_start(struct stream *stream);
 void probe_cancel(struct stream *stream);
+void probe_answered(struct stream *stream);                       /* or a LIST answers it */
 void probe_found_older(struct stream *stream, const char *found); /* the database went back in time */
 
 /* trouble.c. Returns the delay before the next attempt; ends the process past the deadline (then negative).
