@@ -29,16 +29,17 @@ int store_owner_remove(struct store *store, const char *uid, const char *key)
 struct range {
         struct store *store;
         MDB_txn *transaction;
-        size_t prefix;
+        size_t prefix, owner; /* bytes of a key that are looked for; of those the owner's */
         store_visit_t visit;
         void *userdata;
 };
 
-static int visit_range(struct store *store, enum store_table table, MDB_val key,
+static int visit_range(struct store *store, enum store_table table, MDB_val key, size_t owner,
                        int (*on_entry)(const struct range *, const MDB_val *key, const MDB_val *value),
                        store_visit_t visit, void *userdata)
 {
-        struct range range = {.store = store, .prefix = key.mv_size, .visit = visit, .userdata = userdata};
+        struct range range = {
+                .store = store, .prefix = key.mv_size, .owner = owner, .visit = visit, .userdata = userdata};
         const void *prefix = key.mv_data;
         MDB_cursor *cursor = NULL;
         MDB_val value;
@@ -65,7 +66,7 @@ static int visit_range(struct store *store, enum store_table table, MDB_val key,
 /* The pair names the object. One that is gone meanwhile is passed over. */
 static int visit_owned(const struct range *range, const MDB_val *pair, const MDB_val *nothing _unused_)
 {
-        MDB_val key = {pair->mv_size - range->prefix, (char *)pair->mv_data + range->prefix}, value;
+        MDB_val key = {pair->mv_size - range->owner, (char *)pair->mv_data + range->owner}, value;
         struct store_object object;
         int r = store_errno(mdb_get(range->transaction, range->store->table[TABLE_OBJECTS], &key, &value));
 
@@ -74,11 +75,15 @@ static int visit_owned(const struct range *range, const MDB_val *pair, const MDB
         return r < 0 ? (r == -ENOENT ? 0 : r) : range->visit(&object, range->userdata);
 }
 
-int store_visit_owned(struct store *store, const char *uid, store_visit_t visit, void *userdata)
+int store_visit_owned(struct store *store, const char *uid, const char *prefix, store_visit_t visit,
+                      void *userdata)
 {
-        MDB_val owner = {strlen(uid) + 1, (void *)(uintptr_t)uid};
+        char buffer[KEY_MAX];
+        MDB_val pair;
+        int r = tombstone_key(uid, prefix, buffer, &pair);
 
-        return visit_range(store, TABLE_OWNERS, owner, visit_owned, visit, userdata);
+        return r < 0 ? r
+                     : visit_range(store, TABLE_OWNERS, pair, strlen(uid) + 1, visit_owned, visit, userdata);
 }
 
 static int visit_object(const struct range *range, const MDB_val *key, const MDB_val *value)
@@ -93,5 +98,5 @@ int store_visit_prefix(struct store *store, const char *prefix, store_visit_t vi
 {
         MDB_val start = {strlen(prefix), (void *)(uintptr_t)prefix};
 
-        return visit_range(store, TABLE_OBJECTS, start, visit_object, visit, userdata);
+        return visit_range(store, TABLE_OBJECTS, start, 0, visit_object, visit, userdata);
 }

@@ -242,7 +242,7 @@ int scan_string_into(struct span value, char *out, size_t max, size_t *ret_size)
                 return r;
         size = decoded ? strlen(decoded) : value.size - 2;
         if (size > max)
-                return -EBADMSG;
+                return -ENAMETOOLONG;
         memcpy(out, decoded ? decoded : value.start + 1, size);
         out[size] = '\0';
         *ret_size = size;

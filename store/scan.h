@@ -48,7 +48,7 @@ int scan_elements(struct span array, scan_element_t callback, void *userdata);
 /* Decodes a JSON string span (escapes, surrogates) into a string that the caller owns. -EBADMSG when it is
  * no string or holds NUL. */
 int scan_string(struct span value, char **ret);
-/* The same into `out`, which has room for `max` bytes and the NUL. -EBADMSG when it is longer, too. */
+/* The same into `out`, which has room for `max` bytes and the NUL. -ENAMETOOLONG when it is longer. */
 int scan_string_into(struct span value, char *out, size_t max, size_t *ret_size);
 /* Decodes only when it must: what is written with escapes is longer than what it says. */
 bool scan_string_decodes_to(struct span value, const char *string);

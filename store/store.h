@@ -97,12 +97,14 @@ int store_position_get(struct store *store, const char *stream, struct store_pos
 int store_position_set(struct store *store, const char *stream, const struct store_position *position);
 void store_position_done(struct store_position *position);
 
-/* Which object (by its UID) owns which (by their keys). */
+/* Which object (by its UID, as others say in their owner references) owns which (by their keys). */
 int store_owner_add(struct store *store, const char *uid, const char *key);
 int store_owner_remove(struct store *store, const char *uid, const char *key);
-/* For readers: the owner's objects, in place, in the order of their keys; the visitor must be quick. */
+/* For readers: the owner's objects whose keys begin with `prefix` ("namespace/"; "" = all), in place, in the
+ * order of their keys; the visitor must be quick. */
 typedef int (*store_visit_t)(const struct store_object *object, void *userdata);
-int store_visit_owned(struct store *store, const char *uid, store_visit_t visit, void *userdata);
+int store_visit_owned(struct store *store, const char *uid, const char *prefix, store_visit_t visit,
+                      void *userdata);
 
 /* For readers, likewise: those whose keys begin with `prefix` ("namespace/"; "" = all). */
 int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
@@ -147,8 +149,9 @@ uint64_t store_question_count(const struct store *store);
 void store_question_done(struct store_question *question);
 
 /* The dirty index: keys that are not announced yet, in order: one entry for the update of a key, one for
- * each UID of it that was deleted or unselected. A key marked twice keeps its place with the newest data;
- * the end of an object stands before the update of the next object of that name. */
+ * each UID of it that was deleted or unselected, or owns what has changed. A key marked twice keeps its
+ * place with the newest data; the end of an object stands before the update of the next object of that name.
+ */
 int store_dirty_add(struct store *store, const struct record_change *change); /* sequence is assigned */
 /* Takes the oldest `max` entries out, calling for each. */
 typedef int (*store_dirty_t)(const struct record_change *change, void *userdata);

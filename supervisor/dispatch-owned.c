@@ -82,7 +82,10 @@ static int find_owner(struct watch *parent, const struct record_change *change, 
         r = ledger_get(ledger, parent->config->name, change->key, change->uid, ret);
         if (r != -ENOENT || !slash)
                 return r;
-        *ret_key = slash + 1; /* an owner that belongs to no namespace */
+        if (strchr(slash + 1, '/'))
+                return -ENOENT; /* of an older store: no name has one, and it would lead to another namespace
+                                 */
+        *ret_key = slash + 1;   /* an owner that belongs to no namespace */
         return ledger_get(ledger, parent->config->name, slash + 1, change->uid, ret);
 }
 

@@ -35,6 +35,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                 {"watchLists", "watch_lists"},
                 {"bookmarks", "bookmarks"},
                 {"undecodable", "undecodable"},
+                {"ownersIgnored", "owners_ignored"},
                 {"unannounced", "dirty"},
                 {"listShown", "list_shown"},
                 {"listExpected", "list_expected"},

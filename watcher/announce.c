@@ -14,7 +14,7 @@
 
 #define UNHURRIED_USEC (5 * USEC_PER_MSEC) /* between two commits that announce nothing */
 
-#define BATCH_MAX 400 /* entries of at most 500 bytes (apply.c bounds them): below a packet's cap */
+#define BATCH_MAX 400 /* entries of at most 500 bytes (store/identity.h): below a packet's cap */
 
 /* Of the credit: what changes meanwhile need not wait until the supervisor has gone through what merely
  * exists. */
@@ -32,8 +32,11 @@ static int take_change(const struct record_change *change, void *userdata)
         size_t key_size = strlen(change->key) + 1, uid_size = strlen(change->uid) + 1,
                version_size = strlen(change->resource_version) + 1;
         struct record_change copy = *change; /* the memory goes with the page */
-        char *memory = malloc(key_size + uid_size + version_size);
+        char *memory;
 
+        if (!identity_fits(change->key, change->uid))
+                return 0; /* of a release that took any owner reference: no object is called so */
+        memory = malloc(key_size + uid_size + version_size);
         if (!memory)
                 return -ENOMEM;
         copy.key = memcpy(memory, change->key, key_size);

@@ -10,80 +10,6 @@
 #include "ipc/message-id.h"
 #include "watcher/watcher.h"
 
-/* Kubernetes' own bounds: a namespace of 63 and a name of 253 bytes; a UID has 36, a version 20 digits. */
-#define KEY_MAX     (63 + 1 + 253)
-#define UID_MAX     64
-#define VERSION_MAX 64
-
-struct identity {
-        char key[KEY_MAX + 1], uid[UID_MAX + 1], resource_version[VERSION_MAX + 1];
-};
-
-/* Foreign text that becomes a key, part of a path and of messages: UTF-8 without control characters. */
-static bool is_clean(const char *text, size_t size, char banned)
-{
-        size_t position = 0;
-
-        while (position < size) {
-                unsigned char c = (unsigned char)text[position];
-                size_t length = c < 0x80 ? 1 : utf8_sequence(text + position, size - position);
-
-                if (length == 0 || c < ' ' || c == 0x7f || text[position] == banned)
-                        return false;
-                position += length;
-        }
-        return true;
-}
-
-static int read_text(struct span value, char banned, char *out, size_t max, size_t *ret_size)
-{
-        size_t size;
-        int r = scan_string_into(value, out, max, &size);
-
-        if (r < 0)
-                return r;
-        if (!is_clean(out, size, banned))
-                return -EBADMSG;
-        *ret_size = size;
-        return 0;
-}
-
-static int read_key(const struct scan_object *object, char key[KEY_MAX + 1])
-{
-        size_t size = 0, name_size;
-        int r = object->namespace_name.start ? read_text(object->namespace_name, '/', key, KEY_MAX, &size)
-                                             : 0;
-
-        if (r >= 0 && size == KEY_MAX)
-                return -EBADMSG;
-        if (r >= 0 && size > 0)
-                key[size++] = '/';
-        if (r >= 0)
-                r = read_text(object->name, '/', key + size, KEY_MAX - size, &name_size);
-        return r < 0 || name_size > 0 ? r : -EBADMSG;
-}
-
-/* whole: nobody else looks at the rest, whether it is an object at all. */
-static int read_identity(const char *json, size_t size, bool whole, struct identity *ret)
-{
-        struct scan_object object;
-        size_t uid_size, version_size;
-        int r = whole ? scan_object(json, size, &object) : scan_identity(json, size, &object);
-
-        if (r >= 0)
-                r = read_key(&object, ret->key);
-        if (r >= 0)
-                r = read_text(object.uid, '\0', ret->uid, UID_MAX, &uid_size);
-        if (r >= 0)
-                r = read_text(object.resource_version, '\0', ret->resource_version, VERSION_MAX,
-                              &version_size);
-        if (r == -EAGAIN)
-                return -EBADMSG;
-        if (r < 0)
-                return r;
-        return uid_size > 0 && version_size > 0 ? 0 : -EBADMSG;
-}
-
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
                       bool first)
 {
@@ -160,6 +86,8 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 if (strcmp(stored.resource_version, object->resource_version) == 0 &&
                     stored.fingerprint == object->fingerprint && !stream->list_replaces) {
                         r = store_touch(watcher->store, object->key, object->mark);
+                        if (r >= 0 && is_owned(watcher) && listed && !watcher->first_synced)
+                                r = owned_again(watcher, object);
                         if (r >= 0 && *ret_dirty && !is_swept(watcher, object, listed))
                                 r = mark_dirty(watcher, CHANGE_UPDATED, object, listed);
                         r = r < 0 ? r : 1;
@@ -222,6 +150,45 @@ static int skip_object(struct stream *stream, bool listed, const char *what)
 }
 
 #define UNREADABLE "without readable metadata (name, uid, resourceVersion)"
+
+#define SHOWN_MAX 253 /* bytes of a name */
+
+static char *shown_text(struct span value)
+{
+        char *text = NULL;
+
+        if (scan_string(value, &text) < 0)
+                return strdup(value.start ? "?" : "");
+        if (strlen(text) > SHOWN_MAX)
+                text[SHOWN_MAX] = '\0';
+        utf8_clean(text);
+        return text;
+}
+
+/* One whose name or uid nobody can have whom we serve: no store and no ledger holds it, so whatever else a
+ * list does not show is gone all the same. Said once a life, counted always. */
+static int refuse_object(struct watcher *watcher, const char *json, size_t size)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
+        struct scan_object object = {0};
+
+        watcher->count.undecodable++;
+        if (watcher->count.refused++ > 0)
+                return 0;
+        (void)scan_identity(json, size, &object);
+        namespace_name = shown_text(object.namespace_name);
+        name = shown_text(object.name);
+        if (!namespace_name || !name)
+                return store_failed(watcher, -ENOMEM);
+        log_write(LOG_WARNING, MESSAGE_ID_OBJECT_REFUSED,
+                  LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}),
+                  "watch %s: the object %s%s%s is left out: its name or uid is longer than %d bytes (of "
+                  "a uid: %d) or holds control characters (the first such object is named, the others are "
+                  "counted)",
+                  watcher->config->watch, namespace_name, namespace_name[0] ? "/" : "", name,
+                  IDENTITY_KEY_MAX, IDENTITY_UID_MAX);
+        return 0;
+}
 
 int apply_skipped(struct stream *stream)
 {
@@ -352,9 +319,11 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
 {
         struct identity identity;
         struct watcher *watcher = stream->watcher;
-        int r = read_identity(json, size, false, &identity);
+        int r = identity_read(json, size, false, &identity);
 
         stream->shown += listed;
+        if (r == -ENAMETOOLONG)
+                return refuse_object(watcher, json, size);
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
         if (r >= 0 && is_chosen(watcher, identity.key))
@@ -415,8 +384,10 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         struct identity identity;
         struct watcher *watcher = stream->watcher;
         struct store_object last;
-        int r = read_identity(json, size, true, &identity);
+        int r = identity_read(json, size, true, &identity);
 
+        if (r == -ENAMETOOLONG)
+                return refuse_object(watcher, json, size);
         if (r == -EBADMSG)
                 return skip_object(stream, false, UNREADABLE);
         if (r < 0)

@@ -287,6 +287,7 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
                 {"bookmarks", watcher->count.bookmarks},
                 {"undecodable", watcher->count.undecodable},
                 {"program_failures", watcher->count.program_failures},
+                {"owners_ignored", watcher->count.owners_ignored},
                 {"replays", watcher->count.replays},
                 {"lag", silence_sec(watcher)},
                 {"objects", store_count(watcher->store)},

@@ -13,6 +13,7 @@
 #include "jq/program.h"
 #include "kube/resource.h"
 #include "store/fingerprint.h"
+#include "store/identity.h"
 #include "store/store.h"
 #include "watcher/frame.h"
 #include "watcher/namespace.h"
@@ -120,7 +121,7 @@ struct watcher {
         bool refreshed;
         struct {
                 uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,
-                        program_failures, replays;
+                        program_failures, replays, owners_ignored, refused;
                 uint64_t word_boottime; /* when the server last said something about objects */
         } count;
 };
@@ -227,6 +228,8 @@ static inline bool is_owned(const struct watcher *watcher)
         return watcher->config->owner_kind[0] != '\0';
 }
 int owned_before_put(struct watcher *watcher, const struct store_object *object);
+/* It is stored as it is, by whatever release: a list makes whole what the store knows of owners. */
+int owned_again(struct watcher *watcher, const struct store_object *object);
 int owned_changed(struct watcher *watcher, const struct store_object *object);
 int owned_gone(struct watcher *watcher, const char *key);
 int store_failed(struct watcher *watcher, int status);

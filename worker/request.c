@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "store/identity.h"
 #include "worker/worker.h"
 
 #define REQUEST_VERSION      1
@@ -81,17 +82,32 @@ int request_complete_object(const struct run *run, char **ret_json)
 }
 
 struct children_list {
+        const struct run *run;
         const struct record_watch *config; /* of the owned kind */
         struct text *out;
         size_t count;
 };
 
+/* The store knows it by the UID that the reference says, which anybody may write who may make an object. */
+static bool is_child(const struct run *run, const struct store_object *child)
+{
+        const struct record_watch *config = run->watch->config;
+        struct owner owner;
+
+        return owner_find(child->json, child->json_size, config->api_version, config->kind, &owner) >= 0 &&
+               owner_is(&owner, run->order->key, run->order->uid);
+}
+
 static int add_child(const struct store_object *child, void *userdata)
 {
         struct children_list *list = userdata;
+        const struct run *run = list->run;
         struct scan_object object;
-        int r = scan_object(child->json, child->json_size, &object);
+        int r;
 
+        if (!is_child(run, child))
+                return 0;
+        r = scan_object(child->json, child->json_size, &object);
         if (r < 0 || list->count == REQUEST_CHILDREN_MAX)
                 return r < 0 ? r : 0;
         if (list->count++ > 0)
@@ -104,8 +120,13 @@ static int add_child(const struct store_object *child, void *userdata)
 static int add_children(const struct run *run, struct text *out)
 {
         const struct worker *worker = run->worker;
-        struct children_list list = {.out = out};
+        const char *key = run->order->key, *slash = strchr(key, '/');
+        _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
+        struct children_list list = {.run = run, .out = out};
         bool any = false;
+
+        if (!prefix)
+                return -ENOMEM;
 
         for (size_t i = 0; i < worker->watch_count; i++) {
                 struct worker_watch *watch = &worker->watch[i];
@@ -116,7 +137,7 @@ static int add_children(const struct run *run, struct text *out)
                 text_append_string(out, any ? "" : ",\"children\":[");
                 any = true;
                 list.config = watch->config;
-                r = store_visit_owned(watch->reader, run->order->uid, add_child, &list);
+                r = store_visit_owned(watch->reader, run->order->uid, prefix, add_child, &list);
                 if (r == -EBADMSG)
                         return run_store_damaged(run, watch->config);
                 if (r < 0 && r != -ENOENT)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "store/fingerprint.h"
+#include "store/identity.h"
 #include "store/scan.h"
 #include "json/json.h"
 
@@ -41,6 +42,21 @@ static void compare_text(const cJSON *metadata, const char *name, struct span sp
                 abort();
 }
 
+/* Whatever others write there keeps to the bounds of what is made of it. */
+static void check_bounds(const char *input, size_t size)
+{
+        struct identity identity;
+        struct owner owner;
+
+        if (identity_read(input, size, true, &identity) >= 0 && !identity_fits(identity.key, identity.uid))
+                abort();
+        if (owner_find(input, size, "example.com/v1", "Widget", &owner) < 0 || !owner.key[0])
+                return;
+        if (!identity_fits(owner.key, owner.uid) || !owner.uid[0] ||
+            strchr(owner.key, '/') != strrchr(owner.key, '/'))
+                abort();
+}
+
 static void compare_object(const char *input, size_t size)
 {
         struct scan_object object;
@@ -49,6 +65,7 @@ static void compare_object(const char *input, size_t size)
         cJSON *tree;
 
         (void)scan_identity(input, size, &object);
+        check_bounds(input, size);
         if (scan_object(input, size, &object) < 0)
                 return;
         (void)fingerprint_object(TRIGGER_ESSENCE, "example.com/finalizer", input, size, &fingerprint);

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
 from harness.setup import SANITIZED
 
 RESOURCES = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "example.com/v1", "resources": [
@@ -279,6 +280,25 @@ def test_one_unreadable_object_harms_only_itself(server, start, operator, handle
     server.version = 200
     server.relist()
     assert handler.wait_finished(action="deleted").name == "a"
+    operator.stop()
+
+
+@pytest.mark.parametrize("strange", [{"uid": "x" * 600}, {"name": "x" * 600}, {"name": "a\u0007b"}, {"name": "a\0b"}],
+                         ids=["a long uid", "a long name", "control characters", "a nul"])
+def test_an_object_that_is_left_out_hides_no_deletion(server, start, operator, handler, strange):
+    """The list is complete for all others: what it does not show is gone, and nobody need be asked."""
+    bad = widget(strange.get("name", "bad"), 1, uid=strange.get("uid"))
+    server.listed = [widget("a", 1), bad, widget("b", 2)]
+    server.get = lambda name: (403, {**NOT_FOUND[1], "code": 403, "reason": "Forbidden"})
+    start()
+    handler.wait_finished(name="a")
+    handler.wait_finished(name="b")
+    server.event("MODIFIED", {**bad, "metadata": {**bad["metadata"], "resourceVersion": "150"}})
+    server.event("DELETED", {**bad, "metadata": {**bad["metadata"], "resourceVersion": "151"}})
+    server.listed, server.version = [bad, widget("b", 2)], 200
+    server.relist()
+    assert handler.wait_finished(action="deleted").name == "a"
+    assert len(operator.logs(message_id=MESSAGE_ID["OBJECT_REFUSED"])) == 1
     operator.stop()
 
 
