@@ -2,15 +2,20 @@
 /* Which kinds there are, as kubectl and clients ask for it. */
 #include <string.h>
 
+#include "devserver/form.h"
 #include "devserver/server.h"
 
-static void add_verbs(cJSON *item, bool subresource)
+static void add_verbs(cJSON *item, bool builtin, bool subresource)
 {
-        static const char *const verb[] = {"get",  "patch", "update", "create", "delete", "deletecollection",
-                                           "list", "watch"};
+        static const char *const of_custom[] = {"delete", "deletecollection", "get",    "list",
+                                                "patch",  "create",           "update", "watch"};
+        static const char *const of_builtin[] = {"create", "delete", "deletecollection", "get",
+                                                 "list",   "patch",  "update",           "watch"};
+        static const char *const of_status[] = {"get", "patch", "update"};
+        const char *const *verb = subresource ? of_status : builtin ? of_builtin : of_custom;
         cJSON *verbs = cJSON_AddArrayToObject(item, "verbs");
 
-        for (size_t i = 0; i < (subresource ? 3 : ELEMENTS(verb)); i++)
+        for (size_t i = 0; i < (subresource ? ELEMENTS(of_status) : ELEMENTS(of_custom)); i++)
                 cJSON_AddItemToArray(verbs, cJSON_CreateString(verb[i]));
 }
 
@@ -24,7 +29,7 @@ static void add_resource(cJSON *list, const struct resource *resource, bool stat
         cJSON_AddStringToObject(item, "singularName", status ? "" : resource->singular);
         cJSON_AddBoolToObject(item, "namespaced", resource->namespaced);
         cJSON_AddStringToObject(item, "kind", resource->kind);
-        add_verbs(item, status);
+        add_verbs(item, resource->builtin, status);
         if (!status && resource->short_name)
                 cJSON_AddItemToObject(item, "shortNames", cJSON_Duplicate(resource->short_name, true));
         if (!status && resource->category)
@@ -134,6 +139,7 @@ static bool answer_group(struct request *request, const char *name)
 
                 cJSON_AddStringToObject(copy, "kind", "APIGroup");
                 cJSON_AddStringToObject(copy, "apiVersion", "v1");
+                form_arrange(copy, true);
                 answer_json(request, 200, copy);
                 cJSON_Delete(list);
                 return true;
@@ -176,6 +182,8 @@ static bool answer_fixed(struct request *request)
         for (size_t i = 0; i < ELEMENTS(table); i++)
                 if (strcmp(request->url, table[i].url) == 0) {
                         request->status = 200;
+                        if (table[i].json[0] != '{')
+                                request->content_type = "text/plain; charset=utf-8";
                         text_append_string(&request->answer, table[i].json);
                         return true;
                 }

@@ -173,23 +173,23 @@ static void write_page(struct request *request, const struct snapshot *snapshot,
         size_t end = limit > 0 && snapshot->count - from > limit ? from + limit : snapshot->count;
         enum representation representation = representation_of(request);
         struct text *out = &request->answer;
+        struct list_metadata metadata = {.resource_version = snapshot->resource_version};
 
         *ret_more = end < snapshot->count;
         request->status = 200;
-        write_list_head(out, request->resource, representation);
-        text_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)snapshot->resource_version);
         if (*ret_more)
-                text_printf(out, ",\"continue\":\"%llu.%zu\"", (unsigned long long)snapshot->id, end);
+                snprintf(metadata.token, sizeof(metadata.token), "%llu.%zu",
+                         (unsigned long long)snapshot->id, end);
         if (*ret_more && !request_argument(request, "labelSelector") &&
             !request_argument(request, "fieldSelector"))
-                text_printf(out, ",\"remainingItemCount\":%zu", snapshot->count - end);
-        write_list_middle(out, request->resource, representation);
+                metadata.remaining = snapshot->count - end;
+        write_list_begin(out, request->resource, representation, &metadata);
         for (size_t i = from; i < end; i++) {
                 if (i > from)
                         text_append(out, ",", 1);
                 write_item(out, request->resource, snapshot->object[i], representation);
         }
-        text_append_string(out, "]}\n");
+        write_list_end(out, request->resource, representation, &metadata);
 }
 
 /* ---- the request */

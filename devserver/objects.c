@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "devserver/apply.h"
+#include "devserver/form.h"
 #include "devserver/number.h"
 #include "devserver/patch.h"
 #include "devserver/table.h"
@@ -45,27 +46,6 @@ static struct place place_of(const struct resource *resource)
 static bool is_status_request(const struct request *request)
 {
         return request->subresource && strcmp(request->subresource, "status") == 0;
-}
-
-/* apiVersion and kind first, metadata third, the rest in the order it has. */
-static cJSON *in_order(cJSON *object)
-{
-        static const char *const first[] = {"apiVersion", "kind", "metadata"};
-        cJSON *ordered = cJSON_CreateObject();
-
-        for (size_t i = 0; i < ELEMENTS(first); i++) {
-                cJSON *item = cJSON_DetachItemFromObjectCaseSensitive(object, first[i]);
-
-                if (item)
-                        cJSON_AddItemToObject(ordered, first[i], item);
-        }
-        while (object->child) {
-                cJSON *item = cJSON_DetachItemViaPointer(object, object->child);
-
-                cJSON_AddItemToArray(ordered, item);
-        }
-        cJSON_Delete(object);
-        return ordered;
 }
 
 /* ---- create */
@@ -145,7 +125,6 @@ struct version *object_insert(struct server *server, struct resource *resource, 
                 keep_as_loaded(object, copy);
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(copy);
-        copy = in_order(copy);
         key = object_key(namespace_name, tree_text(tree_metadata(copy), "name"));
         version = key ? object_put(&server->storage, resource, key, copy) : NULL;
         cJSON_Delete(copy);
@@ -225,8 +204,8 @@ static void create(struct request *request, cJSON *object, const char *manager)
                 manage_update(NULL, object, manager, api_version, "", place_of(resource));
         if (strcmp(resource->plural, "customresourcedefinitions") == 0)
                 crd_add_status(object);
-        object = in_order(object);
         if (request_is_dry_run(request)) {
+                form_arrange(object, resource->builtin);
                 answer_json(request, 201, object);
                 return;
         }
@@ -391,7 +370,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
                               place_of(resource));
         copy_member(tree_metadata(object), tree_metadata(live), "resourceVersion");
         if (same_but_for(object, live, false) && (manager || same_managers(object, live))) {
-                char *json = cJSON_PrintUnformatted(live);
+                char *json = form_print(live);
 
                 answer_raw(request, 200, json);
                 free(json);
@@ -404,14 +383,16 @@ static void store_update(struct request *request, const char *key, const cJSON *
                         (int64_t)json_number(
                                 cJSON_GetObjectItemCaseSensitive(tree_metadata(live), "generation"), 0) +
                                 1);
-        object = in_order(object);
         if (request_is_dry_run(request)) {
+                form_arrange(object, resource->builtin);
                 answer_json(request, 200, object);
                 return;
         }
         if (deleting && !object_is_held(server, object)) {
-                char *json = cJSON_PrintUnformatted(object);
+                char *json;
 
+                form_arrange(object, resource->builtin);
+                json = form_print(object);
                 answer_raw(request, 200, json);
                 free(json);
                 object_finish_delete(server, resource, key, object);
@@ -595,7 +576,7 @@ static void apply(struct request *request, const char *key, const cJSON *config)
         cJSON *live, *object, *conflicts = NULL, *body;
 
         if (!manager || !manager[0]) {
-                answer_status(request, 400, "BadRequest",
+                answer_status(request, 422, "Invalid",
                               "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: "
                               "is required for apply patch");
                 return;

@@ -127,11 +127,13 @@ static bool is_own_group(const struct request *request)
 static void answer_not_served(struct request *request)
 {
         static const char message[] = "the server could not find the requested resource";
-        cJSON *status;
+        cJSON *status, *code;
 
         if (is_own_group(request)) {
                 status = status_object(404, "NotFound", message);
+                code = cJSON_DetachItemFromObjectCaseSensitive(status, "code");
                 cJSON_AddObjectToObject(status, "details");
+                cJSON_AddItemToObject(status, "code", code);
                 answer_json(request, 404, status);
                 return;
         }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "devserver/form.h"
 #include "devserver/server.h"
 
 void answer_raw(struct request *request, int status, const char *json)
@@ -15,7 +16,7 @@ void answer_raw(struct request *request, int status, const char *json)
 
 void answer_json(struct request *request, int status, cJSON *body)
 {
-        char *json = cJSON_PrintUnformatted(body);
+        char *json = form_print(body);
 
         answer_raw(request, status, json ? json : "{}");
         free(json);
@@ -54,7 +55,10 @@ static cJSON *details(const struct request *request)
 void answer_status_causes(struct request *request, int code, const char *reason, cJSON *causes,
                           const char *message)
 {
-        cJSON *status = status_object(code, reason, message), *info = details(request);
+        /* What nobody could decode was about nothing; and a conflict of managers names only their fields. */
+        bool is_about_object = code != 400 && code != 415 && !(causes && strcmp(reason, "Conflict") == 0);
+        cJSON *status = status_object(code, reason, message);
+        cJSON *info = is_about_object ? details(request) : cJSON_CreateObject();
         cJSON *code_item = cJSON_DetachItemFromObjectCaseSensitive(status, "code");
 
         if (causes)
@@ -62,7 +66,10 @@ void answer_status_causes(struct request *request, int code, const char *reason,
         if (request->retry_after > 0 || (request->retry_after == 0 && (code == 504 || code == 429)))
                 cJSON_AddNumberToObject(info, "retryAfterSeconds",
                                         request->retry_after > 0 ? (double)request->retry_after : 1);
-        cJSON_AddItemToObject(status, "details", info);
+        if (info && info->child)
+                cJSON_AddItemToObject(status, "details", info);
+        else
+                cJSON_Delete(info);
         cJSON_AddItemToObject(status, "code", code_item);
         answer_json(request, code, status);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "devserver/form.h"
 #include "json/json.h"
 
 /* ---- versions */
@@ -44,14 +45,20 @@ static const char *metadata_text(const cJSON *object, const char *name)
         return text ? text : "";
 }
 
-/* apiVersion and kind stand first, so that a list of built-in kinds can leave them out by an offset. */
+static bool is_type_member(const cJSON *member)
+{
+        return strcmp(member->string, "apiVersion") == 0 || strcmp(member->string, "kind") == 0;
+}
+
+/* apiVersion and kind stand first, mostly, so that a list of built-in kinds can leave them out by an offset.
+ */
 static size_t bare_offset(const cJSON *object)
 {
         const cJSON *first = object->child, *second = first ? first->next : NULL;
         char *a, *b;
         size_t offset;
 
-        if (!second || strcmp(first->string, "apiVersion") != 0 || strcmp(second->string, "kind") != 0)
+        if (!second || !second->next || !is_type_member(first) || !is_type_member(second))
                 return 0;
         a = cJSON_PrintUnformatted(first);
         b = cJSON_PrintUnformatted(second);
@@ -95,7 +102,7 @@ static int read_owners(struct version *version, const cJSON *metadata)
         return 0;
 }
 
-static struct version *version_new(const char *key, const cJSON *object, uint64_t resource_version)
+static struct version *version_new(const char *key, cJSON *object, uint64_t resource_version, bool builtin)
 {
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");
         struct version *version = calloc(1, sizeof(*version));
@@ -110,7 +117,9 @@ static struct version *version_new(const char *key, const cJSON *object, uint64_
         version->uid = strdup(metadata_text(object, "uid"));
         version->labels = cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(metadata, "labels"), true);
         version->deleting = cJSON_HasObjectItem(metadata, "deletionTimestamp");
-        version->json = cJSON_PrintUnformatted(object);
+        form_arrange(object, builtin);
+        version->builtin = builtin;
+        version->json = form_print(object);
         if (!version->key || !version->namespace_name || !version->name || !version->uid || !version->json ||
             read_owners(version, metadata) < 0) {
                 version_unref(version);
@@ -150,7 +159,7 @@ struct version *version_at(const struct version *version, uint64_t resource_vers
         struct version *copy = NULL;
 
         if (object && set_resource_version(object, resource_version) == 0)
-                copy = version_new(version->key, object, resource_version);
+                copy = version_new(version->key, object, resource_version, version->builtin);
         cJSON_Delete(object);
         return copy;
 }
@@ -447,7 +456,7 @@ struct version *object_put(struct storage *storage, struct resource *resource, c
         if (set_api_version(object, resource) < 0 || make_room(resource) < 0 ||
             set_resource_version(object, storage->resource_version + 1) < 0)
                 return NULL;
-        version = version_new(key, object, storage->resource_version + 1);
+        version = version_new(key, object, storage->resource_version + 1, resource->builtin);
         if (!version || owner_index_add(&storage->owners, resource, version) < 0) {
                 version_unref(version);
                 return NULL;
@@ -480,7 +489,7 @@ struct version *object_remove(struct storage *storage, struct resource *resource
         previous = resource->object[index];
         object = last ? last : version_parse(previous);
         version = object && set_resource_version(object, storage->resource_version + 1) == 0
-                          ? version_new(key, object, storage->resource_version + 1)
+                          ? version_new(key, object, storage->resource_version + 1, resource->builtin)
                           : NULL;
         if (!last)
                 cJSON_Delete(object);

@@ -30,7 +30,8 @@ struct version {
         bool deleting; /* has a deletionTimestamp */
         struct owner_reference *owner;
         size_t owner_count;
-        char *json; /* with apiVersion and kind first */
+        bool builtin;
+        char *json; /* as the server writes it (form.h) */
         size_t size;
         size_t bare_offset; /* where the JSON without apiVersion and kind begins, for lists of built-in kinds
                              */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/duration.h"
+#include "devserver/form.h"
 #include "devserver/tree.h"
 
 static const char as_table[] = "application/json;as=Table";
@@ -174,12 +175,26 @@ static void write_columns(struct text *out, const struct resource *resource)
 
 /* ---- objects */
 
+/* Where apiVersion and kind are not the first members of all. */
+static void write_as(struct text *out, const struct resource *resource, const struct version *version)
+{
+        cJSON *object = version_parse_as(version, resource);
+        _cleanup_free_ char *json = object ? form_print(object) : NULL;
+
+        text_append_string(out, json);
+        cJSON_Delete(object);
+}
+
 static void write_plain(struct text *out, const struct resource *resource, const struct version *version)
 {
         _cleanup_free_ char *api_version = NULL;
 
-        if (resource->table == resource || version->bare_offset == 0) {
+        if (resource->table == resource) {
                 text_append(out, version->json, version->size);
+                return;
+        }
+        if (version->bare_offset == 0) {
+                write_as(out, resource, version);
                 return;
         }
         api_version = resource_api_version(resource);
@@ -190,7 +205,10 @@ static void write_plain(struct text *out, const struct resource *resource, const
 
 static void write_metadata(struct text *out, const cJSON *object)
 {
-        _cleanup_free_ char *metadata = cJSON_PrintUnformatted(tree_metadata(object));
+        _cleanup_free_ char *metadata = NULL;
+
+        form_arrange_metadata(tree_metadata(object));
+        metadata = form_print(tree_metadata(object));
 
         text_printf(out,
                     "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":%s}",
@@ -264,6 +282,11 @@ void answer_version(struct request *request, int status, const struct version *v
 
 /* ---- lists */
 
+static bool is_map(const struct resource *resource, enum representation representation)
+{
+        return representation == REPRESENTATION_PLAIN && !resource->builtin;
+}
+
 void write_list_head(struct text *out, const struct resource *resource, enum representation representation)
 {
         _cleanup_free_ char *api_version = resource_api_version(resource);
@@ -274,15 +297,44 @@ void write_list_head(struct text *out, const struct resource *resource, enum rep
                 text_append_string(
                         out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\"");
         else
-                text_printf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"", api_version ? api_version : "",
-                            resource->list_kind);
+                text_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", resource->list_kind,
+                            api_version ? api_version : "");
         text_append_string(out, ",\"metadata\":{");
 }
 
-void write_list_middle(struct text *out, const struct resource *resource, enum representation representation)
+/* A list of custom resources is a map as well, and its keys are sorted: items stand before metadata. */
+void write_list_begin(struct text *out, const struct resource *resource, enum representation representation,
+                      const struct list_metadata *metadata)
 {
+        _cleanup_free_ char *api_version = resource_api_version(resource);
+
+        if (is_map(resource, representation)) {
+                text_printf(out, "{\"apiVersion\":\"%s\",\"items\":[", api_version ? api_version : "");
+                return;
+        }
+        write_list_head(out, resource, representation);
+        text_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)metadata->resource_version);
+        if (metadata->token[0])
+                text_printf(out, ",\"continue\":\"%s\"", metadata->token);
+        if (metadata->remaining > 0)
+                text_printf(out, ",\"remainingItemCount\":%zu", metadata->remaining);
         text_append_string(out, "},");
         if (representation == REPRESENTATION_TABLE)
                 write_columns(out, resource);
         text_append_string(out, representation == REPRESENTATION_TABLE ? "\"rows\":[" : "\"items\":[");
+}
+
+void write_list_end(struct text *out, const struct resource *resource, enum representation representation,
+                    const struct list_metadata *metadata)
+{
+        text_append_string(out, "]");
+        if (is_map(resource, representation)) {
+                text_printf(out, ",\"kind\":\"%s\",\"metadata\":{\"continue\":\"%s\",", resource->list_kind,
+                            metadata->token);
+                if (metadata->remaining > 0)
+                        text_printf(out, "\"remainingItemCount\":%zu,", metadata->remaining);
+                text_printf(out, "\"resourceVersion\":\"%llu\"}",
+                            (unsigned long long)metadata->resource_version);
+        }
+        text_append_string(out, "}\n");
 }

@@ -17,8 +17,15 @@ void write_item(struct text *out, const struct resource *resource, const struct 
                 enum representation representation);
 /* A list up to the content of its metadata, and from behind the metadata to its first item. */
 void write_list_head(struct text *out, const struct resource *resource, enum representation representation);
-void write_list_middle(struct text *out, const struct resource *resource,
-                       enum representation representation);
+struct list_metadata {
+        uint64_t resource_version;
+        char token[48];   /* "" on the last page */
+        size_t remaining; /* 0: not told */
+};
+void write_list_begin(struct text *out, const struct resource *resource, enum representation representation,
+                      const struct list_metadata *metadata);
+void write_list_end(struct text *out, const struct resource *resource, enum representation representation,
+                    const struct list_metadata *metadata);
 
 /* "5s", "3m10s", "4d2h": as kubectl shows ages. */
 void age_format(int64_t seconds, char *out, size_t size);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The form in which a kube-apiserver writes objects: custom resources are maps, whose keys Go sorts; the
+ * others are structs, with kind, apiVersion and metadata first and status last. In texts <, > and & are
+ * escaped.
+ */
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+void form_arrange(cJSON *object, bool builtin);
+void form_arrange_metadata(cJSON *metadata); /* of what is a struct */
+char *form_print(const cJSON *tree);         /* NULL: no memory */
