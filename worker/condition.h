@@ -20,7 +20,8 @@ int conditions_check(const cJSON *list, struct error *error);
 /* One of a list that was checked. The strings are borrowed. */
 struct condition condition_read(const cJSON *item);
 
-/* The object's status.conditions, owned by the caller; an empty list where there are none. NULL: it cannot be read, or no memory.
+/* The object's status.conditions, owned by the caller; an empty list where there are none. NULL: it cannot
+ * be read, or no memory.
  */
 cJSON *conditions_of(const char *json);
 /* Adds it, or changes the one of its type. generation: metadata.generation that was seen; 0: none. now:
