@@ -193,6 +193,7 @@ static int worker_config(struct process *process)
                 .operator_name = config->operator_name,
                 .finalizer = session->finalizer,
                 .trace_file = session->trace,
+                .kept_folder = session->folder,
                 .replay_folder = session->replay ? session->requests : "",
                 .dry_run = !session->options.apply,
                 .watch = watch,
@@ -546,9 +547,17 @@ static int add_processes(struct session *session)
         return 0;
 }
 
+static bool is_confidential(const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
+                        return true;
+        return false;
+}
+
 static int make_folders(struct session *session, struct error *error)
 {
-        int r = temporary_folder_new(&session->folder, error);
+        int r = temporary_folder_new(is_confidential(session->options.config), &session->folder, error);
 
         if (r < 0)
                 return r;

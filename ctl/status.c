@@ -140,8 +140,11 @@ void ctl_print_status(const cJSON *status)
                 printf("events    %" PRIu64 " were left out (the spam guard, or no right to write them)\n",
                        ctl_number(events, "dropped"));
         ctl_colour(COLOUR_RED);
+        if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "secrets"), "onDisk"))
+                puts("secrets   may reach a disk: there is no memory (tmpfs) for them (see the journal)");
         if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "gateway"), "certificateExpired"))
-                puts("gateway   its certificate is not valid at this time, clients refuse it (see the journal)");
+                puts("gateway   its certificate is not valid at this time, clients refuse it (see the "
+                     "journal)");
         if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "gateway"), "certificateStale"))
                 puts("gateway   its new certificate cannot be used, the former one stays (see the journal)");
         print_quarantine(cJSON_GetObjectItemCaseSensitive(status, "quarantine"));

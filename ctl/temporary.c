@@ -2,19 +2,20 @@
 #include "ctl/temporary.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 
-#define FOLDER_FDS 16
-
-int temporary_folder_new(char **ret, struct error *error)
+int temporary_folder_new(bool in_memory, char **ret, struct error *error)
 {
         const char *base = getenv("TMPDIR");
         _cleanup_free_ char *path = NULL;
 
-        if (asprintf(&path, "%s/reconciledctl-XXXXXX", base && base[0] ? base : "/tmp") < 0) {
+        base = base && base[0] ? base : "/tmp";
+        if (in_memory && !memory_holds(base) && memory_holds(MEMORY_SHARED))
+                base = MEMORY_SHARED;
+        if (asprintf(&path, "%s/reconciledctl-XXXXXX", base) < 0) {
                 path = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
@@ -24,15 +25,8 @@ int temporary_folder_new(char **ret, struct error *error)
         return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st _unused_, int type _unused_,
-                        struct FTW *place _unused_)
-{
-        (void)remove(path);
-        return 0;
-}
-
 void temporary_folder_remove(const char *path)
 {
         if (path)
-                (void)nftw(path, remove_entry, FOLDER_FDS, FTW_DEPTH | FTW_PHYS);
+                (void)folder_remove(path);
 }

@@ -76,7 +76,8 @@
 
 /* A watch as a worker needs to know it. owner: of a watch of owned objects the watch of their owners, else
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
- * that are not selected any more; rollback: what a failed attempt did to children is undone, within
+ * that are not selected any more; confidential: its objects are kept in memory, and nobody quotes them;
+ * rollback: what a failed attempt did to children is undone, within
  * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
  * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
  * bytes (0: never); user: as whom the handler runs ("": as we do);
@@ -99,6 +100,7 @@
         STR(ready_condition)                                                                                \
         BOOL(events)                                                                                        \
         BOOL(metadata_only)                                                                                 \
+        BOOL(confidential)                                                                                  \
         BOOL(unselected)                                                                                    \
         BOOL(rollback)                                                                                      \
         U64(wait_usec)                                                                                      \
@@ -307,6 +309,7 @@
  * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
  * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
  * initial_events: how long a streamed list may be silent before its end.
+ * memory_max: its objects are confidential: the store lies in memory and takes no more bytes; 0: on a disk.
  * slot_file, slot: where it notes which object it is reading (base/slot.h); "" = nowhere.
  * owner_kind: of a watch of owned objects: their changes are announced as changes of owners of this kind; ""
  * otherwise; related: they are not owned: their own keys are announced. */
@@ -328,6 +331,7 @@
         STR(owner_kind)                                                                                     \
         BOOL(related)                                                                                       \
         STR(store_folder)                                                                                   \
+        U64(memory_max)                                                                                     \
         STR(slot_file)                                                                                      \
         U64(slot)                                                                                           \
         STR(finalizer)                                                                                      \
@@ -349,7 +353,8 @@
  * replay_folder: has the requests of the runs, each named by its sequence; what handlers answer is not
  * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
  * made here, and limits of group_controllers hold in them (base/cgroup.h); "" = none are made.
- * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due. */
+ * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due.
+ * kept_folder: in memory: what confidential children were before (base/kept.h). */
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
         STR(finalizer)                                                                                      \
@@ -360,6 +365,7 @@
         STR(group_folder)                                                                                   \
         U64(group_controllers)                                                                              \
         U64(clock_offset)                                                                                   \
+        STR(kept_folder)                                                                                    \
         LIST(watch, watch)                                                                                  \
         U64(heartbeat_usec)
 

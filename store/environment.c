@@ -10,6 +10,8 @@
 #include "store/internal.h"
 
 #define READERS_MAX 256
+#define LOCK_SIZE   32768               /* more than that many readers need */
+#define GRAIN       ((size_t)64 * 1024) /* of pages, however large they are */
 #define SPACE_STEP  (2 * (uint64_t)STORE_BATCH_BYTES)
 
 static const char *const table_name[TABLE_COUNT] = {
@@ -138,6 +140,22 @@ static bool file_is_whole(const struct store *store)
         return (uint64_t)st.st_size / stat.ms_psize > info.me_last_pgno;
 }
 
+/* LMDB maps this file: written to where a file system in memory has no room for it, it would kill us. */
+static int take_lock_space(const struct store *store, const char *folder)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_close_ int fd = -1;
+
+        if (store->size_max == 0)
+                return 0;
+        if (asprintf(&path, "%s/lock.mdb", folder) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        return fd < 0 ? -errno : -posix_fallocate(fd, 0, LOCK_SIZE);
+}
+
 int environment_open(struct store *store, uint64_t generation)
 {
         unsigned flags = MDB_NOTLS | (store->writer ? MDB_NOSYNC | MDB_NOMETASYNC : MDB_RDONLY);
@@ -150,12 +168,16 @@ int environment_open(struct store *store, uint64_t generation)
         }
         if (store->writer && mkdir(path, 0700) < 0 && errno != EEXIST)
                 return -errno;
-        r = store_errno(mdb_env_create(&store->environment));
+        r = store->writer ? take_lock_space(store, path) : 0;
+        if (r >= 0)
+                r = store_errno(mdb_env_create(&store->environment));
         if (r < 0)
                 return r;
         mdb_env_set_maxdbs(store->environment, TABLE_COUNT);
         mdb_env_set_maxreaders(store->environment, READERS_MAX);
-        r = store_errno(mdb_env_set_mapsize(store->environment, MAP_SIZE));
+        r = store_errno(mdb_env_set_mapsize(
+                store->environment,
+                store->size_max > 0 ? (store->size_max + GRAIN - 1) / GRAIN * GRAIN : MAP_SIZE));
         if (r >= 0)
                 r = store_errno(mdb_env_open(store->environment, path, flags, 0600));
         if (r >= 0 && !file_is_whole(store))

@@ -41,6 +41,8 @@ struct store {
         char last[KEY_MAX + 1];
         int lock_fd;
         bool writer;
+        uint64_t size_max; /* bytes; 0: no bound but the disk's */
+        bool stopped;      /* nothing is written any more */
 };
 
 int store_errno(int code); /* negative errno for an LMDB code */

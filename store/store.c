@@ -230,6 +230,12 @@ static int open_current(struct store *store, struct error *error)
 
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error)
 {
+        return store_writer_new_within(folder, 0, ret_rebuilt, ret, error);
+}
+
+int store_writer_new_within(const char *folder, uint64_t size_max, bool *ret_rebuilt, struct store **ret,
+                            struct error *error)
+{
         _cleanup_(store_free_pointer) struct store *store = calloc(1, sizeof(*store));
         struct error why = ERROR_NONE;
         bool rebuilt = false;
@@ -238,6 +244,7 @@ int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, 
         if (!store || !(store->folder = strdup(folder)))
                 return error_set(error, -ENOMEM, "no memory");
         store->writer = true;
+        store->size_max = size_max;
         store->lock_fd = -1;
         r = lock_folder(store);
         if (r < 0)

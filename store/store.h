@@ -65,6 +65,11 @@ int store_read_tombstone(struct store *store, uint64_t generation, const char *k
  * of another schema, unreadable or suspect is rebuilt: *ret_rebuilt (may be NULL) tells, with the
  * reason in *error. */
 int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, struct error *error);
+/* The same, of at most so many bytes (0: as many as there are): what is beyond that is -ENOSPC. */
+int store_writer_new_within(const char *folder, uint64_t size_max, bool *ret_rebuilt, struct store **ret,
+                            struct error *error);
+/* What is not committed is given up, and nothing is written any more (-ENOSPC). */
+void store_stop(struct store *store);
 /* Starts a new, empty generation. Nothing is carried over: what the ledger holds tells which deletions are
  * still owed. */
 int store_rebuild(struct store *store, struct error *error);

@@ -12,9 +12,18 @@ int store_begin(struct store *store)
 {
         if (store->transaction)
                 return 0;
-        if (store->in_order)
+        if (store->stopped)
+                return -ENOSPC;
+        if (store->in_order && store->size_max == 0)
                 environment_take_space(store);
         return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
+}
+
+void store_stop(struct store *store)
+{
+        mdb_txn_abort(TAKE_PTR(store->transaction));
+        store->batch_objects = store->batch_bytes = 0;
+        store->stopped = true;
 }
 
 bool store_in_transaction(const struct store *store)

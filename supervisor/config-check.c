@@ -390,6 +390,12 @@ static void check_names(struct reader *reader, yaml_node_t *node, const char *pa
         }
 }
 
+/* Without being told; other kinds may hold credentials as well, and only people know which. */
+static bool is_secret(const char *api_version, const char *kind)
+{
+        return api_version && kind && strcmp(api_version, "v1") == 0 && strcmp(kind, "Secret") == 0;
+}
+
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch)
 {
         const char *slash = watch->api_version ? strchr(watch->api_version, '/') : NULL;
@@ -431,6 +437,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         default_text(reader, &watch->field_selector, "");
         default_text(reader, &watch->trigger_jq, "");
         default_text(reader, &watch->filter, "");
+        watch->confidential = watch->confidential || is_secret(watch->api_version, watch->kind);
 }
 
 static void check_absolute(struct reader *reader, const char *key, const char *path)
@@ -510,6 +517,7 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
 
         watch_defaults(ret);
         ret->is_related = is_related;
+        ret->confidential = owned->confidential || is_secret(owned->api_version, owned->kind);
         if (asprintf(&ret->name, "%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns", owned->kind,
                      place) < 0)
                 ret->name = NULL;

@@ -25,6 +25,7 @@ static const struct key owned_key[] = {
         {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
         {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
         {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
+        {"confidential", KEY_BOOL, IN_OWNED(confidential), 0, 0, NULL, false, NULL},
 };
 const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
 
@@ -88,6 +89,7 @@ static const struct key watch_key[] = {
         DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),
         {"reconnect", KEY_MAPPING, 0, 0, 0, &reconnect_table, false, NULL},
         {"metadataOnly", KEY_BOOL, IN_WATCH(metadata_only), 0, 0, NULL, false, NULL},
+        {"confidential", KEY_BOOL, IN_WATCH(confidential), 0, 0, NULL, false, NULL},
         {"required", KEY_BOOL, IN_WATCH(required), 0, 0, NULL, false, NULL},
         {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
         {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
@@ -119,6 +121,9 @@ TABLE(heartbeat_table,
       DURATION("interval", IN_CONFIG(heartbeat_interval_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
       DURATION("deadline", IN_CONFIG(heartbeat_deadline_usec), 50 * USEC_PER_MSEC, USEC_PER_HOUR));
 
+TABLE(secrets_table,
+      {"memory", KEY_SIZE, IN_CONFIG(secrets_memory), 1 << 20, UINT64_C(1) << 36, NULL, false, NULL});
+
 TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
 
 static const struct key config_key[] = {
@@ -130,6 +135,7 @@ static const struct key config_key[] = {
         {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false, NULL},
         {"watches", KEY_WATCHES, 0, 0, 0, NULL, false, NULL},
         {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
+        {"secrets", KEY_MAPPING, 0, 0, 0, &secrets_table, false, NULL},
         {"record", KEY_TEXT, IN_CONFIG(record), 0, 0, NULL, false, NULL},
         LATER("leaderElection"),
 };

@@ -47,6 +47,7 @@ enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
 struct config_owned {
         char *api_version, *kind, *label_selector;
         char *names; /* jq, of `related`: only those that it names; NULL = all */
+        bool confidential;
 };
 
 #define WORKERS_MAX 64
@@ -65,7 +66,8 @@ struct config_watch {
         size_t namespace_count;
         char *label_selector, *field_selector; /* "" = none */
         bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
-        bool required; /* default true: a resource that is not served counts as trouble */
+        bool confidential; /* Secrets, and what the configuration says: nothing of them goes to a disk */
+        bool required;     /* default true: a resource that is not served counts as trouble */
         enum on_deadline on_deadline;
         bool finalizer;        /* objects are held until `finalize` has succeeded */
         char *ready_condition; /* the type of a condition in the object's status that tells how its runs go;
@@ -107,6 +109,7 @@ struct config {
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
         unsigned page_limit;      /* of LIST; default 500 */
+        uint64_t secrets_memory;  /* of each store of confidential objects, in bytes; default 256 MiB */
         char *record;             /* a folder for requests and answers of runs; "" = they are not kept */
         bool gateway;             /* the key is there: HTTP for health and metrics */
         char *gateway_listen;     /* default 127.0.0.1:9464 */

@@ -43,15 +43,6 @@ static void watcher_told_done(struct watcher_told *told)
         free(told->store_folder);
 }
 
-static char *store_folder(const struct supervisor *supervisor, const struct config_watch *watch)
-{
-        char *folder;
-
-        return asprintf(&folder, "%s/store/%s", supervisor->options->state_directory, watch->name) < 0
-                       ? NULL
-                       : folder;
-}
-
 /* But for what only the ledger knows, and the slot. */
 static int tell_watcher(const struct supervisor *supervisor, const struct config *config,
                         const struct config_watch *watch, struct watcher_told *ret)
@@ -60,7 +51,7 @@ static int tell_watcher(const struct supervisor *supervisor, const struct config
                                &ret->message);
         ret->message.namespace = ret->namespace = config_strings(watch->namespace, watch->namespace_count);
         ret->message.finalizer = ret->finalizer = config_finalizer(config);
-        ret->message.store_folder = ret->store_folder = store_folder(supervisor, watch);
+        ret->message.store_folder = ret->store_folder = secrets_store_folder(supervisor, watch);
         return ret->namespace && ret->finalizer && ret->store_folder ? 0 : -ENOMEM;
 }
 
@@ -110,7 +101,7 @@ static int tell_worker_of(const struct supervisor *supervisor, const struct conf
                           const struct config_watch *watch, struct record_watch *ret)
 {
         struct record_string *exec = config_strings(watch->handler.exec, watch->handler.exec_count);
-        char *folder = store_folder(supervisor, watch);
+        char *folder = secrets_store_folder(supervisor, watch);
 
         if (exec && folder) {
                 config_worker_watch(config, watch, folder, exec, ret);
@@ -125,7 +116,7 @@ static int tell_worker_of(const struct supervisor *supervisor, const struct conf
 static int worker_packet(const struct supervisor *supervisor, const struct config *config, struct text *ret)
 {
         _cleanup_free_ struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
-        _cleanup_free_ char *finalizer = config_finalizer(config);
+        _cleanup_free_ char *finalizer = config_finalizer(config), *kept = secrets_kept_folder(supervisor);
         struct message_config_worker message = {
                 .operator_name = config->operator_name,
                 .finalizer = finalizer,
@@ -134,11 +125,12 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
                 .group_folder = supervisor->delegation.folder,
                 .group_controllers = supervisor->delegation.controllers,
                 .clock_offset = supervisor->clock.offset,
+                .kept_folder = kept,
                 .watch = watch,
                 .watch_count = config->watch_count,
                 .heartbeat_usec = config->heartbeat_interval_usec,
         };
-        int r = watch && finalizer ? 0 : -ENOMEM;
+        int r = watch && finalizer && kept ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++)
                 r = tell_worker_of(supervisor, config, &config->watch[i], &watch[i]);

@@ -83,6 +83,10 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "ALTER TABLE doubtful ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
         "PRAGMA application_id = 1380142085;"
         "PRAGMA user_version = 5;",
+
+        "CREATE TABLE erased (what TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;" /* ledger-former.c */
+        "PRAGMA application_id = 1380142086;"
+        "PRAGMA user_version = 6;",
 };
 
 int ledger_errno(sqlite3 *database, int code)

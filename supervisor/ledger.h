@@ -15,11 +15,12 @@
  * and of syncing before, are -EIO or -ENOSPC: the supervisor ends with 74.
  */
 #include "base/error.h"
+#include "base/kept.h"
 #include "ipc/message.h"
 
 struct ledger;
 
-#define LEDGER_SCHEMA 5
+#define LEDGER_SCHEMA 6
 
 struct ledger_row {
         char *key, *uid;
@@ -154,6 +155,13 @@ int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_
 /* What the rows of a watch belong to; "" when unknown. Strings are owned by the caller. */
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster);
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster);
+
+/* What older releases have written here of Secrets (a rollback that is under way) goes to `keep`, and the
+ * file is written anew without it, free pages and log included; once. Returns 1 when that was done now. */
+typedef int (*ledger_keep_t)(const char *text, size_t size, char id[KEPT_ID_SIZE], void *userdata);
+int ledger_erase_former(struct ledger *ledger, ledger_keep_t keep, void *userdata);
+/* Whether an unfinished run refers to this text (base/kept.h): 1, 0. */
+int ledger_settling_names(struct ledger *ledger, const char *id);
 
 /* Starts a checkpoint beside the loop when one is due (4 MiB more in the WAL, or 60 s since the last). */
 void ledger_checkpoint_maybe(struct ledger *ledger);

@@ -12,15 +12,14 @@
 
 #define LOST_ROW "" /* no watch has this name */
 
-/* A store of an earlier life. */
-bool lost_has_stores(const char *state_directory)
+static bool has_entries(const char *folder, const char *name)
 {
         _cleanup_free_ char *path = NULL;
         struct dirent *entry;
         bool found = false;
         DIR *directory;
 
-        if (asprintf(&path, "%s/store", state_directory) < 0) {
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
                 path = NULL;
                 return false;
         }
@@ -30,6 +29,13 @@ bool lost_has_stores(const char *state_directory)
         if (directory)
                 closedir(directory);
         return found;
+}
+
+/* A store of an earlier life. */
+bool lost_has_stores(const struct supervisor *supervisor)
+{
+        return has_entries(supervisor->options->state_directory, "store") ||
+               has_entries(supervisor->secrets_folder, "store");
 }
 
 int lost_load(struct supervisor *supervisor, bool lost)

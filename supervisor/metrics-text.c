@@ -463,6 +463,13 @@ static void write_events(const struct supervisor *supervisor, struct text *text)
                     workers_sum(supervisor, "events_dropped"));
 }
 
+static void write_secrets(const struct supervisor *supervisor, struct text *text)
+{
+        head(text, "reconciled_secrets_on_disk", GAUGE,
+             "1 when there is no memory for Secrets, and they may reach a disk.");
+        text_printf(text, "reconciled_secrets_on_disk %d\n", supervisor->secrets_on_disk);
+}
+
 static void write_gateway(const struct supervisor *supervisor, struct text *text)
 {
         if (!supervisor->config->gateway_certificate_file[0])
@@ -563,6 +570,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_doubtful(supervisor, text);
         write_requests(supervisor, text);
         write_gateway(supervisor, text);
+        write_secrets(supervisor, text);
         write_processes(supervisor, text);
         text_append_string(text, "# EOF\n");
         return text->failed ? -ENOMEM : 0;

@@ -152,6 +152,7 @@ int reload_apply(struct supervisor *supervisor, struct config *config)
                   "its current run; nothing else is touched",
                   config->operator_name, what.data);
         separation_warn(supervisor);
+        secrets_warn(supervisor);
         reload_continue(supervisor);
         return 0;
 }

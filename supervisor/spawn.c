@@ -106,8 +106,9 @@ int spawn_child(struct child_slot *child, int *ret_fd)
 int supervisor_close_in(const struct supervisor *supervisor)
 {
         const struct options *options = supervisor->options;
-        const char *const path[] = {options->state_directory, options->runtime_directory, TERMINATION_LOG,
-                                    supervisor->delegation.folder, NULL};
+        const char *const path[] = {
+                options->state_directory,   options->runtime_directory,    TERMINATION_LOG,
+                supervisor->secrets_parent, supervisor->delegation.folder, NULL};
         int r;
 
         if (spawner_pid() > 0)

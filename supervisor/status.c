@@ -60,6 +60,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);
         json_number(json, "degradedSince", watch->health != WATCH_HEALTHY ? watch->degraded_realtime : 0);
+        json_bool(json, "confidential", watch->config->confidential);
         json_string(json, "limitsWeakened", watch->limits_weakened);
         json_string(json, "resourceVersion", watch->resource_version);
         json_number(json, "syncedSince", watch->synced_realtime);
@@ -217,6 +218,10 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_number(json, "certificateExpires", gateway_count(supervisor, "certificate_expires"));
         json_bool(json, "certificateStale", gateway_count(supervisor, "certificate_stale") > 0);
         json_bool(json, "certificateExpired", gateway_count(supervisor, "certificate_expired") > 0);
+        json_close(json, "},");
+        text_append_string(json, "\"secrets\":{");
+        json_string(json, "folder", supervisor->secrets_folder);
+        json_bool(json, "onDisk", supervisor->secrets_on_disk);
         json_close(json, "},");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, &page) < 0)

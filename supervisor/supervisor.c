@@ -101,7 +101,7 @@ static int open_ledger(struct supervisor *supervisor, struct error *error)
                 path = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
-        missing = access(path, F_OK) < 0 && lost_has_stores(supervisor->options->state_directory);
+        missing = access(path, F_OK) < 0 && lost_has_stores(supervisor);
         r = ledger_open(path, &supervisor->ledger, &aside, error);
         if (r < 0)
                 return error_prefix(error, "%s", path);
@@ -196,7 +196,12 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         if (r < 0)
                 return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the state folder",
                               &error);
+        r = secrets_begin(supervisor, &error);
+        if (r < 0)
+                return refuse(EXIT_CODE_IO, "the folder for Secrets", &error);
         r = open_ledger(supervisor, &error);
+        if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
+                error_set(&error, r, "%s", strerror(-r));
         if (r < 0)
                 return refuse(r == -EPROTONOSUPPORT ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the ledger",
                               &error);
@@ -224,6 +229,7 @@ int supervisor_run(struct supervisor *supervisor)
         r = supervisor_close_in(supervisor);
         if (r >= 0) {
                 separation_warn(supervisor);
+                secrets_warn(supervisor);
                 r = children_start(supervisor);
         }
         if (r >= 0)
@@ -264,6 +270,7 @@ void supervisor_done(struct supervisor *supervisor)
 {
         state_folder_note_exit(supervisor);
         control_done(supervisor);
+        secrets_end(supervisor);
         for (size_t i = 0; i < supervisor->child_count; i++) {
                 channel_free(supervisor->child[i].channel);
                 sd_event_source_disable_unref(supervisor->child[i].eof_timer);

@@ -61,7 +61,7 @@ struct watch {
         uint64_t leave_by; /* CLOCK_MONOTONIC: then it is cancelled */
         uint64_t started;  /* by the ledger's clock */
         struct child_slot *child;
-        char *store_folder;
+        char *store_folder; /* in memory, where its objects are confidential */
         bool synced, checked;
         enum watch_health health;
         uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
@@ -151,6 +151,8 @@ struct supervisor {
         bool ledger_lost;    /* what it does not know may have been handed out all the same */
         struct slots *slots; /* of the watchers */
         char *slots_path;
+        char *secrets_folder, *secrets_parent; /* secrets.c; parent: "" in the runtime directory */
+        bool secrets_on_disk;                  /* there is no memory for them */
         struct under_way *under_way;
         struct child_slot *child;
         size_t child_count;
@@ -235,8 +237,20 @@ uint64_t ledger_to_boottime(const struct supervisor *supervisor, uint64_t time);
 void ledger_clock_begin(struct supervisor *supervisor, const struct ledger_clock *left);
 void ledger_clock_note(struct supervisor *supervisor); /* now and then */
 
+/* secrets.c: where what is confidential is kept, so that none of it goes to a disk. */
+int secrets_begin(struct supervisor *supervisor, struct error *error); /* the folder, before all stores */
+void secrets_warn(const struct supervisor *supervisor); /* where it is a disk, and something needs it */
+/* Of a watch of this configuration; owned by the caller; NULL: no memory. */
+char *secrets_store_folder(const struct supervisor *supervisor, const struct config_watch *config);
+char *secrets_kept_folder(const struct supervisor *supervisor);
+/* A store is where it belongs: what lies in the other place is of an older release or configuration. */
+void secrets_move(const struct supervisor *supervisor, const struct config_watch *config);
+/* What former lives have left: on the disk, by older releases, and in memory what nobody refers to. */
+int secrets_clean(struct supervisor *supervisor);
+void secrets_end(struct supervisor *supervisor);
+
 /* lost.c: a ledger that was lost, and when it is whole again. */
-bool lost_has_stores(const char *state_directory);
+bool lost_has_stores(const struct supervisor *supervisor);
 int lost_load(struct supervisor *supervisor, bool lost);
 void lost_settle(struct supervisor *supervisor); /* nothing has run for a while */
 

@@ -85,8 +85,10 @@ int watch_take(struct supervisor *supervisor, const struct config_watch *config,
 
         if (r < 0)
                 return r;
-        if (asprintf(&folder, "%s/store/%s", supervisor->options->state_directory, config->name) < 0)
+        folder = secrets_store_folder(supervisor, config);
+        if (!folder)
                 return -ENOMEM;
+        secrets_move(supervisor, config);
         r = queue_clear(supervisor->queue, (unsigned)(watch - supervisor->watch),
                         watch_limit(supervisor, config));
         if (r < 0) {

@@ -205,7 +205,11 @@ static void note_program_failure(struct watcher *watcher, const char *key, const
                         LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}, {"RECONCILED_KEY", key}),
                         "watch %s, %s: the jq program of `%s` fails on it: %s; %s (the first such object is "
                         "named, the others are counted)",
-                        watcher->config->watch, key, program, error_message(error), instead);
+                        watcher->config->watch, key, program,
+                        watcher->config->memory_max > 0
+                                ? "its words are not shown, as they may quote what is confidential"
+                                : error_message(error),
+                        instead);
 }
 
 /* What the filter cannot judge is chosen: then nothing is missed. */

@@ -39,7 +39,7 @@ static int take_initial_bookmark(struct stream *stream, const struct scan_object
         stream->state = STREAM_WATCHING;
         stream->watcher->count.watch_lists++;
         stream_listed(stream, version);
-        return stream->watcher->child->stopping ? -ECANCELED : 0;
+        return watcher_is_over(stream->watcher) ? -ECANCELED : 0;
 }
 
 static int take_bookmark(struct stream *stream, struct span object)

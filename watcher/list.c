@@ -72,7 +72,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         trouble_progress(&stream->trouble);
         if (r >= 0)
                 return announce_in_time(stream->watcher);
-        if (!stream->watcher->child->stopping)
+        if (!watcher_is_over(stream->watcher))
                 kube_error_set(&stream->stream_error, KUBE_FAILURE_PROTOCOL,
                                "the server's list cannot be read%s",
                                r == -EMSGSIZE ? ": a part of it is larger than 16 MiB" : "");
@@ -116,7 +116,7 @@ static void page_finished(struct stream *stream)
                 list_page(stream);
         } else {
                 stream_listed(stream, metadata.resource_version);
-                if (!stream->watcher->child->stopping)
+                if (!watcher_is_over(stream->watcher))
                         watch_start(stream);
         }
 }
@@ -130,7 +130,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 
         page_end(stream);
         stream->stream_error = KUBE_ERROR_NONE;
-        if (stream->watcher->child->stopping)
+        if (watcher_is_over(stream->watcher))
                 return;
         if (error.failure != KUBE_FAILURE_NONE)
                 stream_failed(stream, phase, &error, 0);

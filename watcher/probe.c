@@ -122,7 +122,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         _cleanup_free_ char *version = NULL;
 
         stream->probe = NULL;
-        if (stream->watcher->child->stopping)
+        if (watcher_is_over(stream->watcher))
                 return;
         if (is_refusal(&response->error)) {
                 passed(stream);

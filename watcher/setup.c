@@ -101,7 +101,7 @@ static void on_version(struct kube_transfer *transfer _unused_, const struct kub
         struct span whole;
 
         watcher->version = NULL;
-        if (watcher->child->stopping)
+        if (watcher_is_over(watcher))
                 return;
         if (response->error.failure != KUBE_FAILURE_NONE && status != 403 && status != 404) {
                 setup_failed(watcher, &response->error, response->credential_serial);
@@ -242,7 +242,7 @@ static void on_identity(struct kube_transfer *transfer _unused_, const struct ku
         int status = response->http_status;
 
         watcher->identity = NULL;
-        if (watcher->child->stopping)
+        if (watcher_is_over(watcher))
                 return;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 uid = uid_of(response->body, response->body_size);

@@ -30,6 +30,18 @@ int streams_new(struct watcher *watcher)
         return 0;
 }
 
+void streams_stop(struct watcher *watcher)
+{
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                struct stream *stream = &watcher->stream[i];
+
+                kube_transfer_cancel(TAKE_PTR(stream->transfer));
+                stream->timer = sd_event_source_disable_unref(stream->timer);
+                probe_cancel(stream);
+                stream->state = STREAM_STOPPED;
+        }
+}
+
 void streams_free(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {

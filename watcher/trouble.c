@@ -47,8 +47,10 @@ static const struct trouble *worst(const struct watcher *watcher)
         return found;
 }
 
-static int exit_code_of(const struct kube_error *error)
+static int exit_code_of(const struct watcher *watcher, const struct kube_error *error)
 {
+        if (watcher->full)
+                return EXIT_CODE_IO;
         return error->http_status == 401 || error->http_status == 403 ? EXIT_CODE_NO_PERMISSION
                                                                       : EXIT_CODE_UNAVAILABLE;
 }
@@ -60,7 +62,9 @@ static void tell_health(struct watcher *watcher)
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
                 .health = (uint64_t)trouble->health,
-                .exit_code = trouble->health == WATCH_FAILED ? (uint64_t)exit_code_of(&trouble->last) : 0,
+                .exit_code = trouble->health == WATCH_FAILED
+                                     ? (uint64_t)exit_code_of(watcher, &trouble->last)
+                                     : 0,
                 .reason = trouble->last.message ? trouble->last.message : "unknown",
                 .since_realtime = trouble->since_realtime,
                 .failures = trouble->failures,
@@ -106,8 +110,8 @@ static int past_deadline(struct watcher *watcher, struct trouble *trouble)
         }
         duration_format((clock_boottime_usec() - trouble->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
-        return child_fatal(watcher->child, exit_code_of(&trouble->last), watcher->config->watch, NULL,
-                           "watching %s %s has failed for %s (%u attempts), past its deadline: %s",
+        return child_fatal(watcher->child, exit_code_of(watcher, &trouble->last), watcher->config->watch,
+                           NULL, "watching %s %s has failed for %s (%u attempts), past its deadline: %s",
                            watcher->config->api_version, watcher->config->kind, text, trouble->failures,
                            trouble->last.message ? trouble->last.message : "unknown");
 }
@@ -340,6 +344,24 @@ void trouble_held(struct watcher *watcher, struct trouble *trouble)
                        text);
         remember(trouble, &error);
         kube_error_done(&error);
+        set_health(watcher, trouble, WATCH_DEGRADED);
+}
+
+void trouble_stand(struct watcher *watcher, const char *why)
+{
+        struct trouble *trouble = &watcher->trouble;
+        struct kube_error error = KUBE_ERROR_NONE;
+
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                disarm(&watcher->stream[i].trouble);
+                watcher->stream[i].trouble.health = WATCH_HEALTHY;
+        }
+        trouble->failures = 1;
+        begin(watcher, trouble, clock_boottime_usec());
+        kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", why);
+        remember(trouble, &error);
+        kube_error_done(&error);
+        watcher->health = WATCH_HEALTHY; /* whatever was said before, this is news */
         set_health(watcher, trouble, WATCH_DEGRADED);
 }
 

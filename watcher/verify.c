@@ -200,7 +200,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 
         question->transfer = NULL;
         unlink_asked(watcher->verification, question);
-        if (watcher->child->stopping) {
+        if (watcher_is_over(watcher)) {
                 question_free(question);
                 return;
         }

@@ -116,7 +116,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         stream->transfer = NULL;
         stop(stream);
         stream->stream_error = KUBE_ERROR_NONE;
-        if (stream->watcher->child->stopping)
+        if (watcher_is_over(stream->watcher))
                 ;
         else if (error.failure != KUBE_FAILURE_NONE)
                 stream_failed(stream, initial ? PHASE_INITIAL : PHASE_STREAM, &error,

@@ -32,6 +32,8 @@ int store_failed(struct watcher *watcher, int status)
                                 "fills it anew");
                 status = r;
         }
+        if (status == -ENOSPC && watcher->config->memory_max > 0)
+                return watcher_is_full(watcher);
         return child_fatal(watcher->child, EXIT_CODE_IO, watcher->config->watch, NULL,
                            "the object store in %s cannot be written: %s", watcher->config->store_folder,
                            strerror(-status));
@@ -79,10 +81,13 @@ static int open_store(struct watcher *watcher)
         const struct message_config_watcher *config = watcher->config;
         _cleanup_error_ struct error error = ERROR_NONE;
         bool rebuilt = false;
-        int r = store_writer_new(config->store_folder, &rebuilt, &watcher->store, &error);
+        int r = store_writer_new_within(config->store_folder, config->memory_max, &rebuilt, &watcher->store,
+                                        &error);
 
         if (r >= 0)
                 r = verify_store(watcher, &rebuilt, &error);
+        if (r == -ENOSPC && config->memory_max > 0)
+                return watcher_is_full(watcher);
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_IO, config->watch, NULL,
                                    "the object store cannot be opened: %s", error_message(&error));
@@ -172,7 +177,7 @@ static int on_config(struct child *child, struct message **config)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "cannot start: %s", strerror(-r));
         r = open_store(watcher);
-        if (r >= 0)
+        if (r >= 0 || watcher->full)
                 r = give_up_rest(watcher);
         return r < 0 ? r : 1;
 }
@@ -204,6 +209,8 @@ static int on_message(struct child *child, struct message **message)
 {
         struct watcher *watcher = child->userdata;
 
+        if (watcher->full) /* it asks for nothing any more, and says nothing */
+                return 0;
         switch ((*message)->type) {
         case MESSAGE_CREDENTIAL:
                 return on_credential(watcher, &(*message)->credential);
@@ -231,7 +238,8 @@ static void on_stop(struct child *child, uint64_t grace_usec _unused_)
 {
         struct watcher *watcher = child->userdata;
 
-        if (watcher->store && (positions_save(watcher) < 0 || store_commit(watcher->store) < 0))
+        if (watcher->store && !watcher->full &&
+            (positions_save(watcher) < 0 || store_commit(watcher->store) < 0))
                 log_warning("the object store of watch %s could not be written at the end; it is rebuilt at "
                             "the next "
                             "start",
@@ -290,9 +298,9 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
                 {"owners_ignored", watcher->count.owners_ignored},
                 {"replays", watcher->count.replays},
                 {"lag", silence_sec(watcher)},
-                {"objects", store_count(watcher->store)},
-                {"dirty", store_dirty_count(watcher->store)},
-                {"questions", store_question_count(watcher->store)},
+                {"objects", watcher->store ? store_count(watcher->store) : 0},
+                {"dirty", watcher->store ? store_dirty_count(watcher->store) : 0},
+                {"questions", watcher->store ? store_question_count(watcher->store) : 0},
                 {"list_shown", list_shown(watcher)},
                 {"list_expected", list_expected(watcher)},
                 {"log_dropped", log_dropped()},
@@ -303,7 +311,7 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
                 return 0;
         memcpy(counter, own, sizeof(own));
         /* Whatever began it: a transaction is not left open from one heartbeat to the next. */
-        if (store_in_transaction(watcher->store))
+        if (watcher->store && store_in_transaction(watcher->store))
                 announce_soon(watcher);
         return n + kube_client_count(watcher->client, counter + n, max - n);
 }
@@ -334,6 +342,7 @@ void watcher_done(struct watcher *watcher)
         sd_event_source_disable_unref(watcher->setup_timer);
         sd_event_source_disable_unref(watcher->settle_source);
         sd_event_source_disable_unref(watcher->commit_timer);
+        sd_event_source_disable_unref(watcher->full_source);
         trouble_done(&watcher->trouble);
         free(watcher->scope);
         free(watcher->basis);

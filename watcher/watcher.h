@@ -119,6 +119,8 @@ struct watcher {
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
         bool discovered, versioned, identified, first_synced, deletions_suspended, owed_complete, checked;
         bool refreshed;
+        bool full; /* see full.c */
+        sd_event_source *full_source;
         struct {
                 uint64_t events, lists, relists, watch_lists, resumed, reconnects, bookmarks, undecodable,
                         program_failures, replays, owners_ignored, refused;
@@ -154,6 +156,7 @@ int streams_new(struct watcher *watcher);
 void streams_start(struct watcher *watcher);  /* those that stand still */
 void streams_resume(struct watcher *watcher); /* those that wait, too: a fresh credential is there */
 struct stream *stream_of_key(struct watcher *watcher, const char *key); /* NULL: no stream lists it */
+void streams_stop(struct watcher *watcher); /* for good: what they have asked for is given up */
 void streams_free(struct watcher *watcher);
 void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
 void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_usec);
@@ -195,6 +198,8 @@ void trouble_slow(const struct watcher *watcher,
 void trouble_clear(struct watcher *watcher, struct trouble *trouble);
 void trouble_forget(struct watcher *watcher, struct trouble *trouble);
 void trouble_done(struct trouble *trouble);
+/* The watch stands still, and only this is why: degraded, and past its deadline as with other trouble. */
+void trouble_stand(struct watcher *watcher, const char *why);
 uint64_t trouble_delay(const struct watcher *watcher, struct trouble *trouble);
 /* What is no failure but must not be repeated at full speed: 0 the first time. */
 uint64_t trouble_pace(const struct watcher *watcher, struct trouble *trouble);
@@ -233,6 +238,12 @@ int owned_again(struct watcher *watcher, const struct store_object *object);
 int owned_changed(struct watcher *watcher, const struct store_object *object);
 int owned_gone(struct watcher *watcher, const char *key);
 int store_failed(struct watcher *watcher, int status);
+/* full.c: what is confidential does not fit into the memory that it may have. Returns -ECANCELED. */
+int watcher_is_full(struct watcher *watcher);
+static inline bool watcher_is_over(const struct watcher *watcher)
+{
+        return watcher->child->stopping || watcher->full;
+}
 
 /* announce.c */
 void announce_soon(struct watcher *watcher);

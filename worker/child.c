@@ -176,6 +176,7 @@ static void child_done(struct child_object *child)
         free(child->name);
         free(child->uid);
         free(child->previous);
+        free(child->kept);
         free(child->version);
         kube_resource_done(&child->resource);
 }

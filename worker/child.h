@@ -33,6 +33,9 @@ struct child_object {
         char *uid;      /* as it was looked at, or after that; "" and NULL: unknown */
         char *version;  /* before that */
         char *previous; /* what we had applied before; NULL: it was not there */
+        char *kept; /* of what is confidential: the id of that (base/kept.h); "" = it is lost; NULL: it is
+                       not confidential, or was not there */
+        bool lost;  /* it was there, and nobody knows any more what it was */
 };
 
 struct child_list {

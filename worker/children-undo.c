@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "store/fingerprint.h"
 #include "worker/children-internal.h"
+#include "worker/confidential.h"
 
 #define UNDO_AGAIN_USEC (500 * USEC_PER_MSEC)
 
@@ -52,6 +53,7 @@ bool children_begin_undo(struct children *children, char *cause)
 
         if (!touched || !cause)
                 return false;
+        children_keep_former(children);
         plan.undo.child = touched;
         for (size_t i = 0; i < children->wanted.count; i++)
                 if (children->wanted.child[i].touched)
@@ -74,6 +76,7 @@ void children_finish_undo(struct children *children, const char *trouble)
                 if (!children->known.child[i].settled)
                         left[plan.undo.count++] = children->known.child[i];
         if (plan.undo.count == 0) {
+                children_drop_former(children);
                 run_finish(run, RESULT_RETRY, "%s", plan.cause);
                 return;
         }
@@ -83,8 +86,10 @@ void children_finish_undo(struct children *children, const char *trouble)
                  trouble && trouble[0] ? ": " : "", trouble ? trouble : "");
         if (children_now(run) < plan.deadline)
                 children_settle(run, &plan, UNDO_AGAIN_USEC, text);
-        else
+        else {
+                children_drop_former(children);
                 run_finish(run, RESULT_RETRY, "%s", text);
+        }
 }
 
 static void on_restored(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -148,6 +153,8 @@ int children_restore_next(struct children *children)
                 struct text body = {.data = child->previous};
                 int r;
 
+                if (child->lost && !child->settled)
+                        children_leave_lost(children, child);
                 if (!child->previous) {
                         children->position++;
                         continue;
@@ -198,6 +205,8 @@ void children_undo(struct run *run)
         }
         if (r >= 0)
                 r = settle_plan_read(run->order->settling, &children->plan);
+        if (r >= 0)
+                children_find_former(children);
         if (r < 0) {
                 run_finish(run, RESULT_RETRY, "what is to be undone cannot be read: %s", strerror(-r));
                 return;

@@ -2,6 +2,7 @@
 /* See children.h. One request at a time; each phase goes through its children, and starts over harmlessly.
  */
 #include "worker/children-internal.h"
+#include "worker/confidential.h"
 
 #include <errno.h>
 #include <string.h>
@@ -77,9 +78,12 @@ bool children_take_refusal(struct children *children, const char *what, const st
                            const struct kube_response *response)
 {
         struct child_object *child = children_current_child(children);
+        char words[WORDS_SIZE];
+        bool secret;
 
         write_note_failure(children->run, response);
-        children_fail(children, child, what, error->message);
+        secret = child && is_confidential(children->run->worker, child->api_version, child->kind);
+        children_fail(children, child, what, confidential_words(secret, error, words, sizeof(words)));
         if (is_about_server(children, error)) {
                 finish_failed(children);
                 return false;

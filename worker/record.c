@@ -129,7 +129,7 @@ static void add_body(struct record *record, const char *name, const char *bytes,
         bool redacted = false;
 
         text_printf(&record->lines, ",\"%s\":", name);
-        redact_append(&record->lines, bytes ? bytes : "", size, &redacted);
+        redact_append(record->worker, &record->lines, bytes ? bytes : "", size, &redacted);
         if (redacted)
                 text_append_string(&record->lines, ",\"redacted\":true");
 }
@@ -147,18 +147,12 @@ static void line_end(struct record *record)
         text_clear(&record->lines);
 }
 
-static bool is_of_secrets(const struct run *run)
-{
-        return strcmp(run->watch->config->kind, "Secret") == 0 &&
-               strcmp(run->watch->config->api_version, "v1") == 0;
-}
-
 static void add_content(struct run *run, const char *type, const char *bytes, size_t size)
 {
         struct record *record = run->worker->record;
 
         line_begin(record, type);
-        if (is_of_secrets(run))
+        if (run->watch->config->confidential)
                 text_append_string(&record->lines, ",\"redacted\":true");
         else
                 add_body(record, "body", bytes, size);

@@ -4,16 +4,10 @@
 
 #include <string.h>
 
+#include "worker/confidential.h"
 #include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
-
-static bool is_text(const cJSON *object, const char *name, const char *value)
-{
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-
-        return text && strcmp(text, value) == 0;
-}
 
 static void keep_only(cJSON *object, const char *const *name, size_t count)
 {
@@ -31,26 +25,39 @@ static void keep_only(cJSON *object, const char *const *name, size_t count)
         }
 }
 
-static bool redact(cJSON *value)
+/* A list of Secrets has them without their kind. */
+static bool is_to_go(const struct worker *worker, const cJSON *value)
+{
+        const char *version = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "apiVersion"));
+        const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "kind"));
+
+        return kind && (strcmp(kind, "Secret") == 0 || strcmp(kind, "SecretList") == 0 ||
+                        (version && is_confidential(worker, version, kind)));
+}
+
+static bool redact(const struct worker *worker, cJSON *value)
 {
         static const char *const of_object[] = {"apiVersion", "kind", "metadata"};
         static const char *const of_metadata[] = {"name", "namespace", "uid"};
         cJSON *member;
         bool found = false;
 
-        if (is_text(value, "kind", "Secret") || is_text(value, "kind", "SecretList")) {
+        if (is_to_go(worker, value)) {
                 keep_only(value, of_object, ELEMENTS(of_object));
                 keep_only(cJSON_GetObjectItemCaseSensitive(value, "metadata"), of_metadata,
                           ELEMENTS(of_metadata));
                 return true;
         }
-        cJSON_ArrayForEach(member, value) found = redact(member) || found;
+        cJSON_ArrayForEach(member, value) found = redact(worker, member) || found;
         return found;
 }
 
 /* An escape may hide the word. */
-static bool may_hold_secret(const char *bytes, size_t size)
+static bool may_hold_secret(const struct worker *worker, const char *bytes, size_t size)
 {
+        for (size_t i = 0; i < worker->watch_count; i++)
+                if (worker->watch[i].config->confidential)
+                        return true;
         return memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\\u", 2);
 }
 
@@ -66,7 +73,8 @@ static void append_on_one_line(struct text *out, const char *bytes, size_t size)
                         out->data[i] = ' ';
 }
 
-void redact_append(struct text *out, const char *bytes, size_t size, bool *ret_redacted)
+void redact_append(const struct worker *worker, struct text *out, const char *bytes, size_t size,
+                   bool *ret_redacted)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *tree = NULL;
         _cleanup_free_ char *left = NULL;
@@ -80,12 +88,12 @@ void redact_append(struct text *out, const char *bytes, size_t size, bool *ret_r
         tree = json_parse(bytes, size);
         if (!tree) {
                 /* A text that only begins like JSON could hold anything. */
-                *ret_redacted = *ret_redacted || may_hold_secret(bytes, size);
-                if (may_hold_secret(bytes, size))
+                *ret_redacted = *ret_redacted || may_hold_secret(worker, bytes, size);
+                if (may_hold_secret(worker, bytes, size))
                         text_append_string(out, "null");
                 else
                         text_json_bytes(out, bytes, size);
-        } else if (!may_hold_secret(bytes, size) || !redact(tree)) {
+        } else if (!may_hold_secret(worker, bytes, size) || !redact(worker, tree)) {
                 append_on_one_line(out, bytes, size);
         } else {
                 *ret_redacted = true;

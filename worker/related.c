@@ -115,7 +115,10 @@ static int add_of_watch(struct collection *collection, struct error *error)
                         collection->watch->config->kind);
         if (r == -EBADMSG && words.status < 0)
                 return error_set(error, r, "`names` of the related kind %s fails on the object: %s",
-                                 collection->watch->config->kind, error_message(&words));
+                                 collection->watch->config->kind,
+                                 run->watch->config->confidential
+                                         ? "its words are not shown, as they may quote what is confidential"
+                                         : error_message(&words));
         return r;
 }
 

@@ -27,7 +27,9 @@ static void write_child(const struct child_object *child, bool with_previous, st
         append(out, "kind", child->kind);
         append(out, "namespace", child->namespace_name);
         append(out, "name", child->name);
-        if (child->previous && with_previous)
+        if (child->kept)
+                append(out, "kept", child->kept);
+        else if (child->previous && with_previous)
                 text_printf(out, "\"restore\":%s,", child->previous);
         text_append_string(out, "\"uid\":");
         text_json_string(out, child->uid ? child->uid : "");
@@ -45,7 +47,7 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
                     "\",\"undo\":[",
                     plan->deadline, plan->fingerprint, plan->essence);
         for (size_t i = 0; i < plan->undo.count; i++) {
-                if (plan->undo.child[i].previous && !with_previous)
+                if (plan->undo.child[i].previous && !plan->undo.child[i].kept && !with_previous)
                         continue;
                 if (!first)
                         text_append_string(out, ",");
@@ -93,6 +95,7 @@ static uint64_t read_number(const cJSON *object, const char *key)
 static int read_child(const cJSON *item, struct child_list *list)
 {
         const cJSON *restore = cJSON_GetObjectItemCaseSensitive(item, "restore");
+        bool is_kept = cJSON_HasObjectItem(item, "kept");
         struct child_object child = {
                 .api_version = copy_member(item, "apiVersion"),
                 .kind = copy_member(item, "kind"),
@@ -100,9 +103,12 @@ static int read_child(const cJSON *item, struct child_list *list)
                 .name = copy_member(item, "name"),
                 .uid = copy_member(item, "uid"),
                 .previous = restore ? cJSON_PrintUnformatted(restore) : NULL,
+                .kept = is_kept ? copy_member(item, "kept") : NULL,
                 .index = list->count,
         };
 
+        if (is_kept && !child.kept) /* without it, it would count as made by the attempt, and be deleted */
+                child.lost = true;
         return child_list_add(list, &child);
 }
 

@@ -12,6 +12,7 @@
 #include "store/finalizer.h"
 #include "store/fingerprint.h"
 #include "worker/children.h"
+#include "worker/confidential.h"
 #include "worker/merge.h"
 #include "worker/status.h"
 
@@ -79,6 +80,10 @@ static bool is_unrecoverable(int http_status)
 
 static void write_refused(struct run *run, const char *what, const struct kube_error *error)
 {
+        char buffer[WORDS_SIZE];
+        const char *words =
+                confidential_words(run->watch->config->confidential, error, buffer, sizeof(buffer));
+
         if (error->other_uid)
                 run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
         else if (error->http_status == 409)
@@ -88,10 +93,9 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
         else if (error->http_status > 0)
                 run_finish(run, is_unrecoverable(error->http_status) ? RESULT_UNRECOVERABLE : RESULT_RETRY,
                            "the API server refused the handler's %s (HTTP %d): %s%s", what,
-                           error->http_status, error->message, advice(error->http_status));
+                           error->http_status, words, advice(error->http_status));
         else
-                run_finish(run, RESULT_RETRY, "the handler's %s could not be written: %s", what,
-                           error->message);
+                run_finish(run, RESULT_RETRY, "the handler's %s could not be written: %s", what, words);
 }
 
 void write_note_failure(struct run *run, const struct kube_response *response)

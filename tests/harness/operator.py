@@ -58,7 +58,7 @@ class Operator:
         self.folder = sandbox.subfolder("operator", self.user)
         self.config_file = self.folder / "reconciled.yaml"
         self.state_directory = self._folder("state")
-        self.runtime_directory = self._folder("run")
+        self.runtime_directory = self._folder("run", sandbox.memory())
         self.environment = dict(environment or {})
         self.arguments = list(arguments)
         self.watchdog = watchdog
@@ -71,8 +71,8 @@ class Operator:
         self._starts = 0
         sandbox.register(self)
 
-    def _folder(self, name):
-        path = self.folder / name
+    def _folder(self, name, parent=None):
+        path = (parent or self.folder) / name
         path.mkdir(mode=0o700)
         self.user.give(path, 0o700)
         return path

@@ -20,6 +20,7 @@ class Sandbox:
         self.folder.chmod(0o755)
         self.programs = programs
         self._part = []
+        self._memory = []
         self._user = []
         self._unused = []
         self._number = 0
@@ -44,6 +45,15 @@ class Sandbox:
         path.chmod(mode)
         if user:
             user.give(path)
+        return path
+
+    def memory(self):
+        """A new folder that is no more than memory, as /run is; on a machine without one, an ordinary folder."""
+        if not os.path.ismount("/dev/shm"):
+            return self.subfolder("memory")
+        path = pathlib.Path(tempfile.mkdtemp(prefix="reconciled-test-", dir="/dev/shm"))
+        path.chmod(0o755)
+        self._memory.append(path)
         return path
 
     def register(self, part):
@@ -72,7 +82,8 @@ class Sandbox:
         if keep or os.environ.get("RECONCILED_KEEP"):
             print(f"kept: {self.folder}")
         else:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            for folder in [self.folder, *self._memory]:
+                shutil.rmtree(folder, ignore_errors=True)
         if trouble:
             raise AssertionError("\n".join(trouble))
 

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where confidential objects are kept: Secrets, and what the configuration calls so. Nothing of their
+ * content may reach a disk. Their stores, and what rollback must know of them, lie in the runtime directory
+ * where that is memory, else in a folder of ours below /dev/shm that belongs to the state folder. Both may
+ * be lost at any time (a reboot, `systemctl stop`): then there is a LIST, and the ledger knows who was
+ * there.
+ *
+ * Older releases kept all of it in the state folder: that is erased at the start.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/exit-code.h"
+#include "base/kept.h"
+#include "base/memory.h"
+#include "ipc/message-id.h"
+#include "supervisor/supervisor.h"
+
+#define SET_ASIDE "ledger.sqlite.corrupt-"
+
+/* ---- the folder */
+
+static int make_private(const char *path)
+{
+        struct stat st;
+
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        if (lstat(path, &st) < 0)
+                return -errno;
+        return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
+}
+
+/* Everybody may make folders there: ours is in one that only we can enter. */
+static int choose_shared(struct supervisor *supervisor)
+{
+        struct stat st;
+
+        if (!memory_holds(MEMORY_SHARED))
+                return -EOPNOTSUPP;
+        if (stat(supervisor->options->state_directory, &st) < 0)
+                return -errno;
+        if (asprintf(&supervisor->secrets_parent, MEMORY_SHARED "/reconciled-%u", (unsigned)geteuid()) < 0) {
+                supervisor->secrets_parent = NULL;
+                return -ENOMEM;
+        }
+        if (asprintf(&supervisor->secrets_folder, "%s/%" PRIx64 "-%" PRIx64, supervisor->secrets_parent,
+                     (uint64_t)st.st_dev, (uint64_t)st.st_ino) < 0) {
+                supervisor->secrets_folder = NULL;
+                return -ENOMEM;
+        }
+        return make_private(supervisor->secrets_parent);
+}
+
+static int choose_runtime(struct supervisor *supervisor)
+{
+        const char *runtime = supervisor->options->runtime_directory;
+
+        free(supervisor->secrets_parent);
+        free(supervisor->secrets_folder);
+        supervisor->secrets_parent = strdup(runtime);
+        if (asprintf(&supervisor->secrets_folder, "%s/secrets", runtime) < 0)
+                supervisor->secrets_folder = NULL;
+        return supervisor->secrets_parent && supervisor->secrets_folder ? 0 : -ENOMEM;
+}
+
+static int make_part(const struct supervisor *supervisor, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/%s", supervisor->secrets_folder, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return make_private(path);
+}
+
+int secrets_begin(struct supervisor *supervisor, struct error *error)
+{
+        bool in_memory = memory_holds(supervisor->options->runtime_directory);
+        int r = in_memory ? choose_runtime(supervisor) : choose_shared(supervisor);
+
+        if (r < 0 && !in_memory) {
+                supervisor->secrets_on_disk = true;
+                r = choose_runtime(supervisor);
+        }
+        if (r >= 0)
+                r = make_private(supervisor->secrets_folder);
+        if (r >= 0)
+                r = make_part(supervisor, "store");
+        if (r >= 0)
+                r = make_part(supervisor, "kept");
+        return r < 0 ? error_set(error, r, "%s: %s",
+                                 supervisor->secrets_folder ? supervisor->secrets_folder : "secrets",
+                                 strerror(-r))
+                     : 0;
+}
+
+static bool is_needed(const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
+                        return true;
+        return false;
+}
+
+void secrets_warn(const struct supervisor *supervisor)
+{
+        if (!is_needed(supervisor->config))
+                return;
+        if (supervisor->secrets_on_disk)
+                log_write(
+                        LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                        "Secrets may reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
+                        " is memory (tmpfs) that this user can have; give the operator a runtime directory "
+                        "in memory",
+                        supervisor->options->runtime_directory);
+        else if (strcmp(supervisor->secrets_parent, supervisor->options->runtime_directory) != 0)
+                log_info("the runtime directory %s is on a disk: Secrets are kept in memory, in %s",
+                         supervisor->options->runtime_directory, supervisor->secrets_folder);
+}
+
+/* ---- places in it */
+
+static char *disk_store(const struct supervisor *supervisor, const char *name)
+{
+        char *path;
+
+        return asprintf(&path, "%s/store/%s", supervisor->options->state_directory, name) < 0 ? NULL : path;
+}
+
+static char *memory_store(const struct supervisor *supervisor, const char *name)
+{
+        char *path;
+
+        return asprintf(&path, "%s/store/%s", supervisor->secrets_folder, name) < 0 ? NULL : path;
+}
+
+char *secrets_store_folder(const struct supervisor *supervisor, const struct config_watch *config)
+{
+        return (config->confidential ? memory_store : disk_store)(supervisor, config->name);
+}
+
+char *secrets_kept_folder(const struct supervisor *supervisor)
+{
+        char *path;
+
+        return asprintf(&path, "%s/kept", supervisor->secrets_folder) < 0 ? NULL : path;
+}
+
+static void erase_disk_store(const struct supervisor *supervisor, const char *name)
+{
+        _cleanup_free_ char *path = disk_store(supervisor, name);
+        int r = path ? (access(path, F_OK) < 0 ? -errno : folder_remove(path)) : -ENOMEM;
+
+        if (r >= 0)
+                log_write(LOG_NOTICE, MESSAGE_ID_SECRETS_ERASED, LOG_FIELDS({"RECONCILED_WATCH", name}),
+                          "the object store %s held confidential objects on the disk and has been erased; "
+                          "from now on they are kept in memory",
+                          path);
+        else if (r != -ENOENT)
+                log_write(
+                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, LOG_FIELDS({"RECONCILED_WATCH", name}),
+                        "the object store of watch %s holds confidential objects on the disk and cannot be "
+                        "erased: %s; remove %s",
+                        name, strerror(-r), path ? path : "it");
+}
+
+void secrets_move(const struct supervisor *supervisor, const struct config_watch *config)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (config->confidential) {
+                erase_disk_store(supervisor, config->name);
+                return;
+        }
+        path = memory_store(supervisor, config->name);
+        if (path)
+                (void)folder_remove(path); /* what stays costs memory, until the next boot */
+}
+
+/* ---- what former lives have left */
+
+typedef int (*visit_name_t)(struct supervisor *supervisor, const char *folder, const char *name);
+
+static int each_entry(struct supervisor *supervisor, const char *folder, const char *part,
+                      visit_name_t visit)
+{
+        _cleanup_free_ char *path = NULL;
+        struct dirent *entry;
+        DIR *directory;
+        int r = 0;
+
+        if (asprintf(&path, "%s%s%s", folder, part[0] ? "/" : "", part) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        directory = opendir(path);
+        while (directory && r >= 0 && (entry = readdir(directory)))
+                if (entry->d_name[0] != '.')
+                        r = visit(supervisor, path, entry->d_name);
+        if (directory)
+                closedir(directory);
+        return r;
+}
+
+/* The ledger says of which kind the objects of a watch are (watcher/scope.c), the name that a watch gives to
+ * an owned or related kind does so itself. */
+static int judge_disk_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
+{
+        static const char kind[] = "\0Secret"; /* the group, which is empty, and the kind */
+        _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        char resource[17];
+        int r = ledger_scope_get(supervisor->ledger, name, &scope, &cluster);
+
+        if (r < 0)
+                return r;
+        snprintf(resource, sizeof(resource), "%016" PRIx64, (uint64_t)XXH3_64bits(kind, sizeof(kind)));
+        if (strncmp(scope, resource, strlen(resource)) == 0 || strstr(name, ".owns.Secret.") ||
+            strstr(name, ".related.Secret."))
+                erase_disk_store(supervisor, name);
+        return 0;
+}
+
+static int judge_memory_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
+{
+        const struct config_watch *config = config_watch_find(supervisor->config, name);
+        _cleanup_free_ char *path = NULL;
+
+        if (config && config->confidential)
+                return 0;
+        path = memory_store(supervisor, name);
+        if (path)
+                (void)folder_remove(path);
+        return path ? 0 : -ENOMEM;
+}
+
+static int judge_kept(struct supervisor *supervisor, const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+        int r = ledger_settling_names(supervisor->ledger, name);
+
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        (void)unlink(path);
+        return 0;
+}
+
+/* Two words, since a page of the file may end within one. */
+static bool may_hold_secret(const char *bytes, size_t size)
+{
+        return memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\"restore\":", 10);
+}
+
+#define PIECE   ((size_t)1024 * 1024)
+#define OVERLAP 16
+
+static int look_into(const char *path)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_free_ char *bytes = malloc(PIECE);
+        off_t at = 0;
+        ssize_t size;
+
+        if (fd < 0 || !bytes)
+                return fd < 0 ? -errno : -ENOMEM;
+        while ((size = pread(fd, bytes, PIECE, at)) > 0) {
+                if (may_hold_secret(bytes, (size_t)size))
+                        return 1;
+                if ((size_t)size < PIECE)
+                        break;
+                at += (off_t)(PIECE - OVERLAP);
+        }
+        return size < 0 ? -errno : 0;
+}
+
+/* What cannot be read is not kept either: nobody knows what it holds. */
+static int judge_set_aside(struct supervisor *supervisor _unused_, const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (strncmp(name, SET_ASIDE, strlen(SET_ASIDE)) != 0)
+                return 0;
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (look_into(path) == 0)
+                return 0;
+        if (unlink(path) == 0)
+                log_write(
+                        LOG_NOTICE, MESSAGE_ID_SECRETS_ERASED, NULL,
+                        "%s, a damaged ledger of an older release, may hold what Secrets were and has been "
+                        "erased",
+                        path);
+        else
+                log_write(
+                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                        "%s, a damaged ledger of an older release, may hold what Secrets were and cannot be "
+                        "erased: %s; remove it",
+                        path, strerror(errno));
+        return 0;
+}
+
+/* What an older release has kept in the ledger of a rollback that is under way goes on from memory. */
+static int keep(const char *text, size_t size, char id[KEPT_ID_SIZE], void *userdata)
+{
+        const struct supervisor *supervisor = userdata;
+        _cleanup_free_ char *folder = secrets_kept_folder(supervisor);
+
+        return folder ? kept_write(folder, text, size, id) : -ENOMEM;
+}
+
+static int clean_disk(struct supervisor *supervisor)
+{
+        const char *state = supervisor->options->state_directory;
+        int r = ledger_erase_former(supervisor->ledger, keep, supervisor);
+
+        if (r > 0)
+                return each_entry(supervisor, state, "", judge_set_aside);
+        if (r < 0 && r != -EBADMSG)
+                log_write(LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                          "the ledger of an older release may hold what Secrets were, and cannot be written "
+                          "anew without it: %s; the next start tries again",
+                          strerror(-r));
+        return r == -EBADMSG ? r : 0;
+}
+
+int secrets_clean(struct supervisor *supervisor)
+{
+        int r = each_entry(supervisor, supervisor->options->state_directory, "store", judge_disk_store);
+
+        if (r >= 0)
+                r = each_entry(supervisor, supervisor->secrets_folder, "store", judge_memory_store);
+        if (r >= 0)
+                r = clean_disk(supervisor);
+        if (r >= 0)
+                r = each_entry(supervisor, supervisor->secrets_folder, "kept", judge_kept);
+        return r;
+}
+
+/* ---- the end */
+
+/* A runtime directory is somebody else's to remove; and what fails is started again. */
+void secrets_end(struct supervisor *supervisor)
+{
+        bool ours = supervisor->secrets_parent &&
+                    strcmp(supervisor->secrets_parent, supervisor->options->runtime_directory) != 0;
+
+        if (ours && supervisor->secrets_folder && !supervisor->reloading &&
+            supervisor->exit_code == EXIT_CODE_OK && supervisor->phase > PHASE_RUNNING)
+                (void)folder_remove(supervisor->secrets_folder);
+        free(supervisor->secrets_parent);
+        free(supervisor->secrets_folder);
+}

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets, and what the configuration calls confidential, are kept in memory: no byte of their content is found on the
+disk, whatever dies when. What memory loses is listed again, deletes nothing and is said."""
+import base64
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import sqlite3
+
+import pytest
+
+from harness import ledger, wait_until, watch
+from harness.operator import MESSAGE_ID
+
+SECRETS = {"apiVersion": "v1", "kind": "Secret"}
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def encoded(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+def new_needle():
+    return "needle" + secrets.token_hex(9)  # 24 bytes: of a multiple of three base64 looks the same wherever it stands
+
+
+@pytest.fixture
+def needle():
+    return new_needle()
+
+
+def secret(name, needle, **metadata):
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, **metadata}, "data": {"password": encoded(needle)}}
+
+
+def found_on_disk(needle, *folders):
+    """Files below these folders that hold it, as it is or in base64, wherever in their bytes."""
+    marks = [needle.encode(), encoded(needle).encode()]
+    found = []
+    for folder in folders:
+        for place, _, files in os.walk(folder):
+            for name in files:
+                path = os.path.join(place, name)
+                if not os.path.isfile(path):
+                    continue
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                    content = file.read()
+                    if any(mark in content for mark in marks):
+                        found.append(path)
+    return found
+
+
+@pytest.fixture
+def all_secrets(api):
+    return api.resource("v1", "secrets", "default")
+
+
+@pytest.fixture
+def config_maps(api):
+    return api.resource("v1", "configmaps", "default")
+
+
+def in_memory(operator):
+    """The stores of what is confidential."""
+    return operator.runtime_directory / "secrets" / "store"
+
+
+def kill(operator):
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+
+
+# ---- the disk is searched
+
+@pytest.mark.parametrize("more", [{}, {"finalizer": True}, {"metadataOnly": True}, {"trigger": "any"}], ids=str)
+def test_no_byte_of_a_watched_secret_is_on_the_disk(devserver, operator, handler, all_secrets, needle, more):
+    record = operator.folder / "record"
+    record.mkdir()
+    operator.user.give(record, 0o700)
+    operator.configure(devserver, [watch("s", handler, **SECRETS, **more)], record=str(record))
+    applied = {LAST_APPLIED: json.dumps(secret("a", needle))}
+    for name in ("a", "b"):
+        all_secrets.create(body=secret(name, needle, annotations=applied))
+    folders = (operator.folder, operator.state_directory)
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="b")
+    wait_until(lambda: not ledger.read(operator, "SELECT 1 FROM ledger WHERE handled_realtime = 0"), "the record of both")
+    assert not found_on_disk(needle, *folders), "while it runs"
+    kill(operator)
+    assert not found_on_disk(needle, *folders), "after a SIGKILL"
+    if not more.get("finalizer"):
+        all_secrets.delete("a")
+    operator.start_ready().wait_synced()
+    if not more.get("finalizer"):
+        assert handler.wait_finished(name="a", action="deleted").object["metadata"]["annotations"], "from the store in memory"
+    operator.stop()
+    assert not found_on_disk(needle, *folders), "after a stop"
+    assert len(handler.requests(name="b")) == 1, "nothing runs once more for it"
+
+
+@pytest.mark.parametrize("key", ["owns", "related"])
+def test_no_byte_of_an_owned_or_related_secret_is_on_the_disk(devserver, operator, handler, widgets, all_secrets, needle, key):
+    operator.configure(devserver, [watch("widgets", handler, **{key: [SECRETS]})])
+    if key == "owns":
+        handler.behave("echo '" + json.dumps({"children": [secret("child", needle)]}) + "'")
+    else:
+        all_secrets.create(body=secret("child", needle))
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    handler.wait_finished(name="w")
+    wait_until(lambda: all_secrets.exists("child"), "the Secret")
+    wait_until(lambda: found_on_disk(needle, operator.runtime_directory), "the store to have it")
+    assert not found_on_disk(needle, operator.state_directory), "while it runs"
+    kill(operator)
+    assert not found_on_disk(needle, operator.state_directory), "after a SIGKILL"
+    operator.start_ready().wait_synced()
+    operator.stop()
+    assert not found_on_disk(needle, operator.state_directory), "after a stop"
+
+
+def test_no_byte_of_what_is_called_confidential_is_on_the_disk(devserver, operator, handler, widgets, needle):
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w", spec={"password": needle})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="w")
+    operator.stop()
+    assert found_on_disk(needle, operator.state_directory), "as before"
+    operator.configure(devserver, [watch("widgets", handler, confidential=True)])
+    operator.start_ready().wait_synced()
+    assert operator.logs(message_id=MESSAGE_ID["SECRETS_ERASED"])
+    assert not found_on_disk(needle, operator.state_directory), "the old store is erased"
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    handler.wait_finished(name="w", count=2)
+    operator.stop()
+    assert not found_on_disk(needle, operator.state_directory)
+    assert len(handler.requests(name="w")) == 2
+
+
+def test_a_runtime_directory_on_a_disk_holds_no_secret_either(devserver, operator, handler, all_secrets, needle):
+    operator.runtime_directory = operator._folder("run-on-disk")  # pylint: disable=protected-access
+    operator.configure(devserver, [watch("s", handler, **SECRETS)])
+    all_secrets.create(body=secret("a", needle))
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="a")
+    assert operator.ctl.status()["secrets"]["onDisk"] is False
+    said = operator.wait_for_log("Secrets are kept in memory, in /dev/shm/")
+    folder = re.search(r"/dev/shm/\S+", said["message"])[0]
+    try:
+        disk = (operator.state_directory, operator.runtime_directory)
+        assert found_on_disk(needle, folder) and not found_on_disk(needle, *disk)
+        kill(operator)
+        assert os.stat(folder).st_mode & 0o777 == 0o700 and os.stat(os.path.dirname(folder)).st_mode & 0o777 == 0o700
+        operator.start_ready().wait_synced()
+        operator.stop()
+        assert not os.path.exists(folder) and not found_on_disk(needle, *disk)
+    finally:
+        shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
+
+
+# ---- rollback
+
+@pytest.fixture
+def rolling_back(devserver, operator, handler, widgets, all_secrets, config_maps, needle):
+    """A Secret was applied, then changed by an attempt that fails; the rollback waits for another child to go."""
+    def answer(*children):
+        handler.behave("echo '" + json.dumps({"children": list(children)}) + "'")
+
+    later = new_needle()
+    answer(secret("s", needle))
+    operator.configure(devserver, [watch("widgets", handler, onFailure="rollback", readyCondition=True,
+                                         children={"settle": "40s"}, retry={"first": "1h", "max": "1h"})], workers=1)
+    operator.start_ready().wait_synced()
+    widgets.create("w", spec={"size": 1})
+    handler.wait_finished(name="w")
+    wait_until(lambda: all_secrets.exists("s"), "the Secret")
+    # The Secret is restored last: what is looked at first waits for the server's answer.
+    devserver.fault(match={"verb": "patch", "resource": "configmaps", "name": "bad"}, times=0, status=422, reason="Invalid",
+                    message="too odd")
+    stuck = devserver.fault(match={"verb": "patch", "resource": "secrets", "name": "s"}, after=1, times=0, status=403,
+                            reason="Forbidden", message=f"denied: {later}")
+    answer(secret("s", later), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad"}, "data": {"a": "1"}})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE settling <> ''"), "the rollback")
+    return later, stuck
+
+
+def password(all_secrets):
+    return base64.b64decode(all_secrets.get("s")["data"]["password"]).decode()
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_a_secret_was_before_a_rollback_is_not_on_the_disk(rolling_back, devserver, operator, all_secrets, needle, dies):
+    later, stuck = rolling_back
+    for each in (needle, later):
+        assert not found_on_disk(each, operator.state_directory), "while it is rolled back"
+    if dies:
+        kill(operator)
+        for each in (needle, later):
+            assert not found_on_disk(each, operator.state_directory), "after a SIGKILL"
+        operator.start_ready().wait_synced()
+    assert password(all_secrets) == later
+    devserver.clear_faults(stuck)
+    wait_until(lambda: password(all_secrets) == needle, "the rollback", 30)
+    operator.wait_for_log("too odd")
+    operator.stop()
+    for each in (needle, later):
+        assert not found_on_disk(each, operator.state_directory), "after a stop"
+    assert not list((operator.runtime_directory / "secrets" / "kept").iterdir()), "nobody needs it any more"
+
+
+def test_a_secret_whose_former_content_is_lost_is_left_and_said(rolling_back, devserver, operator, widgets, all_secrets):
+    later, stuck = rolling_back
+    kill(operator)
+    shutil.rmtree(operator.runtime_directory / "secrets")
+    devserver.clear_faults(stuck)
+    operator.start_ready().wait_synced()
+    [said] = wait_until(lambda: operator.logs(message_id=MESSAGE_ID["SECRET_LOST"]), "the warning")
+    assert "Secret default/s" in said["message"]
+    wait_until(lambda: "what it was before is lost" in json.dumps(widgets.get("w")["status"]), "the condition")
+    assert "too odd" in json.dumps(widgets.get("w")["status"]), "the first cause stays in front"
+    assert password(all_secrets) == later, "neither restored nor deleted"
+
+
+# ---- loss, and the bound
+
+def test_lost_memory_is_a_list_and_no_deletion(devserver, operator, handler, all_secrets, needle):
+    operator.configure(devserver, [watch("s", handler, **SECRETS)])
+    for name in ("gone", "stays"):
+        all_secrets.create(body=secret(name, needle))
+    operator.start_ready().wait_synced()
+    uid = handler.wait_finished(name="gone").metadata["uid"]
+    handler.wait_finished(name="stays")
+    operator.stop()
+    for entry in operator.runtime_directory.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    all_secrets.delete("gone")
+    operator.start_ready().wait_synced()
+    told = handler.wait_finished(name="gone", action="deleted")
+    assert told.metadata["uid"] == uid and "data" not in told.object, "its identity is what the ledger knows"
+    operator.stop()
+    assert [(request.name, request.body["action"]) for request in handler.requests()
+            if request.body["action"] != "reconcile"] == [("gone", "deleted")]
+    assert len(handler.requests(name="stays")) == 1
+
+
+def fill(all_secrets, count=40):
+    for number in range(count):
+        all_secrets.create(body=secret(f"s{number}", "x" * 60000))
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+def test_secrets_beyond_the_bound_fail_their_watch_with_the_figure(devserver, operator, handler, widgets, all_secrets, isolate):
+    fill(all_secrets)
+    more = {"onDeadline": "isolate"} if isolate else {}
+    watches = [watch("s", handler, **SECRETS, deadline="2s", **more), watch("widgets", handler)]
+    operator.configure(devserver, watches, secrets={"memory": "1MiB"})
+    operator.start_ready()
+    said = operator.wait_for_log("does not fit into secrets.memory, 1 MiB")
+    assert "raise secrets.memory" in said["message"]
+    if isolate:
+        wait_until(lambda: operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"]), "the watch to be isolated")
+        widgets.create("w")
+        handler.wait_finished(name="w")
+        state = {each["name"]: each for each in operator.ctl.status()["watches"]}
+        assert state["s"]["state"] == "failed" and "secrets.memory" in state["s"]["reason"]
+        operator.stop()
+    else:
+        widgets.create("w")
+        handler.wait_finished(name="w")
+        operator.wait_exit(expect=74)
+        assert operator.logs(message_id=MESSAGE_ID["CHILD_FATAL"]) or "secrets.memory" in operator.output.text()
+    operator.configure(devserver, watches, secrets={"memory": "64MiB"})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="s39")
+    operator.stop()
+    assert len(handler.requests(name="s39")) == 1
+    assert not [request for request in handler.requests() if request.body["action"] == "deleted"]
+
+
+def test_secrets_that_grow_beyond_the_bound_fail_their_watch_as_well(devserver, operator, handler, widgets, all_secrets):
+    operator.configure(devserver, [watch("s", handler, **SECRETS, onDeadline="isolate", deadline="1s"), watch("widgets", handler)],
+                       secrets={"memory": "1MiB"})
+    operator.start_ready().wait_synced()
+    fill(all_secrets)
+    operator.wait_for_log("does not fit into secrets.memory, 1 MiB")
+    wait_until(lambda: operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"]), "the watch to be isolated")
+    widgets.create("w")
+    handler.wait_finished(name="w")
+    operator.stop()
+
+
+# ---- what older releases have left
+
+PLAN = {"cause": "c", "deadline": "1", "fingerprint": "1", "essence": "1", "wait": [], "related": "0", "requeueAfter": "0",
+        "message": ""}
+
+
+def test_what_older_releases_kept_of_secrets_is_erased(devserver, operator, handler, widgets, needle):
+    operator.configure(devserver, [watch("widgets", handler, onFailure="rollback")])
+    widgets.create("w")
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="w")
+    operator.stop()
+    child = {"apiVersion": "v1", "kind": "Secret", "namespace": "default", "name": "s",
+             "restore": {**secret("s", needle), "big": 12345678901234567890123}, "uid": "u"}
+    with ledger.edit(operator) as database:
+        database.execute("DELETE FROM erased")
+        database.execute("UPDATE ledger SET settling = ?", (json.dumps({**PLAN, "undo": [child]}),))
+        database.execute("CREATE TABLE old (text TEXT)")
+        database.execute("INSERT INTO old VALUES (?)", (needle * 500,))
+    with contextlib.closing(sqlite3.connect(operator.state_directory / "ledger.sqlite")) as database:
+        database.execute("DROP TABLE old")
+    aside = operator.state_directory / "ledger.sqlite.corrupt-1"
+    aside.write_text(f'..."kind":"Secret","restore":{needle}')
+    (operator.state_directory / "ledger.sqlite.corrupt-2").write_text("of others")
+    former = operator.state_directory / "store" / "former.owns.Secret.0"
+    (former / "1").mkdir(parents=True)
+    (former / "1" / "data.mdb").write_text(needle)
+    operator.user.give(aside, 0o600)
+    for path in (former, former / "1"):
+        operator.user.give(path, 0o700)
+    assert len(found_on_disk(needle, operator.state_directory)) >= 3
+    operator.start_ready().wait_synced()
+    wait_until(lambda: not found_on_disk(needle, operator.state_directory), "the disk to be clean")
+    assert not aside.exists() and (operator.state_directory / "ledger.sqlite.corrupt-2").exists()
+    operator.stop()
+    assert not found_on_disk(needle, operator.state_directory)

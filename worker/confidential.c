@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See confidential.h. */
+#include "worker/confidential.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/kept.h"
+#include "ipc/message-id.h"
+
+bool is_confidential(const struct worker *worker, const char *api_version, const char *kind)
+{
+        if (strcmp(kind, "Secret") == 0 && strcmp(api_version, "v1") == 0)
+                return true;
+        for (size_t i = 0; i < worker->watch_count; i++) {
+                const struct record_watch *config = worker->watch[i].config;
+
+                if (config->confidential && strcmp(config->kind, kind) == 0 &&
+                    strcmp(config->api_version, api_version) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Validation and webhooks quote what they refuse; who may do what, and who has set which field, is told
+ * without. */
+static bool may_quote(const struct kube_error *error)
+{
+        switch (error->http_status) {
+        case 0:
+        case 401:
+        case 404:
+        case 409:
+        case 410:
+        case 429:
+        case 503:
+                return false;
+        case 403:
+                return strstr(error->message, "denied") || strstr(error->message, "admission");
+        default:
+                return true;
+        }
+}
+
+const char *confidential_words(bool confidential, const struct kube_error *error, char *buffer, size_t size)
+{
+        if (!confidential || !may_quote(error))
+                return error->message;
+        snprintf(buffer, size,
+                 "HTTP %d %.60s (the server's words are not shown: they may quote what is confidential)",
+                 error->http_status, error->reason ? error->reason : "");
+        return buffer;
+}
+
+static int keep(const struct worker *worker, struct child_object *child)
+{
+        char id[KEPT_ID_SIZE];
+        int r = kept_write(worker->config->kept_folder, child->previous, strlen(child->previous), id);
+
+        child->kept = strdup(r >= 0 ? id : "");
+        return r < 0 ? r : child->kept ? 0 : -ENOMEM;
+}
+
+void children_keep_former(struct children *children)
+{
+        const struct run *run = children->run;
+
+        for (size_t i = 0; i < children->wanted.count; i++) {
+                struct child_object *child = &children->wanted.child[i];
+                char name[600];
+                int r = 0;
+
+                if (child->touched && child->previous && !child->kept &&
+                    is_confidential(run->worker, child->api_version, child->kind))
+                        r = keep(run->worker, child);
+                if (r < 0)
+                        log_warning("watch %s, %s: what %s was before cannot be kept in memory: %s",
+                                    run->order->watch, run->order->key,
+                                    child_describe(child, name, sizeof(name)), strerror(-r));
+        }
+}
+
+void children_find_former(struct children *children)
+{
+        struct child_list *list = &children->plan.undo;
+
+        for (size_t i = 0; i < list->count; i++) {
+                struct child_object *child = &list->child[i];
+
+                if (child->kept && !child->previous)
+                        child->lost = kept_read(children->run->worker->config->kept_folder, child->kept,
+                                                &child->previous) < 0;
+        }
+}
+
+void children_drop_former(struct children *children)
+{
+        for (size_t i = 0; i < children->known.count; i++)
+                if (children->known.child[i].kept)
+                        kept_drop(children->run->worker->config->kept_folder, children->known.child[i].kept);
+}
+
+void children_leave_lost(struct children *children, struct child_object *child)
+{
+        const struct message_run *order = children->run->order;
+        char name[600], *cause;
+
+        child_describe(child, name, sizeof(name));
+        child->settled = true;
+        log_write(LOG_WARNING, MESSAGE_ID_SECRET_LOST,
+                  LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
+                             {"RECONCILED_UID", order->uid}),
+                  "watch %s, %s: %s is not rolled back: what it was before was kept in memory only and is "
+                  "lost; it stays as the failed attempt has made it",
+                  order->watch, order->key, name);
+        if (asprintf(&cause, "%.1200s; %s is not rolled back: what it was before is lost",
+                     children->plan.cause, name) < 0)
+                return;
+        free(children->plan.cause);
+        children->plan.cause = cause;
+}
