@@ -46,9 +46,8 @@ struct session {
         size_t process_count;
         struct message *credential;
         struct key *key;
-        size_t key_count, next;
         const struct session_replay *replay;
-        size_t replay_count;
+        size_t key_count, next, replay_count;
         struct message *settling; /* the DONE of a run that goes on */
         sd_event_source *again;
         bool started, stopping;
@@ -547,17 +546,9 @@ static int add_processes(struct session *session)
         return 0;
 }
 
-static bool is_confidential(const struct config *config)
-{
-        for (size_t i = 0; i < config->watch_count; i++)
-                if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
-                        return true;
-        return false;
-}
-
 static int make_folders(struct session *session, struct error *error)
 {
-        int r = temporary_folder_new(is_confidential(session->options.config), &session->folder, error);
+        int r = temporary_folder_new(config_needs_memory(session->options.config), &session->folder, error);
 
         if (r < 0)
                 return r;

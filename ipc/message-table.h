@@ -79,10 +79,9 @@
  * that are not selected any more; confidential: its objects are kept in memory, and nobody quotes them;
  * rollback: what a failed attempt did to children is undone, within
  * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
- * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file; recycle_*: after so many runs, above so many
- * bytes (0: never); user: as whom the handler runs ("": as we do);
- * user_pids: all that run as its user;
- * limit_*: bytes, processes, thousandths of a CPU (0: none). */
+ * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file;
+ * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
+ * do); user_pids: all that run as its user; limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \

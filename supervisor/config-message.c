@@ -19,6 +19,14 @@ const struct config_watch *config_watch_find(const struct config *config, const 
         return NULL;
 }
 
+bool config_needs_memory(const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
+                        return true;
+        return false;
+}
+
 struct record_string *config_strings(char *const *text, size_t count)
 {
         struct record_string *string = calloc(count ? count : 1, sizeof(*string));

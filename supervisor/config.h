@@ -152,6 +152,7 @@ bool config_releases(const struct config *config, const struct config_watch *wat
 void config_worker_watch(const struct config *whole, const struct config_watch *config,
                          const char *store_folder, const struct record_string *exec,
                          struct record_watch *ret);
+bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
 bool config_has_limits(const struct config_watch *watch);
 /* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of
  * base/cgroup.h): "" when all are held as they are meant. */

@@ -103,17 +103,9 @@ int secrets_begin(struct supervisor *supervisor, struct error *error)
                      : 0;
 }
 
-static bool is_needed(const struct config *config)
-{
-        for (size_t i = 0; i < config->watch_count; i++)
-                if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
-                        return true;
-        return false;
-}
-
 void secrets_warn(const struct supervisor *supervisor)
 {
-        if (!is_needed(supervisor->config))
+        if (!config_needs_memory(supervisor->config))
                 return;
         if (supervisor->secrets_on_disk)
                 log_write(

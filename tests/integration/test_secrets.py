@@ -329,3 +329,15 @@ def test_what_older_releases_kept_of_secrets_is_erased(devserver, operator, hand
     assert not aside.exists() and (operator.state_directory / "ledger.sqlite.corrupt-2").exists()
     operator.stop()
     assert not found_on_disk(needle, operator.state_directory)
+
+
+def test_what_cannot_be_erased_is_said(devserver, operator, handler, needle):
+    former = operator.state_directory / "store" / "former.related.Secret.0"
+    former.mkdir(parents=True)  # of another user
+    operator.user.give(operator.state_directory / "store", 0o700)
+    (former / "data.mdb").write_text(needle)
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    [said] = operator.logs(message_id=MESSAGE_ID["SECRETS_ON_DISK"])
+    assert "cannot be erased" in said["message"] and str(former) in said["message"]
+    operator.stop()
