@@ -118,7 +118,7 @@ static void print_stuck(const cJSON *status)
 
 void ctl_print_status(const cJSON *status)
 {
-        const cJSON *item, *events;
+        const cJSON *item, *events, *left;
         char buffer[64];
 
         ctl_colour(COLOUR_BOLD);
@@ -133,6 +133,11 @@ void ctl_print_status(const cJSON *status)
         if (ctl_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",
                        ctl_text(status, "notReloaded"));
+        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
+                printf("left      %s on objects of kind %s, by watch %s (%" PRIu64
+                       "): nobody takes it off, see the log\n",
+                       ctl_text(left, "finalizer"), ctl_text(left, "kind"), ctl_text(left, "watch"),
+                       ctl_number(left, "objects"));
         if (ctl_number(status, "logLinesDropped") > 0)
                 printf("logs      %" PRIu64 " lines were dropped\n", ctl_number(status, "logLinesDropped"));
         events = cJSON_GetObjectItemCaseSensitive(status, "events");

@@ -44,7 +44,7 @@ static size_t group_size(const char *api_version)
         return slash ? (size_t)(slash - api_version) : 0;
 }
 
-static bool is_of_kind(const struct config_watch *a, const struct config_watch *b)
+bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b)
 {
         size_t size = group_size(a->api_version);
 
@@ -57,7 +57,7 @@ bool config_releases(const struct config *config, const struct config_watch *wat
         if (watch->finalizer || watch->owner)
                 return false;
         for (size_t i = 0; i < config->watch_count; i++)
-                if (config->watch[i].finalizer && is_of_kind(&config->watch[i], watch))
+                if (config->watch[i].finalizer && config_is_of_kind(&config->watch[i], watch))
                         return false;
         return true;
 }

@@ -148,6 +148,7 @@ struct record_string *config_strings(char *const *text, size_t count); /* likewi
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret);
 /* Our finalizer is taken off its objects where it is left over: no watch of this kind wants it. */
+bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b); /* in any version */
 bool config_releases(const struct config *config, const struct config_watch *watch);
 void config_worker_watch(const struct config *whole, const struct config_watch *config,
                          const char *store_folder, const struct record_string *exec,

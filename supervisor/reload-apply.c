@@ -153,6 +153,8 @@ int reload_apply(struct supervisor *supervisor, struct config *config)
                   config->operator_name, what.data);
         separation_warn(supervisor);
         secrets_warn(supervisor);
+        if ((r = left_review(supervisor)) < 0)
+                log_warning("the state folder cannot keep which objects have a finalizer: %s", strerror(-r));
         reload_continue(supervisor);
         return 0;
 }

@@ -223,6 +223,9 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "folder", supervisor->secrets_folder);
         json_bool(json, "onDisk", supervisor->secrets_on_disk);
         json_close(json, "},");
+        text_append_string(json, "\"finalizersLeft\":[");
+        left_write_status(supervisor, json);
+        json_close(json, "],");
         text_append_string(json, "\"quarantine\":[");
         if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, &page) < 0)
                 return -1;

@@ -230,6 +230,10 @@ int supervisor_run(struct supervisor *supervisor)
         if (r >= 0) {
                 separation_warn(supervisor);
                 secrets_warn(supervisor);
+                r = left_review(supervisor);
+                if (r < 0)
+                        log_warning("the state folder cannot keep which objects have a finalizer: %s",
+                                    strerror(-r));
                 r = children_start(supervisor);
         }
         if (r >= 0)
@@ -277,6 +281,7 @@ void supervisor_done(struct supervisor *supervisor)
         }
         FOREACH_WATCH(watch, supervisor)
                 watch_empty(watch);
+        left_free(supervisor);
         under_way_end(supervisor);
         under_way_free(supervisor->under_way);
         slots_free(supervisor->slots);

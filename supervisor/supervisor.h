@@ -22,6 +22,7 @@
 #include "supervisor/slowest.h"
 
 struct finalizer_try;
+struct left;
 struct supervisor;
 struct under_way;
 struct watch;
@@ -185,6 +186,8 @@ struct supervisor {
         sd_event_source *retry_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
                 *extend_timer, *control_source, *fatal_timer;
+        struct left *left; /* left.c */
+        size_t left_count;
         struct control_peer *control_peer;
         size_t control_count;
         bool control_full;      /* somebody waits there for whom there is no descriptor */
@@ -399,6 +402,11 @@ int finalizer_review(struct watch *watch, const struct record_change *change);
 int finalizer_ended(struct supervisor *supervisor, const struct assignment *given,
                     const struct message_done *done);
 void finalizer_forget(struct watch *watch);
+
+/* left.c: finalizers of ours that nobody takes off any more. Says them; negative: the file is not written. */
+int left_review(struct supervisor *supervisor);
+void left_free(struct supervisor *supervisor);
+void left_write_status(const struct supervisor *supervisor, struct text *json); /* each with a comma */
 
 /* doubt.c: objects that a watcher has died or hung over. Who is at what, when it fails (-ENOENT: nothing).
  */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which kinds of objects may carry a finalizer of ours, in a file of the state folder that outlives the
+ * configuration: a line for each watch that puts one on, "FINALIZER KIND APIVERSION WATCH". When no watch of
+ * that kind is configured any more, or the operator has another name, nobody takes it off and no such object
+ * can go. That is said at each start and reload, until somebody has taken the line out.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ipc/message-id.h"
+#include "supervisor/json.h"
+#include "supervisor/supervisor.h"
+
+#define FILE_NAME "finalizers"
+#define FILE_MAX  (256 * 1024)
+
+struct left {
+        char finalizer[256], kind[256], api_version[256], watch[256];
+        uint64_t objects; /* that the ledger knows */
+};
+
+/* "Widget.v1.example.com", as kubectl takes it. */
+static void kind_of(const struct left *left, char *buffer, size_t size)
+{
+        const char *slash = strchr(left->api_version, '/');
+
+        if (slash)
+                snprintf(buffer, size, "%s.%s.%.*s", left->kind, slash + 1, (int)(slash - left->api_version),
+                         left->api_version);
+        else
+                snprintf(buffer, size, "%s", left->kind);
+}
+
+/* By a watch that holds its objects with the same one, or takes it off them. */
+static bool is_looked_after(const struct supervisor *supervisor, const struct left *left,
+                            const char *finalizer)
+{
+        const struct config *config = supervisor->config;
+        struct config_watch former = {.kind = (char *)(uintptr_t)left->kind,
+                                      .api_version = (char *)(uintptr_t)left->api_version};
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former))
+                        return strcmp(left->finalizer, finalizer) == 0;
+        return false;
+}
+
+static void tell(const struct supervisor *supervisor, const struct left *left)
+{
+        char kind[1024];
+
+        kind_of(left, kind, sizeof(kind));
+        log_write(
+                LOG_WARNING, MESSAGE_ID_FINALIZERS_LEFT, LOG_FIELDS({"RECONCILED_WATCH", left->watch}),
+                "objects of kind %s may carry the finalizer %s, which watch %s put on them and nobody takes "
+                "off any more: they cannot be deleted until that is done (%" PRIu64
+                " were handed to its handler). Configure a watch of that kind with `finalizer: false` under "
+                "the same operator's name for a while, or: kubectl get %s -A -o json | jq '.items[] | "
+                "select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | "
+                "kubectl replace -f -; then take its line out of %s/" FILE_NAME,
+                kind, left->finalizer, left->watch, left->objects, kind, left->finalizer, left->finalizer,
+                supervisor->options->state_directory);
+}
+
+static int add(struct supervisor *supervisor, struct left *left)
+{
+        struct left *grown = reallocarray(supervisor->left, supervisor->left_count + 1, sizeof(*grown));
+        int64_t objects = ledger_count(supervisor->ledger, left->watch);
+
+        if (!grown)
+                return -ENOMEM;
+        left->objects = objects > 0 ? (uint64_t)objects : 0;
+        supervisor->left = grown;
+        supervisor->left[supervisor->left_count++] = *left;
+        tell(supervisor, left);
+        return 0;
+}
+
+static void add_line(struct text *text, const char *finalizer, const char *kind, const char *api_version,
+                     const char *watch)
+{
+        text_printf(text, "%s %s %s %s\n", finalizer, kind, api_version, watch);
+}
+
+/* In place: a SIGKILL finds the one or the other. */
+static int write_file(const char *path, const struct text *text)
+{
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), r = 0;
+
+        if (fd < 0)
+                return -errno;
+        if (pwrite(fd, text->data ? text->data : "", text->size, 0) != (ssize_t)text->size ||
+            ftruncate(fd, (off_t)text->size) < 0)
+                r = -EIO;
+        close(fd);
+        return r;
+}
+
+static int read_lines(struct supervisor *supervisor, char *content, const char *finalizer, struct text *ret)
+{
+        char *rest = content, *line;
+
+        while ((line = strsep(&rest, "\n"))) {
+                struct left left = {0};
+                int r = 0;
+
+                if (sscanf(line, "%255s %255s %255s %255s", left.finalizer, left.kind, left.api_version,
+                           left.watch) != 4 ||
+                    is_looked_after(supervisor, &left, finalizer))
+                        continue;
+                add_line(ret, left.finalizer, left.kind, left.api_version, left.watch);
+                r = add(supervisor, &left);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int left_review(struct supervisor *supervisor)
+{
+        const struct config *config = supervisor->config;
+        _cleanup_free_ char *path = NULL, *content = NULL, *finalizer = config_finalizer(config);
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        size_t size = 0;
+        int r;
+
+        left_free(supervisor);
+        if (!finalizer || asprintf(&path, "%s/" FILE_NAME, supervisor->options->state_directory) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = file_read(path, FILE_MAX, &content, &size);
+        if (r >= 0)
+                r = read_lines(supervisor, content, finalizer, &text);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].finalizer)
+                        add_line(&text, finalizer, config->watch[i].kind, config->watch[i].api_version,
+                                 config->watch[i].name);
+        return text.failed ? -ENOMEM : write_file(path, &text);
+}
+
+void left_free(struct supervisor *supervisor)
+{
+        free(supervisor->left);
+        supervisor->left = NULL;
+        supervisor->left_count = 0;
+}
+
+void left_write_status(const struct supervisor *supervisor, struct text *json)
+{
+        for (size_t i = 0; i < supervisor->left_count; i++) {
+                const struct left *left = &supervisor->left[i];
+
+                text_append_string(json, "{");
+                json_string(json, "watch", left->watch);
+                json_string(json, "apiVersion", left->api_version);
+                json_string(json, "kind", left->kind);
+                json_string(json, "finalizer", left->finalizer);
+                json_number(json, "objects", left->objects);
+                json_close(json, "},");
+        }
+}
