@@ -37,6 +37,10 @@ static void print_watch(const cJSON *watch)
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         print_progress(watch);
+        if (ctl_is(watch, "unsure"))
+                printf("    what was under way at the last end is not known: objects that have changed "
+                       "since "
+                       "their last run, and may have been changed back, run once\n");
         if (ctl_text(watch, "waitsFor")[0])
                 printf("    nothing of it runs before watch %s is in sync\n", ctl_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)

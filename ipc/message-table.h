@@ -143,6 +143,7 @@
         /* watcher to supervisor */                                                                         \
         M(KEYS, keys, ROLE_WATCHER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)      \
         M(SYNCED, synced, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)              \
+        M(SWEPT, swept, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)                \
         M(CHECKED, checked, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)            \
         M(DEGRADED, degraded, ROLE_WATCHER, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)          \
         M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)        \
@@ -239,6 +240,9 @@
         U64(generation)                                                                                     \
         STR(cluster)                                                                                        \
         STR(scope)
+
+/* Every object of the store was announced once since the first sync. */
+#define MESSAGE_swept_FIELDS(U64, BOOL, STR, BIN, LIST) STR(watch)
 
 /* Every key of the OWED pages was compared; what is gone has been written to the dirty index (so it will be
  * announced). Only now may the ledger record this scope and cluster as the ones its rows belong to. */

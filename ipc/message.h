@@ -16,7 +16,7 @@
 #include "ipc/message-table.h"
 #include "ipc/role.h"
 
-#define PROTOCOL_VERSION UINT64_C(2)
+#define PROTOCOL_VERSION UINT64_C(3)
 
 enum message_type {
         MESSAGE_INVALID,

@@ -67,9 +67,9 @@ static void note_pace(struct watch *watch, uint64_t took_usec)
         watch->pace_known = true;
 }
 
-static void drop(struct worker *worker, size_t index)
+static void drop(struct worker *worker, size_t index, bool has_begun)
 {
-        under_way_forget(worker, &worker->given[index]);
+        under_way_end(worker, &worker->given[index], has_begun);
         worker->expected_usec -= worker->given[index].expected_usec;
         worker->given_count--;
         memmove(&worker->given[index], &worker->given[index + 1],
@@ -99,7 +99,7 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
                           done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
                 histogram_add(&supervisor->watch[run->watch].metrics.queue, run->waited_usec);
         }
-        drop(worker, index);
+        drop(worker, index, done->result != RESULT_RETURNED);
         if (index == 0)
                 worker->started_boottime = now;
         return 0;

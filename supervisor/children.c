@@ -182,6 +182,8 @@ static int deliver_watcher(struct watch *watch, struct message *message)
                 return dispatch_synced(watch, &message->synced);
         case MESSAGE_CHECKED:
                 return dispatch_checked(watch, &message->checked);
+        case MESSAGE_SWEPT:
+                return dispatch_swept(watch);
         case MESSAGE_DEGRADED:
         case MESSAGE_RECOVERED:
                 return dispatch_health(watch, message);

@@ -167,6 +167,34 @@ static int change_restored(struct watch *watch, const struct record_change *chan
         return dispatch_push(watch, change, CHANGE_UPDATED, &back, "restored", 0);
 }
 
+/* Unless it cannot be told whether this is what was handled last (unsure.c). */
+static int stay_at_rest(struct watch *watch, const struct record_change *change,
+                        const struct ledger_row *row)
+{
+        struct ledger_row unknown;
+        int r = watch->unsure ? unsure_is_same(watch, change, row) : 1;
+
+        if (r < 0)
+                ledger_failed(watch->child->supervisor, r);
+        if (r != 0)
+                return 0;
+        unknown = *row;
+        ledger_row_unknown(&unknown);
+        return keep_row(watch, &unknown)
+                       ? dispatch_push(watch, change, CHANGE_UPDATED, &unknown, "changed", 0)
+                       : 0;
+}
+
+/* The operator has died over it in a run that was not for a change (what settled, or was due). What it is
+ * now is no reason to run before its time. */
+static int adopt_crash(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct ledger_row adopted = *row;
+
+        adopted.failed_fingerprint = change->fingerprint;
+        return keep_row(watch, &adopted) ? push_backing_off(watch, change, CHANGE_UPDATED, &adopted) : 0;
+}
+
 static int change_known(struct watch *watch, const struct record_change *change,
                         const struct ledger_row *row)
 {
@@ -174,13 +202,15 @@ static int change_known(struct watch *watch, const struct record_change *change,
         bool is_new = row->attempts == 0 && row->handled_realtime == 0;
 
         if (failed_before && row->permanent)
-                return 0;
+                return stay_at_rest(watch, change, row);
         if (failed_before && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_UPDATED, row);
+        if (change->first && row->crashes > 0 && row->attempts > 0 && row->failed_fingerprint == 0)
+                return adopt_crash(watch, change, row);
         if (row->fingerprint == change->fingerprint && row->attempts == 0 && !row->permanent)
                 return is_due_at_start(watch, change, row)
                                ? dispatch_push(watch, change, CHANGE_UPDATED, row, "start", 0)
-                               : 0;
+                               : stay_at_rest(watch, change, row);
         if (is_own_write(watch->child->supervisor, change, row))
                 return 0;
         return dispatch_push(watch, change, CHANGE_UPDATED, row, is_new ? "added" : "changed", 0);
@@ -369,6 +399,13 @@ int dispatch_checked(struct watch *watch, const struct message_checked *checked)
         if (r < 0)
                 ledger_failed(supervisor, r);
         turn_settle_soon(supervisor);
+        return 0;
+}
+
+int dispatch_swept(struct watch *watch)
+{
+        unsure_over(watch);
+        turn_settle_soon(watch->child->supervisor);
         return 0;
 }
 
@@ -562,6 +599,8 @@ static int commit(struct supervisor *supervisor)
                 return r;
         supervisor->commit_due = false;
         supervisor->commit_since = 0;
+        if (r >= 0)
+                under_way_committed(supervisor);
         return r;
 }
 

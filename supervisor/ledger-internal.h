@@ -47,6 +47,7 @@ enum ledger_statement {
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
         STATEMENT_GET,
+        STATEMENT_RUN,
         STATEMENT_OWE,
         STATEMENT_INSERT,
         STATEMENT_MOVE,

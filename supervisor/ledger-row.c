@@ -110,6 +110,15 @@ enum change_kind ledger_row_kind(const struct ledger_row *row)
         return row->deleting ? CHANGE_DELETED : row->unselected ? CHANGE_UNSELECTED : CHANGE_UPDATED;
 }
 
+void ledger_row_unknown(struct ledger_row *row)
+{
+        row->fingerprint = row->known_version = 0;
+        if (!row->permanent)
+                return;
+        row->permanent = false;
+        row->failed_fingerprint = row->attempts = 0;
+}
+
 bool ledger_row_is_suspect(const struct ledger_row *row)
 {
         return row->crashes > 0 || row->crashed_realtime > 0;

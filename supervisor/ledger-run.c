@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger's memory of how a row's last run ended. Read when somebody asks: nothing is prepared. */
+/* The ledger's memory of how a row's last run ended. Read when somebody asks. */
 #include <errno.h>
 
 #include "supervisor/ledger-internal.h"
@@ -11,13 +11,9 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
         sqlite3_stmt *statement;
         int code, r = ledger_try_flush(ledger);
 
-        if (r >= 0 || r == -EBUSY)
-                r = ledger_prepare(ledger,
-                                   "SELECT " RUN_COLUMNS ", " ROW_INTACT
-                                   " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
-                                   watch, key, uid, &statement);
-        if (r < 0)
+        if (r < 0 && r != -EBUSY)
                 return r;
+        statement = ledger_bind(ledger, STATEMENT_RUN, watch, key, uid);
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);
         if (code == SQLITE_ROW && sqlite3_column_int(statement, 6) != 1)
@@ -33,6 +29,7 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
                 };
         if (r >= 0)
                 r = see(&run, userdata);
-        sqlite3_finalize(statement);
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
         return r;
 }

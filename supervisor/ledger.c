@@ -38,6 +38,8 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) >= (?2, ?3)"
                           " ORDER BY key, uid LIMIT ?4",
+        [STATEMENT_RUN] = "SELECT " RUN_COLUMNS ", " ROW_INTACT
+                          " FROM ledger WHERE watch = ?1 AND key = ?2 AND uid = ?3",
         [STATEMENT_OWE] = "INSERT INTO ledger (watch, key, uid, checksum)"
                           " VALUES (?1, ?2, ?3, " SUM_OF_BLANK ")",
         [STATEMENT_INSERT] = "INSERT INTO ledger (" ROW_COLUMNS ", checksum, " RUN_COLUMNS ")"

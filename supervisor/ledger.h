@@ -64,6 +64,8 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 /* Of the run that it is owed. */
 enum change_kind ledger_row_kind(const struct ledger_row *row);
+/* It says nothing of what was handled any more, and runs as soon as its object is announced. */
+void ledger_row_unknown(struct ledger_row *row);
 bool ledger_row_is_suspect(const struct ledger_row *row); /* it runs alone and last */
 void ledger_row_done(struct ledger_row *row);
 

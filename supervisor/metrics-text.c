@@ -93,6 +93,11 @@ static uint64_t watch_failed(const struct supervisor *supervisor, size_t index)
         return supervisor->watch[index].health == WATCH_FAILED;
 }
 
+static uint64_t watch_unsure(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].unsure;
+}
+
 static uint64_t watch_paused(const struct supervisor *supervisor, size_t index)
 {
         return supervisor->watch[index].paused_realtime > 0;
@@ -205,6 +210,8 @@ static const struct watch_family {
          watch_failed},
         {"reconciled_watch_absent", "watch", "1 while a resource that is not required is not served.", GAUGE,
          false, watch_absent},
+        {"reconciled_watch_unsure", "watch",
+         "1 while it is not known for all objects what was handled last.", GAUGE, false, watch_unsure},
         {"reconciled_watch_paused", "watch", "1 while somebody has paused it: nothing of it runs.", GAUGE,
          false, watch_paused},
         {"reconciled_watch_lag_seconds", "watch", "How long the watch has not been working; 0 when it does.",

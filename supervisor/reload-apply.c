@@ -235,6 +235,8 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
         supervisor->due_synced = SIZE_MAX;
         limits_judge(*ret);
         r = pause_load(*ret);
+        if (r >= 0)
+                r = unsure_load(*ret);
         return r < 0 ? r : child_start((*ret)->child);
 }
 

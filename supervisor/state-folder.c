@@ -52,10 +52,12 @@ static void read_starts(struct supervisor *supervisor)
         struct ledger_clock left = {0};
         uint64_t starts = 0;
 
+        supervisor->last_exit = -1;
         if (pread(supervisor->lock_fd, buffer, sizeof(buffer) - 1, 0) >
             0) /* what cannot be read counts as none */
-                (void)sscanf(buffer, "%*d %" SCNu64 " %*d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64,
-                             &starts, &supervisor->reported, left.boot, &left.offset, &left.seen);
+                (void)sscanf(buffer, "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64,
+                             &starts, &supervisor->last_exit, &supervisor->reported, left.boot, &left.offset,
+                             &left.seen);
         supervisor->starts = starts + 1;
         ledger_clock_begin(supervisor, &left);
 }

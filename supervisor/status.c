@@ -56,6 +56,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                                                      : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");
+        json_bool(json, "unsure", watch->unsure);
         json_number(json, "pausedSince", watch->paused_realtime);
         json_number(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);

@@ -87,6 +87,8 @@ static int add_watches(struct supervisor *supervisor)
                 r = watch_take(supervisor, &config->watch[i], &watch);
                 if (r >= 0)
                         r = pause_load(watch);
+                if (r >= 0)
+                        r = unsure_load(watch);
         }
         return r;
 }
@@ -132,6 +134,7 @@ static int add_slots(struct supervisor *supervisor)
                 supervisor->slots_path = NULL;
                 return -ENOMEM;
         }
+        supervisor->runtime_kept = access(supervisor->slots_path, F_OK) == 0;
         return slots_new(supervisor->slots_path, supervisor->watch_room, &supervisor->slots);
 }
 
@@ -150,9 +153,9 @@ static int init_parts(struct supervisor *supervisor)
         if (r >= 0)
                 r = children_new(supervisor);
         if (r >= 0)
-                r = add_watches(supervisor);
-        if (r >= 0)
                 r = under_way_begin(supervisor);
+        if (r >= 0)
+                r = add_watches(supervisor);
         if (r >= 0)
                 r = add_signals(supervisor);
         if (r >= 0)
@@ -208,7 +211,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         r = init_parts(supervisor);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
-                return refuse(EXIT_CODE_SOFTWARE, "no resources", &error);
+                return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
         }
         if (control_start(supervisor, &error) < 0)
                 return refuse(EXIT_CODE_IO, "the control socket", &error);
@@ -282,11 +285,11 @@ void supervisor_done(struct supervisor *supervisor)
         FOREACH_WATCH(watch, supervisor)
                 watch_empty(watch);
         left_free(supervisor);
-        under_way_end(supervisor);
-        under_way_free(supervisor->under_way);
         slots_free(supervisor->slots);
         free(supervisor->slots_path);
         ledger_free(supervisor->ledger);
+        under_way_close(supervisor);
+        under_way_free(supervisor->under_way);
         queue_free(supervisor->queue);
         message_free(supervisor->credential);
         cgroup_delegation_done(&supervisor->delegation);

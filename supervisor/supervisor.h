@@ -90,6 +90,7 @@ struct watch {
         size_t try_count, try_room;
         uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
         size_t doubt_count;                             /* objects that its watcher has died over */
+        bool unsure; /* its rows may not say what was handled last (unsure.c) */
 };
 
 /* A run that a worker was given. */
@@ -108,7 +109,6 @@ struct worker {
         bool filling;
         struct assignment given[RUNS_AT_ONCE]; /* the first is what it is at, the others have not begun */
         size_t given_count;
-        uint32_t places;           /* of its records (under-way.c): which are taken */
         uint64_t expected_usec;    /* of all of them */
         uint64_t started_boottime; /* of the first */
 };
@@ -155,6 +155,9 @@ struct supervisor {
         char *secrets_folder, *secrets_parent; /* secrets.c; parent: "" in the runtime directory */
         bool secrets_on_disk;                  /* there is no memory for them */
         struct under_way *under_way;
+        uint64_t unsure_times; /* how often it was not known what had been under way */
+        bool runtime_kept;     /* our runtime directory is that of the last life */
+        int last_exit;         /* of the last life; -1: it did not end in order */
         struct child_slot *child;
         size_t child_count;
         struct watch *watch; /* places */
@@ -332,6 +335,7 @@ int owned_keep_due(const struct watch *watch, struct ledger_row *row);
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
+int dispatch_swept(struct watch *watch);
 int dispatch_health(struct watch *watch, const struct message *message);
 /* A resource that is absent and need not be there counts as in sync. */
 bool watch_is_in_sync(const struct watch *watch);
@@ -365,12 +369,24 @@ int blame_object(struct supervisor *supervisor, const struct config_watch *confi
 int blame_release(struct supervisor *supervisor, struct watch *watch, const char *key, bool release);
 
 /* under-way.c: which runs workers have, for the case that we are killed ourselves. Reads what the last life
- * has left, makes suspects of it, and begins anew. */
+ * has left, so that it runs once, alone if it may be to blame, and begins anew. */
 int under_way_begin(struct supervisor *supervisor);
-void under_way_end(struct supervisor *supervisor); /* whatever comes now is nobody's fault */
+void under_way_blameless(struct supervisor *supervisor); /* whatever comes now is nobody's fault */
+void under_way_close(struct supervisor *supervisor);     /* the ledger is closed: what is noted now is all */
 void under_way_free(struct under_way *under_way);
 void under_way_note(struct worker *worker, struct assignment *given);
-void under_way_forget(struct worker *worker, const struct assignment *given);
+/* Noted until the ledger has what it has come to; one that had not begun has left it as it was. */
+void under_way_end(struct worker *worker, const struct assignment *given, bool has_begun);
+void under_way_committed(struct supervisor *supervisor);
+
+/* unsure.c: rows that may not say what was handled last. */
+int unsure_begun(struct supervisor *supervisor, bool *ret); /* by a release that keeps account of it */
+int unsure_begin(struct supervisor *supervisor,
+                 const char *why); /* NULL: there is nothing new to be unsure of */
+int unsure_load(struct watch *watch);
+void unsure_over(struct watch *watch); /* all that it has was announced, and judged */
+/* Whether it is the same object still as when its row was written: 1, 0; negative: the ledger has failed. */
+int unsure_is_same(struct watch *watch, const struct record_change *change, const struct ledger_row *row);
 
 /* retry.c: all of a watch, or of all watches (NULL), that have failed. */
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);

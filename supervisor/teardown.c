@@ -29,6 +29,8 @@ static void finish(struct supervisor *supervisor)
 {
         int r = ledger_commit(supervisor->ledger);
 
+        if (r >= 0)
+                under_way_committed(supervisor);
         /* Descendants of children that died, now ours. The loop is over: this may wait. */
         descendants_end(STRAYS_USEC);
         if (r < 0 && supervisor->exit_code == EXIT_CODE_OK) {
@@ -130,7 +132,7 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                 doubt_blame(supervisor, &supervisor->watch[child->index], &view, supervisor->cause);
         supervisor->phase = PHASE_TEARDOWN;
         supervisor->exit_code = exit_code;
-        under_way_end(supervisor);
+        under_way_blameless(supervisor);
         notify_failed(exit_code, supervisor->cause);
         signal_all(supervisor, SIGTERM);
         if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
@@ -210,7 +212,7 @@ void stop_gracefully(struct supervisor *supervisor)
                 return;
         }
         supervisor->phase = PHASE_STOPPING_WORKERS;
-        under_way_end(supervisor); /* who loses patience and kills us may do so */
+        under_way_blameless(supervisor); /* who loses patience and kills us may do so */
         notify_stopping(supervisor);
         metrics_push_change(supervisor);
         stop_kind(supervisor, true, grace);

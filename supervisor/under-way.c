@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was under way when the supervisor itself was ended by force: by somebody's SIGKILL, or because a
- * handler took so much that the kernel ended the whole container. The runs that workers have stand in a
- * mapped file of the runtime directory (plain stores, no system call), which outlives us and no machine: one
- * that went down blames nobody.
+ * Which runs workers have, and which have ended and are not in the ledger yet, for the case that we are
+ * ended by force: by somebody's SIGKILL, because a handler took so much that the kernel ended the whole
+ * container, or with the machine. They stand in a mapped file of the state directory (plain stores, no
+ * system call), which outlives us; it is not synced, so of another boot it says nothing.
  *
- * The next start makes suspects of them. That is no punishment: a suspect runs as soon as nothing else does,
- * alone, and any end of that run clears it. Only when the same happens again while a suspect runs, and by
- * that nothing else, a crash is counted. So one SIGKILL costs nobody anything, and what brings everything
- * down each time is in quarantine after one death more than `quarantine.after`.
+ * Such a run may have changed the world for an object that is changed back while we are down, and its row
+ * says what was handled before. So the next start, before any change is judged, makes each of these rows one
+ * that says nothing: it runs once. Where the file cannot be believed, that is so for all rows of which it
+ * cannot be told otherwise (unsure.c).
+ *
+ * And it makes suspects of those that ran, in the same boot and with the same runtime directory. That is no
+ * punishment: a suspect runs as soon as nothing else does, alone, and any end of that run clears it. Only
+ * when the same happens again while a suspect runs, and by that nothing else, a crash is counted. So one
+ * SIGKILL costs nobody anything, and what brings everything down each time is in quarantine after one death
+ * more than `quarantine.after`.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,31 +26,50 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "supervisor/supervisor.h"
+#include "ipc/message-id.h"
+#include "supervisor/under-way-old.h"
 
-#define VERSION UINT32_C(0x77617901)
+#define VERSION   UINT32_C(0x77617902)
+#define ENDED_MAX 256            /* runs that wait for their commit: then there is one at once */
+#define UNLISTED  ((unsigned)-1) /* the place of one that does not fit */
+
+enum record_state { RECORD_FREE, RECORD_RUNNING, RECORD_ENDED };
 
 struct record {
-        _Atomic uint32_t busy; /* written last and taken back first */
+        _Atomic uint32_t state; /* written last and taken back first */
         uint64_t fingerprint;
-        char watch[64], key[320], uid[68];
+        char text[1008]; /* watch, key, uid, each with its zero */
 };
+
+enum life { LIFE_OPEN = 1, LIFE_STOPPING, LIFE_CLOSED };
 
 struct file {
         uint32_t version, count;
         sd_id128_t boot;
+        _Atomic uint32_t life;
+        _Atomic uint32_t unlisted; /* runs that have no record */
         struct record record[];
 };
 
 struct under_way {
         char *path;
+        int fd;
         struct file *file;
         size_t size;
+        unsigned *free; /* places; the last one is taken first, so that few pages are written */
+        unsigned *ended;
+        size_t free_count, ended_count;
 };
 
 static size_t file_size(size_t count)
 {
         return sizeof(struct file) + count * sizeof(struct record);
+}
+
+/* Those that run, those that have ended, and while nothing can be committed all that had begun before. */
+static size_t record_count(const struct supervisor *supervisor)
+{
+        return 2 * supervisor->worker_count * RUNS_AT_ONCE + ENDED_MAX;
 }
 
 /* Null where the kernel does not say: that is like no other one. */
@@ -58,141 +83,254 @@ static sd_id128_t this_boot(void)
 
 /* ---- what the last life has left */
 
-static bool is_text(const char *text, size_t size)
+/* The three texts of a record; false: it has none. */
+static bool read_texts(const char *text, size_t size, const char *ret[3])
 {
-        return text[0] != '\0' && strnlen(text, size) < size;
+        const char *end = text + size;
+
+        for (size_t i = 0; i < 3; i++) {
+                const char *zero = text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
+
+                if (!zero || zero == text)
+                        return false;
+                ret[i] = text;
+                text = zero + 1;
+        }
+        return true;
 }
 
-static bool is_noted(const struct record *record)
+static bool is_ours(int fd, const struct stat *st)
 {
-        return atomic_load_explicit(&record->busy, memory_order_relaxed) == 1 &&
-               is_text(record->watch, sizeof(record->watch)) && is_text(record->key, sizeof(record->key)) &&
-               is_text(record->uid, sizeof(record->uid));
+        return fstat(fd, (struct stat *)(uintptr_t)st) >= 0 && S_ISREG(st->st_mode) &&
+               st->st_uid == geteuid() && (st->st_mode & 077) == 0;
 }
 
-/* NULL: there is none, or none that says anything. */
-static struct file *read_file(const char *path)
+/* -ENOENT: there is none; -EBADMSG: it is not what we have written. */
+static int read_file(const char *path, struct file **ret)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         _cleanup_free_ struct file *file = NULL;
-        sd_id128_t boot = this_boot();
-        struct stat st;
+        struct stat st = {0};
+        size_t size;
 
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size < file_size(0) ||
-            (size_t)st.st_size > file_size(WORKERS_MAX * RUNS_AT_ONCE))
-                return NULL;
-        file = malloc((size_t)st.st_size);
-        if (!file || pread(fd, file, (size_t)st.st_size, 0) != st.st_size)
-                return NULL;
-        if (file->version != VERSION || (size_t)st.st_size != file_size(file->count) ||
-            sd_id128_is_null(boot) || !sd_id128_equal(file->boot, boot))
-                return NULL;
-        return TAKE_PTR(file);
+        if (fd < 0)
+                return errno == ENOENT ? -ENOENT : -EBADMSG;
+        if (!is_ours(fd, &st))
+                return -EBADMSG;
+        size = (size_t)st.st_size;
+        if (size < file_size(0) || size > file_size(2 * WORKERS_MAX * RUNS_AT_ONCE + ENDED_MAX))
+                return -EBADMSG;
+        file = malloc(size);
+        if (!file)
+                return -ENOMEM;
+        if (pread(fd, file, size, 0) != st.st_size || file->version != VERSION ||
+            size != file_size(file->count))
+                return -EBADMSG;
+        *ret = TAKE_PTR(file);
+        return 0;
 }
 
-/* 1: it is a suspect now; 2: a crash was counted; 0: it is not ours any more. */
-static int judge(struct supervisor *supervisor, const struct record *record, bool alone)
+static int suspect(struct supervisor *supervisor, const struct config_watch *config,
+                   const struct noted_run *note, struct ledger_row *row, bool alone)
 {
-        const struct config_watch *config = config_watch_find(supervisor->config, record->watch);
-        struct ledger_row row = {0};
-        int r = config ? ledger_get(supervisor->ledger, record->watch, record->key, record->uid, &row)
-                       : -ENOENT;
+        bool counts = alone && ledger_row_is_suspect(row);
+        int r = 0;
 
-        if (r < 0)
-                return r == -ENOENT ? 0 : r;
-        if (alone && ledger_row_is_suspect(&row)) {
-                r = blame_object(supervisor, config, record->key, record->uid, record->fingerprint,
+        row->crashed_realtime = ledger_now(supervisor);
+        if (counts) {
+                r = blame_object(supervisor, config, note->key, note->uid, note->fingerprint,
                                  "the whole operator was killed while it ran, alone");
-                ledger_row_done(&row);
-                return r < 0 ? r : 2;
+                ledger_row_done(row);
+                if (r >= 0)
+                        r = ledger_get(supervisor->ledger, note->watch, note->key, note->uid, row);
         }
-        row.crashed_realtime = ledger_now(supervisor);
-        r = ledger_put(supervisor->ledger, record->watch, &row);
+        log_write(counts ? LOG_WARNING : LOG_NOTICE, NULL,
+                  LOG_FIELDS({"RECONCILED_WATCH", note->watch}, {"RECONCILED_KEY", note->key},
+                             {"RECONCILED_UID", note->uid}),
+                  counts ? "%s of watch %s ran alone when the operator was killed as a whole: a crash is "
+                           "counted"
+                         : "%s of watch %s ran when the operator was killed as a whole: it runs alone the "
+                           "next time",
+                  note->key, note->watch);
+        return r;
+}
+
+int under_way_judge(struct supervisor *supervisor, const struct noted_run *note, bool suspects, bool alone)
+{
+        const struct config_watch *config = config_watch_find(supervisor->config, note->watch);
+        struct ledger_row row = {0};
+        int r = ledger_get(supervisor->ledger, note->watch, note->key, note->uid, &row);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r >= 0 && suspects && config)
+                r = suspect(supervisor, config, note, &row, alone);
+        if (r >= 0) {
+                ledger_row_unknown(&row);
+                r = ledger_put(supervisor->ledger, note->watch, &row);
+        }
         ledger_row_done(&row);
-        return r < 0 ? r : 1;
+        return r;
 }
 
-static void tell(const struct record *record, bool counted)
+static int judge_all(struct supervisor *supervisor, struct file *file, bool suspects)
 {
-        log_write(counted ? LOG_WARNING : LOG_NOTICE, NULL,
-                  LOG_FIELDS({"RECONCILED_WATCH", record->watch}, {"RECONCILED_KEY", record->key},
-                             {"RECONCILED_UID", record->uid}),
-                  counted ? "%s of watch %s ran alone when the operator was killed as a whole: a crash is "
-                            "counted"
-                          : "%s of watch %s ran when the operator was killed as a whole: it runs alone the "
-                            "next time",
-                  record->key, record->watch);
-}
-
-static int judge_all(struct supervisor *supervisor, const struct file *file)
-{
-        size_t noted = 0;
+        size_t running = 0;
         int r = 0;
 
         for (size_t i = 0; i < file->count; i++)
-                noted += is_noted(&file->record[i]);
+                running += file->record[i].state == RECORD_RUNNING;
         for (size_t i = 0; i < file->count && r >= 0; i++) {
-                if (!is_noted(&file->record[i]))
+                const struct record *record = &file->record[i];
+                const char *text[3];
+
+                if (record->state == RECORD_FREE || !read_texts(record->text, sizeof(record->text), text))
                         continue;
-                r = judge(supervisor, &file->record[i], noted == 1);
-                if (r > 0)
-                        tell(&file->record[i], r == 2);
+                r = under_way_judge(supervisor,
+                                    &(struct noted_run){text[0], text[1], text[2], record->fingerprint},
+                                    suspects && record->state == RECORD_RUNNING, running == 1);
         }
         return r < 0 ? r : ledger_commit(supervisor->ledger);
+}
+
+/* NULL: it says of each run that was not over what it was. */
+static const char *doubt_of(const struct file *file)
+{
+        sd_id128_t boot = this_boot();
+
+        if (file->life != LIFE_CLOSED && (sd_id128_is_null(boot) || !sd_id128_equal(file->boot, boot)))
+                return "the machine went down while the operator ran";
+        return file->unlisted > 0 ? "the name of an object that ran was too long to be noted" : NULL;
+}
+
+/* What the folder of an older release has: nothing is doubted that it did not know of. */
+static int judge_missing(struct supervisor *supervisor, const char **ret_doubt)
+{
+        bool kept = false;
+        int r = unsure_begun(supervisor, &kept);
+
+        if (r >= 0 && !kept)
+                return under_way_judge_old(supervisor);
+        if (r >= 0 && supervisor->last_exit != 0)
+                *ret_doubt = "the note of what was under way is missing";
+        return r;
+}
+
+static int judge_last_life(struct supervisor *supervisor, const char *path)
+{
+        _cleanup_free_ struct file *file = NULL;
+        const char *doubt = NULL;
+        int r = read_file(path, &file);
+
+        if (r == -ENOENT) {
+                r = judge_missing(supervisor, &doubt);
+        } else if (r == -EBADMSG) {
+                doubt = "the note of what was under way cannot be believed";
+                r = 0;
+        } else if (r >= 0) {
+                doubt = doubt_of(file);
+                r = judge_all(supervisor, file,
+                              !doubt && file->life == LIFE_OPEN && supervisor->runtime_kept);
+        }
+        return r < 0 ? r : unsure_begin(supervisor, doubt);
 }
 
 /* ---- the file of this life */
 
 /* Space that is not there would kill us when we write to it: it is taken before. */
-static int map_file(struct under_way *under_way, size_t count)
+static int make_file(struct under_way *under_way, const char *path, size_t count)
 {
-        size_t size = file_size(count);
-        _cleanup_close_ int fd = -1;
-        void *map;
+        struct file *file;
         int r;
 
-        if (unlink(under_way->path) < 0 && errno != ENOENT)
+        under_way->size = file_size(count);
+        if (unlink(path) < 0 && errno != ENOENT)
                 return -errno;
-        fd = open(under_way->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
+        under_way->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (under_way->fd < 0)
                 return -errno;
-        r = posix_fallocate(fd, 0, (off_t)size);
+        r = posix_fallocate(under_way->fd, 0, (off_t)under_way->size);
         if (r != 0)
                 return -r;
-        map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
+        file = mmap(NULL, under_way->size, PROT_READ | PROT_WRITE, MAP_SHARED, under_way->fd, 0);
+        if (file == MAP_FAILED)
                 return -errno;
-        under_way->file = map;
-        under_way->size = size;
-        under_way->file->count = (uint32_t)count;
-        under_way->file->boot = this_boot();
-        under_way->file->version = VERSION;
-        return 0;
+        under_way->file = file;
+        file->count = (uint32_t)count;
+        file->boot = this_boot();
+        file->version = VERSION;
+        file->life = LIFE_OPEN;
+        return fsync(under_way->fd) < 0 ? -errno : 0;
+}
+
+static int sync_folder(const char *path)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* On the disk before anything runs: what lies there now may say that nothing is under way. */
+static int begin_file(struct supervisor *supervisor)
+{
+        struct under_way *under_way = supervisor->under_way;
+        size_t count = record_count(supervisor);
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        under_way->free = calloc(count, sizeof(*under_way->free));
+        under_way->ended = calloc(count, sizeof(*under_way->ended));
+        if (!under_way->free || !under_way->ended)
+                return -ENOMEM;
+        while (under_way->free_count < count) {
+                under_way->free[under_way->free_count] = (unsigned)(count - 1 - under_way->free_count);
+                under_way->free_count++;
+        }
+        if (asprintf(&path, "%s.new", under_way->path) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = make_file(under_way, path, count);
+        if (r >= 0 && rename(path, under_way->path) < 0)
+                r = -errno;
+        return r < 0 ? r : sync_folder(supervisor->options->state_directory);
 }
 
 int under_way_begin(struct supervisor *supervisor)
 {
         struct under_way *under_way = calloc(1, sizeof(*under_way));
-        _cleanup_free_ struct file *left = NULL;
-        int r = 0;
+        int r;
 
         if (!under_way)
                 return -ENOMEM;
+        under_way->fd = -1;
         supervisor->under_way = under_way;
-        if (asprintf(&under_way->path, "%s/under-way", supervisor->options->runtime_directory) < 0) {
+        if (asprintf(&under_way->path, "%s/under-way", supervisor->options->state_directory) < 0) {
                 under_way->path = NULL;
                 return -ENOMEM;
         }
-        left = read_file(under_way->path);
-        if (left)
-                r = judge_all(supervisor, left);
-        return r < 0 ? r : map_file(under_way, supervisor->worker_count * RUNS_AT_ONCE);
+        r = judge_last_life(supervisor, under_way->path);
+        return r < 0 ? r : begin_file(supervisor);
 }
 
-void under_way_end(struct supervisor *supervisor)
+static struct file *file_of(const struct supervisor *supervisor)
 {
-        if (supervisor->under_way && supervisor->under_way->file)
-                (void)unlink(supervisor->under_way->path);
+        return supervisor->under_way ? supervisor->under_way->file : NULL;
+}
+
+void under_way_blameless(struct supervisor *supervisor)
+{
+        if (file_of(supervisor))
+                file_of(supervisor)->life = LIFE_STOPPING;
+}
+
+void under_way_close(struct supervisor *supervisor)
+{
+        if (!file_of(supervisor))
+                return;
+        file_of(supervisor)->life = LIFE_CLOSED;
+        if (fdatasync(supervisor->under_way->fd) < 0)
+                log_warning("%s cannot be synced: %s", supervisor->under_way->path, strerror(errno));
 }
 
 void under_way_free(struct under_way *under_way)
@@ -201,49 +339,83 @@ void under_way_free(struct under_way *under_way)
                 return;
         if (under_way->file)
                 munmap(under_way->file, under_way->size);
+        if (under_way->fd >= 0)
+                close(under_way->fd);
+        free(under_way->free);
+        free(under_way->ended);
         free(under_way->path);
         free(under_way);
 }
 
 /* ---- notes */
 
-static struct record *record_of(const struct worker *worker, unsigned place)
+static bool write_texts(struct record *record, const char *const text[3])
 {
-        const struct supervisor *supervisor = worker->child->supervisor;
+        char *to = record->text, *end = to + sizeof(record->text);
 
-        return &supervisor->under_way->file->record[worker->child->index * RUNS_AT_ONCE + place];
-}
+        for (size_t i = 0; i < 3; i++) {
+                size_t size = strlen(text[i]) + 1;
 
-static bool copy(char *to, size_t size, const char *from)
-{
-        size_t length = strlen(from) + 1;
-
-        if (length > size)
-                return false;
-        memcpy(to, from, length);
+                if (size > (size_t)(end - to))
+                        return false;
+                to = (char *)memcpy(to, text[i], size) + size;
+        }
         return true;
 }
 
 void under_way_note(struct worker *worker, struct assignment *given)
 {
+        const struct supervisor *supervisor = worker->child->supervisor;
+        struct under_way *under_way = supervisor->under_way;
         const struct queue_run *run = &given->run;
+        const char *const text[3] = {supervisor->watch[run->watch].config->name, run->key, run->uid};
         struct record *record;
 
-        given->place = (unsigned)__builtin_ctz(~worker->places); /* there are as many as it may be given */
-        worker->places |= 1U << given->place;
-        record = record_of(worker, given->place);
+        given->place = under_way->free_count > 0 ? under_way->free[under_way->free_count - 1] : UNLISTED;
+        record = given->place == UNLISTED ? NULL : &under_way->file->record[given->place];
+        if (!record || !write_texts(record, text)) {
+                given->place = UNLISTED;
+                under_way->file->unlisted++;
+                return;
+        }
+        under_way->free_count--;
         record->fingerprint = run->fingerprint;
-        if (copy(record->watch, sizeof(record->watch),
-                 worker->child->supervisor->watch[run->watch].config->name) &&
-            copy(record->key, sizeof(record->key), run->key) &&
-            copy(record->uid, sizeof(record->uid), run->uid))
-                atomic_store_explicit(&record->busy, 1, memory_order_release);
+        atomic_store_explicit(&record->state, RECORD_RUNNING, memory_order_release);
 }
 
-void under_way_forget(struct worker *worker, const struct assignment *given)
+static void release(struct under_way *under_way, unsigned place)
 {
-        worker->places &= ~(1U << given->place);
-        atomic_store_explicit(&record_of(worker, given->place)->busy, 0, memory_order_release);
+        if (place == UNLISTED) {
+                under_way->file->unlisted--;
+                return;
+        }
+        atomic_store_explicit(&under_way->file->record[place].state, RECORD_FREE, memory_order_release);
+        under_way->free[under_way->free_count++] = place;
+}
+
+void under_way_end(struct worker *worker, const struct assignment *given, bool has_begun)
+{
+        struct supervisor *supervisor = worker->child->supervisor;
+        struct under_way *under_way = supervisor->under_way;
+
+        if (!has_begun) {
+                release(under_way, given->place);
+        } else {
+                if (given->place != UNLISTED)
+                        atomic_store_explicit(&under_way->file->record[given->place].state, RECORD_ENDED,
+                                              memory_order_release);
+                under_way->ended[under_way->ended_count++] = given->place;
+                supervisor->commit_due = supervisor->commit_due || under_way->ended_count >= ENDED_MAX;
+        }
         /* Nothing that is written there next may be seen before. */
+        atomic_thread_fence(memory_order_seq_cst);
+}
+
+void under_way_committed(struct supervisor *supervisor)
+{
+        struct under_way *under_way = supervisor->under_way;
+
+        while (under_way->ended_count > 0)
+                release(under_way, under_way->ended[--under_way->ended_count]);
         atomic_thread_fence(memory_order_seq_cst);
 }

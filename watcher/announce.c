@@ -98,13 +98,28 @@ static int sweep(struct watcher *watcher, struct batch *batch)
         if (!watcher->sweep_after || room == 0)
                 return 0;
         r = store_visit_objects(watcher->store, watcher->sweep_after, room, take_object, &objects);
-        if (r > 0)
-                return text_replace(&watcher->sweep_after, batch->change[batch->count - 1].key);
-        if (r == 0 && watcher->first_synced) {
+        if (r >= 0 && (size_t)r < room && watcher->first_synced) {
                 free(watcher->sweep_after);
                 watcher->sweep_after = NULL;
+        } else if (r > 0) {
+                return text_replace(&watcher->sweep_after, batch->change[batch->count - 1].key);
         }
         return r;
+}
+
+/* Once: all that exists was announced. */
+static int tell_swept(struct watcher *watcher)
+{
+        struct message_swept swept = {.watch = watcher->config->watch};
+
+        if (watcher->swept || !watcher->first_synced || watcher->sweep_after ||
+            store_dirty_count(watcher->store) > 0)
+                return 0;
+        watcher->swept = true;
+        if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
+                return 0;
+        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                           "the supervisor cannot be told that all objects were announced");
 }
 
 static uint64_t loop_monotonic_usec(const struct watcher *watcher)
@@ -164,7 +179,7 @@ int announce_now(struct watcher *watcher)
         do
                 r = announce_batch(watcher);
         while (r > 0 && watcher->credit > 0);
-        return r < 0 ? r : 0;
+        return r < 0 ? r : tell_swept(watcher);
 }
 
 int announce_due(struct watcher *watcher)

@@ -235,14 +235,14 @@ def test_who_kills_the_supervisor_punishes_nobody(configured, handler, widgets):
     handler.wait_for(name="a", count=2)
     assert suspected(operator) == [("default/a", 0)]
     kill_supervisor(operator)
-    under_way = operator.runtime_directory / "under-way"
+    under_way = operator.state_directory / "under-way"
     with under_way.open("r+b") as file:
         file.seek(8)
         file.write(b"another boot's I")
     operator.start_ready()
     handler.wait_for(name="a", count=3)
     operator.send_signal(signal.SIGTERM)
-    wait_until(lambda: not under_way.exists(), "the stop to begin")
+    operator.wait_notification("STOPPING", "1")
     kill_supervisor(operator)
     (handler.folder / "go").touch()
     operator.start_ready()

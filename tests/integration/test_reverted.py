@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import ledger, wait_until, watch
+from harness.operator import MESSAGE_ID
 
 SOON = {"first": "10ms", "max": "100ms"}
 NEVER = {"first": "1h", "max": "1h"}  # what runs again does so for another reason
@@ -155,3 +156,128 @@ def test_its_run_ends_in_a_conflict_after_its_children_were_applied(a_and_b, api
     seen_again(handler)
     wait_until(lambda: maps.get("child")["data"] == {"size": "1"}, "the child")
     operator.stop()
+
+
+@pytest.mark.parametrize("trigger", ["essence", {"jq": ".spec.size"}])
+def test_the_supervisor_is_killed_in_its_run(a_and_b, operator, handler, widgets, trigger):
+    a_and_b(trigger=trigger)
+    kill(operator)
+    revert(widgets)
+    operator.start_ready().wait_synced()
+    seen_again(handler)
+    nothing_more_runs(operator, handler, widgets, "c")
+
+
+def test_a_child_dies_in_its_run(a_and_b, operator, handler, widgets):
+    a_and_b()
+    os.kill(operator.child("credential").pid, signal.SIGKILL)
+    operator.wait_exit(expect=70)
+    revert(widgets)
+    operator.start_ready().wait_synced()
+    seen_again(handler)
+    nothing_more_runs(operator, handler, widgets, "c")
+
+
+def test_a_name_of_the_greatest_length(devserver, operator, handler, widgets):
+    name = "a" * 253
+    operator.configure(devserver, [watch("w" * 63, handler)])
+    operator.start_ready().wait_synced()
+    widgets.create(name, spec={"size": 1})
+    handler.wait_finished(name=name)
+    handler.behave("sleep 60")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the end of the first run")
+    widgets.merge_patch(name, {"spec": {"size": 2}})
+    handler.wait_for(name=name, count=2)
+    kill(operator)
+    widgets.merge_patch(name, {"spec": {"size": 1}})
+    handler.behave("exit 0")
+    operator.start_ready().wait_synced()
+    assert handler.wait_finished(name=name, count=3).object["spec"] == {"size": 1}
+    operator.stop()
+
+
+# ---- what cannot be told apart
+
+
+def another_boot(file):
+    with file.open("r+b") as open_file:
+        open_file.seek(8)
+        open_file.write(b"another boot's I")
+
+
+def another_mode(file):
+    file.chmod(0o644)
+
+
+def a_link(file):
+    file.rename(file.with_suffix(".moved"))
+    file.symlink_to(file.with_suffix(".moved"))
+
+
+def nothing_in_it(file):
+    os.truncate(file, 0)
+
+
+UNTOLD = [another_boot, os.unlink, another_mode, a_link, nothing_in_it]
+
+
+def under_way(operator):
+    return operator.state_directory / "under-way"
+
+
+def told(operator):
+    return operator.logs(message_id=MESSAGE_ID["UNSURE"])
+
+
+@pytest.mark.parametrize("spoil", UNTOLD)
+def test_what_was_under_way_is_not_known(a_and_b, operator, handler, widgets, spoil):
+    """What has another version than at its last run runs once, and nothing else does; also when that start is killed."""
+    a_and_b()
+    behind(handler, widgets, "same")
+    behind(handler, widgets, "other")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 1, "the end of the other runs")
+    kill(operator)
+    spoil(under_way(operator))
+    revert(widgets)
+    widgets.merge_patch("other", {"status": {"theirs": True}}, subresource="status")
+    operator.start_ready()
+    seen_again(handler)
+    handler.wait_finished(name="other", count=2)
+    assert len(told(operator)) == 1
+    wait_until(lambda: not operator.ctl.status()["watches"][0]["unsure"], "the watch to be looked through")
+    nothing_more_runs(operator, handler, widgets, "c")
+    operator.start_ready().wait_synced()
+    behind(handler, widgets, "d")
+    assert len(handler.requests(name="same")) == 1 and len(handler.requests(name="other")) == 2
+    assert not told(operator)
+    operator.stop()
+
+
+def test_it_is_as_little_known_to_the_next_start(a_and_b, devserver, operator, handler, widgets):
+    """The watch is paused when we begin, or not even configured: what was in doubt stays so until it was looked at."""
+    a_and_b()
+    kill(operator)
+    another_boot(under_way(operator))
+    with_watch = operator.config_file.read_text()
+    operator.configure(devserver, [watch("maps", handler, api_version="v1", kind="ConfigMap")])
+    operator.start_ready().wait_synced()
+    operator.stop()
+    revert(widgets)
+    operator.write_config(with_watch)
+    operator.start_ready().wait_synced()
+    seen_again(handler)
+    nothing_more_runs(operator, handler, widgets, "c")
+
+
+@pytest.mark.parametrize("spoil", [another_boot, os.unlink])
+def test_after_an_end_in_order_nothing_is_in_doubt(devserver, operator, handler, widgets, spoil):
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"size": 1})
+    handler.wait_finished(name="a")
+    operator.stop()
+    spoil(under_way(operator))
+    widgets.merge_patch("a", {"status": {"theirs": True}}, subresource="status")
+    operator.start_ready().wait_synced()
+    nothing_more_runs(operator, handler, widgets, "c")
+    assert not told(operator)
