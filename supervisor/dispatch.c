@@ -90,6 +90,11 @@ static bool is_own_write(const struct supervisor *supervisor, const struct recor
                was_written_lately(supervisor, row);
 }
 
+bool run_is_without_handler(const char *reason)
+{
+        return reason == release_reason || reason == uninstall_reason || finalizer_is_reason(reason);
+}
+
 /* Its row says what was handled before. So no news is too old for it: the queue holds that against what the
  * run has read, when it is over. */
 static bool is_being_handled(const struct watch *watch, const struct record_change *change)
@@ -97,8 +102,7 @@ static bool is_being_handled(const struct watch *watch, const struct record_chan
         const char *reason = queue_running(watch->child->supervisor->queue, watch_number(watch), change->key,
                                            change->uid);
 
-        return reason && reason != release_reason && reason != uninstall_reason &&
-               !finalizer_is_reason(reason);
+        return reason && !run_is_without_handler(reason);
 }
 
 /* `onStart: all`: once a start of its watch; a relist shows the same objects again. */

@@ -301,6 +301,8 @@ void feed_refresh(struct supervisor *supervisor, const struct message_refresh *r
 /* row: what the ledger knows of it, or NULL; reason: static. */
 int dispatch_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                   const struct ledger_row *row, const char *reason, uint64_t delay_usec);
+/* A run of our own: of the finalizer alone. */
+bool run_is_without_handler(const char *reason);
 /* Our own write to it was a moment ago. */
 bool was_written_lately(const struct supervisor *supervisor, const struct ledger_row *row);
 

@@ -82,7 +82,7 @@ int under_way_judge_old(struct supervisor *supervisor)
                 if (is_noted(record))
                         r = under_way_judge(supervisor,
                                             &(struct noted_run){record->watch, record->key, record->uid,
-                                                                record->fingerprint},
+                                                                record->fingerprint, false},
                                             true, noted == 1);
         }
         if (r >= 0)

@@ -7,6 +7,7 @@
 struct noted_run {
         const char *watch, *key, *uid;
         uint64_t fingerprint; /* 0: it was not for a change */
+        bool without_handler; /* what its object was handled as stays so */
 };
 
 /* Its row says nothing any more; suspects: it ran; alone: and nothing else did. */

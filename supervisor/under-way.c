@@ -37,6 +37,7 @@ enum record_state { RECORD_FREE, RECORD_RUNNING, RECORD_ENDED };
 
 struct record {
         _Atomic uint32_t state; /* written last and taken back first */
+        uint32_t without_handler;
         uint64_t fingerprint;
         char text[1008]; /* watch, key, uid, each with its zero */
 };
@@ -166,7 +167,8 @@ int under_way_judge(struct supervisor *supervisor, const struct noted_run *note,
         if (r >= 0 && suspects && config)
                 r = suspect(supervisor, config, note, &row, alone);
         if (r >= 0) {
-                ledger_row_unknown(&row);
+                if (!note->without_handler)
+                        ledger_row_unknown(&row);
                 r = ledger_put(supervisor->ledger, note->watch, &row);
         }
         ledger_row_done(&row);
@@ -187,7 +189,8 @@ static int judge_all(struct supervisor *supervisor, struct file *file, bool susp
                 if (record->state == RECORD_FREE || !read_texts(record->text, sizeof(record->text), text))
                         continue;
                 r = under_way_judge(supervisor,
-                                    &(struct noted_run){text[0], text[1], text[2], record->fingerprint},
+                                    &(struct noted_run){text[0], text[1], text[2], record->fingerprint,
+                                                        record->without_handler != 0},
                                     suspects && record->state == RECORD_RUNNING, running == 1);
         }
         return r < 0 ? r : ledger_commit(supervisor->ledger);
@@ -380,6 +383,7 @@ void under_way_note(struct worker *worker, struct assignment *given)
         }
         under_way->free_count--;
         record->fingerprint = run->fingerprint;
+        record->without_handler = run_is_without_handler(run->reason);
         atomic_store_explicit(&record->state, RECORD_RUNNING, memory_order_release);
 }
 
