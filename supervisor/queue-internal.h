@@ -13,7 +13,7 @@ struct work {
         enum queue_priority priority;
         bool suspect, urgent;
         bool withdrawn; /* a deletion that a worker has: however it ends, it does not come back */
-        bool bare; /* see struct queue_item */
+        bool bare;      /* see struct queue_item */
         uint64_t version;
         uint64_t fingerprint, sequence, not_before;
         const char *reason; /* static */

@@ -421,7 +421,8 @@ int finalizer_ended(struct supervisor *supervisor, const struct assignment *give
                     const struct message_done *done);
 void finalizer_forget(struct watch *watch);
 
-/* left.c: finalizers of ours that nobody takes off any more. Says them; negative: the file is not written. */
+/* left.c: finalizers of ours that nobody takes off any more. Says them; negative: the file is not written.
+ */
 int left_review(struct supervisor *supervisor);
 void left_free(struct supervisor *supervisor);
 void left_write_status(const struct supervisor *supervisor, struct text *json); /* each with a comma */

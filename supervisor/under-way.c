@@ -100,10 +100,10 @@ static bool read_texts(const char *text, size_t size, const char *ret[3])
         return true;
 }
 
-static bool is_ours(int fd, const struct stat *st)
+static bool is_ours(int fd, struct stat *ret)
 {
-        return fstat(fd, (struct stat *)(uintptr_t)st) >= 0 && S_ISREG(st->st_mode) &&
-               st->st_uid == geteuid() && (st->st_mode & 077) == 0;
+        return fstat(fd, ret) >= 0 && S_ISREG(ret->st_mode) && ret->st_uid == geteuid() &&
+               (ret->st_mode & 077) == 0;
 }
 
 /* -ENOENT: there is none; -EBADMSG: it is not what we have written. */
