@@ -66,6 +66,7 @@ struct process {
  * tenth of what such a run costs its parent. Both stay for the runs that follow. */
 static struct {
         struct process *first;
+        bool last; /* none is begun any more */
         sd_event_source *ends, *clock;
 } under_way;
 
@@ -304,27 +305,47 @@ static void finish(struct process *process)
         process->options.on_done(&result, process->options.userdata);
 }
 
-/* KILL to everything, again at each sweep: what is forking while we look is found the next time. */
-static void kill_all(struct process *process)
+static void kill_handler(struct process *process)
 {
-        ssize_t count;
-
         if (process->group)
                 group_kill(process->group);
         if (process->pid > 0) {
                 descendants_spare_no_more(process->pid);
                 (void)sys_kill(-process->pid, SIGKILL);
         }
+}
+
+/* KILL to everything, again at each sweep: what is forking while we look is found the next time. */
+static void kill_all(struct process *process)
+{
+        ssize_t count;
+
+        kill_handler(process);
         count = descendants_signal(SIGKILL);
         if (process->pid == 0 && process->end == PROCESS_EXITED && count > 0)
                 process->left_over = true;
+}
+
+/* Those whose grace ends in the same moment, as at a stop, go with it: all of /proc is read once for them.
+ */
+static void kill_others(const struct process *but, uint64_t now)
+{
+        for (struct process *process = under_way.first; process; process = process->next)
+                if (process != but && process->killed_since == 0 && process->kill_at > 0 &&
+                    process->kill_at <= now) {
+                        process->killed_since = now;
+                        kill_handler(process);
+                }
 }
 
 static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct process *process = userdata;
 
+        if (process->killed_since > 0)
+                return 0;
         process->killed_since = clock_boottime_usec();
+        kill_others(process, process->killed_since);
         kill_all(process);
         return 0;
 }
@@ -454,7 +475,10 @@ static int on_ends(sd_event_source *source _unused_, const struct signalfd_sigin
                 no_more_under_way(process);
                 descendants_spare_no_more(process->pid);
                 process->pid = 0;
-                end_descendants(process);
+                if (under_way.last && under_way.first)
+                        finish(process); /* what it leaves behind goes with the last one */
+                else
+                        end_descendants(process);
                 process = under_way.first; /* whoever was told may have freed or started another one */
         }
         return 0;
@@ -542,6 +566,14 @@ static int watch_ends(sd_event *event)
 void process_end(struct process *process, uint64_t grace_usec)
 {
         end_with(process, PROCESS_ENDED, grace_usec);
+}
+
+/* To look for what one has left behind is to read all of /proc while others are spared: at the end of each
+ * of many it would take a time that grows with their square. When the last is gone nobody is spared any
+ * more, and the kernel says at once whether there is anybody left. */
+void process_no_more(void)
+{
+        under_way.last = true;
 }
 
 void process_free(struct process *process)

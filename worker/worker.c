@@ -155,8 +155,10 @@ void worker_part_ended(struct worker *worker)
 
 void worker_run_ended(struct worker *worker)
 {
-        if (worker->stopping)
+        if (worker->stopping) {
+                process_no_more();
                 stop_coprocesses(worker, COPROCESS_GRACE_USEC);
+        }
         worker_part_ended(worker);
 }
 
