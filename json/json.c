@@ -327,8 +327,11 @@ static int open_container(struct reader *reader, char c, cJSON **ret)
                 reader->allocated = allocated;
         }
         *ret = c == '{' ? cJSON_CreateObject() : cJSON_CreateArray();
+        if (!*ret)
+                return -ENOMEM;
+        reader->open[reader->depth++] = *ret;
         reader->position++;
-        return *ret ? 0 : -ENOMEM;
+        return 0;
 }
 
 static int read_value(struct reader *reader, char c, cJSON **ret)
@@ -376,10 +379,7 @@ static int read_next(struct reader *reader, cJSON **root)
                 cJSON_AddItemToArray(parent, item); /* of an object as well: its name is there already */
         else
                 *root = item;
-        if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
-                return read_end(reader, false);
-        reader->open[reader->depth++] = item;
-        return read_end(reader, true);
+        return read_end(reader, cJSON_IsObject(item) || cJSON_IsArray(item));
 }
 
 /* ---- equality */
