@@ -9,11 +9,11 @@ import sqlite3
 import threading
 import time
 
-from harness import ApiError, Operator, scaled, wait_until, watch
+from harness import ApiError, Operator, Timeout, scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
 
 from . import handlers, plan, server
-from .world import HOLD, Notes, Thing, as_it_is, missing
+from .world import FINALIZED, HOLD, OURS, SELECTED, Notes, Thing, as_it_is, finalizer_differs, missing
 
 # What systemd starts again (units/reconciled.service); 0 only when it was asked for.
 RESTARTED = {69, 70, 74, 77}
@@ -28,12 +28,12 @@ class Broken(AssertionError):
 
 
 class Chaos:
-    def __init__(self, sandbox, seed, name="devserver", pace=0.004, say=lambda text: None):
-        """name: of the API server, of harness.cluster.servers() if it is not devserver."""
+    def __init__(self, sandbox, seed, name="devserver", pace=0.004, say=lambda text: None, only=()):
+        """name: of the API server, of harness.cluster.servers() if it is not devserver. only: plan.steps."""
         self.sandbox, self.seed, self.pace, self.say = sandbox, seed, pace, say
         self.server = server.make(sandbox, name)
         self._where = "devserver" if name == "devserver" else "cluster"
-        self._plan = plan.steps(seed, self._where)
+        self._plan = plan.steps(seed, self._where, only)
         self.operator = Operator(sandbox)
         self.count = collections.Counter()
         self.codes = collections.Counter()
@@ -52,6 +52,8 @@ class Chaos:
         self._retiring = set()  # pids of workers that a reload replaces, each after its run
         self._resume = {}  # kind: when its watch is to be resumed
         self._changed = collections.Counter()  # reloads, by what they have changed
+        self._removed = {}  # kind: when its watch, which a reload has removed, is to be back
+        self._finalizers = {"held": True, "plain": True, "chosen": False, "quiet": False}
         self._prepare()
         self._configure()
         self.server.admit(self.operator)
@@ -71,15 +73,16 @@ class Chaos:
                     "quarantine": {"after": 3, "duration": "1s"},
                     "reconnect": {"first": "50ms", "max": f"{1000 + self._changed[kind]}ms", "stall": "3s",
                                   "initialEvents": "3s", "watchTimeout": "10s"},
-                    "resync": f"{36000 + self._changed['handler']}s", **special.get(kind, {})}
+                    "resync": f"{36000 + self._changed['handler']}s", "finalizer": self._finalizers[kind], **special.get(kind, {})}
 
-        special = {"held": {"finalizer": True, "owns": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+        special = {"held": {"owns": [{"apiVersion": "v1", "kind": "ConfigMap"}],
                             "children": {"force": True}},
-                   "chosen": {"labelSelector": "tier=gold", "unselected": True}}
+                   "chosen": {"labelSelector": "tier=gold", "unselected": True},
+                   "quiet": {"labelSelector": "tier=gold"}}
         self.operator.configure(
-            self.server, [entry(kind) for kind in plan.KINDS], workers=3, pageLimit=10 + self._changed["whole"],
+            self.server, [entry(kind) for kind in plan.KINDS if kind not in self._removed], workers=3, pageLimit=10 + self._changed["whole"],
             heartbeat={"interval": "200ms", "deadline": "4s"},
-            stop={"grace": "3s"}, gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
+            stop={"grace": "150ms"}, gateway={"listen": f"unix:{self.operator.runtime_directory}/gateway"})
 
     # ---- the whole
 
@@ -103,7 +106,7 @@ class Chaos:
         return self
 
     def figures(self):
-        changes = sum(self.count[what] for what in ("create", "update", "status", "delete", "hold", "release", "relabel"))
+        changes = sum(self.count[what] for what in plan.OBJECT)
         deaths = sum(number for what, number in self.count.items() if what.startswith("kill"))
         codes = ", ".join(f"{code}: {number}" for code, number in sorted(self.codes.items()))
         troubles = ", ".join(f"{self.count[what]} {what}" for what in plan.SERVERS[self._where])
@@ -126,8 +129,15 @@ class Chaos:
             self._unsure.add((step.kind, step.name))
 
     def _do(self, step):
+        if step.what == "restore":
+            # Whose end it is may be told before this is over.
+            for thing in self.things.values():
+                self._allow_end(thing)
         if step.what in plan.SERVERS[self._where]:
-            return getattr(self.server, step.what)(step.values)
+            done = getattr(self.server, step.what)(step.values)
+            if self.server.restored:
+                self._look_around()
+            return done
         if step.what in plan.OBJECT:
             if not self.server.up:
                 return False
@@ -159,6 +169,28 @@ class Chaos:
             self.things[kind, name] = as_it_is(thing, kind, body)
         self._unsure.remove((kind, name))
 
+    def _allow_end(self, thing):
+        for word in ("deleting", "gone"):
+            self.notes.write(word, thing.uid)
+
+    def _look_around(self):
+        """After a restore: what is there is as it was, what came later was never there, and what has gone is back."""
+        self.server.restored = False
+        known = {thing.uid: thing for thing in self.gone + list(self.things.values())}
+        live = [(kind, body) for kind, resource in self.widgets.items() for body in resource.list()["items"]]
+        for kind, body in live:
+            self.notes.write("restored", f"{kind}/{body['metadata']['name']}")
+        self.things = {(kind, body["metadata"]["name"]): as_it_is(known.pop(body["metadata"]["uid"], None), kind, body)
+                       for kind, body in live}
+        for thing in self.things.values():
+            thing.chosen_since = None
+            self._allow_end(thing)
+            self.notes.write("relabelled", thing.uid)
+        self.gone = list(known.values())
+        for thing in self.gone:
+            thing.deleting = True
+        self._unsure.clear()
+
     def _next(self):
         self._number += 1
         return self._number
@@ -166,16 +198,16 @@ class Chaos:
     def _thing(self, step):
         return self.things.get((step.kind, step.name))
 
-    def _create(self, step):
+    def _create(self, step, number=0):
         known = self._thing(step)
-        if known is not None and (not known.deleting or known.kind != "held"):
+        if known is not None and (not known.deleting or known.kind not in FINALIZED):
             return False
         gold = step.values["chance"] < 0.8
-        body = self.widgets[step.kind].create(step.name, spec={"essence": self._next()},
+        body = self.widgets[step.kind].create(step.name, spec={"essence": number or self._next()},
                                               labels={"tier": "gold" if gold else "silver"})
         if known is not None:
             self.gone.append(known)
-        number = self._number
+        number = body["spec"]["essence"]
         self.things[step.kind, step.name] = Thing(step.kind, step.name, body["metadata"]["uid"], number, gold,
                                                   chosen_since=number)
 
@@ -200,6 +232,93 @@ class Chaos:
         if thing:
             thing.number = number
         return bool(thing)
+
+    def _slow(self, step, permanent):
+        """An essence at which a handler takes its time, and fails for ever behind it."""
+        number = self._next()
+        while number % 11 or (number % 13 == 0) != permanent or number % 17 == 0 or number % 7 == 0:
+            number = self._next()
+        return number
+
+    def _wait_begun(self, thing):
+        """For a handler to see it; not for long, because there are reasons not to."""
+        def begun():
+            return not self._up() or ("reconcile", thing.number) in self.notes.read().of(thing.uid).begun
+
+        with contextlib.suppress(Timeout):
+            wait_until(begun, "its run", 1, interval=0.005)
+
+    def _set(self, step, number):
+        """Its essence. False: there is no such object."""
+        thing = self._change(step, lambda body: body["spec"].update(essence=number))
+        if thing:
+            thing.number = number
+        return thing
+
+    def _revert(self, step):
+        """Something new, which its handler gets to see, and back to what it was; meanwhile may happen what ends that run."""
+        before = self._thing(step).number if self._thing(step) else 0
+        thing = self._set(step, self._slow(step, permanent=step.values["chance"] < 0.25))
+        if not thing:
+            return False
+        self._wait_begun(thing)
+        between = step.values["between"]
+        if between == "conflict":
+            self._status(step)
+        elif between != "nothing":
+            getattr(self, "_" + between.replace(" ", "_"))(step)
+            if step.values["cut"] and self._due is not None:
+                with contextlib.suppress(Timeout):
+                    wait_until(lambda: self.operator.popen.poll() is not None, "its end", END_SECONDS)
+        self._set(step, before)
+        return True
+
+    def _reuse(self, step):
+        """Deleted while its handler runs, and made anew, as fast as that goes; the new one's handler writes nothing."""
+        thing = self._thing(step)
+        if thing is None or thing.held or thing.deleting:
+            return False
+        if step.values["cut"]:
+            self._set(step, self._slow(step, permanent=False))
+            self._wait_begun(thing)
+        self._delete(step)
+        end = time.monotonic() + 0.5
+        while True:
+            try:
+                return self._create(step, self._slow(step, permanent=True))
+            except ApiError as error:
+                if error.code != 409 or time.monotonic() > end:
+                    raise
+
+    def _relabel_under_way(self, step):
+        """It leaves the selection while its handler runs, and may come back, as it was or changed."""
+        thing = self._thing(step)
+        if step.kind not in SELECTED or thing is None or thing.deleting or not thing.gold:
+            return False
+        self._set(step, self._slow(step, permanent=step.values["chance"] < 0.25))
+        self._wait_begun(thing)
+        self._label(step, thing, "silver")
+        if step.values["cut"]:
+            self._label(step, thing, "gold")
+        return True
+
+    def _label(self, step, thing, tier):
+        if tier != "gold":
+            self.notes.write("relabelled", thing.uid)
+        self._change(step, lambda body: body["metadata"]["labels"].update(tier=tier))
+        thing.gold = tier == "gold"
+        if thing.gold:
+            thing.chosen_since = None
+
+    def _drop_finalizer(self, step):
+        """`kubectl replace` of a manifest that does not know of it."""
+        if step.kind not in FINALIZED:
+            return False
+
+        def change(body):
+            body["metadata"]["finalizers"] = [name for name in body["metadata"].get("finalizers", []) if name != OURS]
+
+        return bool(self._change(step, change))
 
     def _status(self, step):
         def change(body):
@@ -250,7 +369,7 @@ class Chaos:
         return True
 
     def _forget_if_gone(self, thing):
-        if thing.kind != "held" and not thing.held:
+        if thing.kind not in FINALIZED and not thing.held:
             self.gone.append(self.things.pop((thing.kind, thing.name)))
 
     def _release(self, step):
@@ -365,18 +484,45 @@ class Chaos:
     def _reload(self, step):
         """Three of four are taken without a restart. What ends in order meanwhile is no good victim of the next step: of
         watchers that is over when it is ready, workers end later, each after its run."""
+        if not self._up() or self._readies() == 0:
+            return False
+        self._changed[(step.kind, "whole", step.kind, "handler")[self.count["reload"] % 4]] += 1
+        return self._reload_now()
+
+    def _reload_now(self):
         def over():
             return self.operator.popen.poll() is not None or self._readies() > before
 
         before = self._readies()
+        self._configure()
         if not self._up() or before == 0:
             return False
         self._retiring |= {child.pid for child in self.operator.children("worker")}
-        self._changed[(step.kind, "whole", step.kind, "handler")[self.count["reload"] % 4]] += 1
-        self._configure()
         self.operator.send_signal(signal.SIGHUP)
         wait_until(over, lambda: f"the end of a reload:\n{self._said()}", 30)
         return True
+
+    def _switch_finalizer(self, step):
+        """Of one watch, by a reload, or by a stop and a start."""
+        self._finalizers["plain"] = not self._finalizers["plain"]
+        if step.values["cut"] and self._up():
+            self._configure()
+            return self._stop(step)
+        self._reload_now()
+        return True
+
+    def _remove_watch(self, step):
+        """By a reload; another one brings it back."""
+        if self._removed:
+            return False
+        self._removed[step.kind] = time.monotonic() + 3 * step.values["seconds"]
+        self._reload_now()
+        return True
+
+    def _bring_back(self, now):
+        if any(now >= due for due in self._removed.values()):
+            self._removed.clear()
+            self._reload_now()
 
     def _pause(self, step):
         """For a moment, across restarts too. A second one makes it longer."""
@@ -418,6 +564,7 @@ class Chaos:
             raise Broken(f"the operator goes on, {END_SECONDS} s after a child was killed:\n{self._said()}")
         elif self._due is None:
             self._resume_watches(now)
+            self._bring_back(now)
 
     def _said(self):
         return self.operator.output.text()[-20000:]
@@ -452,7 +599,8 @@ class Chaos:
             if thing.deleting and thing.held:
                 self._release(plan.Step("release", thing.kind, thing.name))
         self._resume = dict.fromkeys(plan.KINDS, 0)  # also one whose answer was lost
-        wait_until(lambda: self._operator_stays_up() and not self._resume, "the operator to be up", 60)
+        self._removed = dict.fromkeys(self._removed, 0)
+        wait_until(lambda: self._operator_stays_up() and not self._resume and not self._removed, "the operator to be up", 60)
         try:
             wait_until(lambda: not self._differences(), "all to be handled", SETTLE_SECONDS, interval=0.2)
         except AssertionError:
@@ -476,21 +624,31 @@ class Chaos:
                 why = missing(thing, body, self.notes.of(thing.uid))
                 if body is not None and thing.deleting:
                     why = why or "it is still there"
+                elif body is not None and (kind not in SELECTED or thing.gold):
+                    why = why or finalizer_differs(thing, body, self._finalizers[kind])
                 if body is None and not thing.deleting:
                     why = "nobody has deleted it, and it is gone"
                 if why:
                     found.append(f"{kind}/{thing.name} ({thing.uid}): {why}")
-        return found + self._child_differences()
+        return found + self._child_differences() + self._failing_differences()
+
+    def _failing_differences(self):
+        """What fails is what its handler says will fail for ever."""
+        wanted = collections.Counter(thing.kind for thing in self.things.values()
+                                     if thing.number % 13 == 0 and not thing.deleting and (thing.kind not in SELECTED or thing.gold))
+        found = {entry["name"]: entry["failing"] for entry in self.operator.ctl.status()["watches"] if entry["name"] in plan.KINDS}
+        return [f"{kind}: failing {found[kind]}, not {wanted[kind]}" for kind in found if found[kind] != wanted[kind]]
 
     def _child_differences(self):
         def may_differ(name):
             number, gaps = self._disturbed.get(name, (0, 0))
             owner = self.things.get(("held", name))
-            return owner is not None and owner.number == number and gaps != self._gaps
+            return owner is not None and (owner.number % 13 == 0 or (owner.number == number and gaps != self._gaps))
 
-        wanted = {thing.name: str(thing.number) for thing in self.things.values()
+        wanted = {thing.name: (str(thing.number), thing.uid) for thing in self.things.values()
                   if thing.kind == "held" and not thing.deleting}
-        found = {body["metadata"]["name"]: body["data"].get("of") for body in self.children.list()["items"]}
+        found = {body["metadata"]["name"]: (body["data"].get("of"), body["metadata"]["ownerReferences"][0]["uid"])
+                 for body in self.children.list()["items"]}
         differences = [entry for entry in sorted(wanted.items() ^ found.items()) if not may_differ(entry[0])]
         return [f"children: {differences}"] if differences else []
 
@@ -509,7 +667,7 @@ class Chaos:
         self.operator.assert_no_processes()
         self.notes.read().write("over")
         wanted = {(thing.kind, thing.uid) for thing in self.things.values()
-                  if not thing.deleting and (thing.kind != "chosen" or thing.gold)}
+                  if not thing.deleting and (thing.kind not in SELECTED or thing.gold)}
         owed = self._owed()
         if owed != wanted:
             raise Broken(f"the ledger has {sorted(owed - wanted)} too much and lacks {sorted(wanted - owed)}")

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handlers: each notes what it begins and ends, fails the first attempt at some essences, and is slow at others."""
+"""The handlers: each notes what it begins and how it ends, and does by the essence what a handler may do:
+
+of 7    fails the first attempt         of 13   fails for ever (a permanent error), unless it cleans up
+of 11   takes its time                  of 17   asks to run again after a second and a half, once
+of 101  ends its process (the one that serves)
+"""
 
 # No program is started: a run is one shell. What stands behind "essence": is the essence; the object of a lost store has none.
 EXEC = r"""#!/bin/sh
@@ -10,46 +15,72 @@ n=${{n%%[!0-9]*}}
 note() {{
         echo "$1 $RECONCILED_NAMESPACE/$RECONCILED_NAME $RECONCILED_UID $RECONCILED_ACTION ${{n:-0}} $$" >>{notes}
 }}
+trap 'note cancelled; exit 1' TERM
 note begin
-if [ $((n % 7)) -eq 0 ] && [ "$RECONCILED_ATTEMPT" -eq 1 ]; then
+if [ $((n % 7)) -eq 0 ] && [ "$RECONCILED_ATTEMPT" -eq 1 ] && [ "$RECONCILED_REASON" != requeueAfter ]; then
         note failed
         exit 1
 fi
-[ $((n % 11)) -ne 0 ] || sleep 0.2
-case $RECONCILED_ACTION in
-reconcile) {answer} ;;
-esac
-note end
+if [ $((n % 11)) -eq 0 ]; then
+        sleep 0.25
+fi
+[ "$RECONCILED_ACTION" = reconcile ] || {{ note end; exit 0; }}
+if [ $((n % 13)) -eq 0 ]; then
+        note permanent
+        exit 65
+fi
+again=null end=end
+if [ $((n % 17)) -eq 0 ] && [ "$RECONCILED_REASON" != requeueAfter ]; then
+        again='"1500ms"' end=again
+fi
+{answer}
+note $end
 """
 
-STATUS = """printf '{"status":{"seen":%d}}' "$n" """
-STATUS_AND_CHILD = """printf '{"status":{"seen":%d},"children":[{"apiVersion":"v1","kind":"ConfigMap",\
-"metadata":{"name":"%s"},"data":{"of":"%d"}}]}' "$n" "$RECONCILED_NAME" "$n" """
+STATUS = """printf '{"status":{"seen":%d},"requeueAfter":%s}' "$n" "$again" """
+# The patch is refused when somebody else has written meanwhile, behind the children, which are applied by then.
+STATUS_AND_CHILD = """printf '{"status":{"seen":%d},"patch":{"metadata":{"annotations":{"seen":"%d"}}},"requeueAfter":%s,\
+"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s"},"data":{"of":"%d"}}]}' \
+        "$n" "$n" "$again" "$RECONCILED_NAME" "$n" """
 
 SERVE = r"""#!/usr/bin/python3 -u
-import json, os, select, sys
+import json, os, select, signal, sys
+
+
+def cancelled(*_):
+    note("cancelled")
+    os._exit(1)
+
+
+def note(what):
+    os.write(notes, f"{{what}} {{metadata['namespace']}}/{{metadata['name']}} {{metadata['uid']}} {{request['action']}} "
+             f"{{n}} {{os.getpid()}}\n".encode())
+
+
 notes = os.open({notes!r}, os.O_WRONLY | os.O_APPEND)
 for line in sys.stdin:
     request = json.loads(line)
     object = request["object"]
     metadata, n = object["metadata"], object.get("spec", {{}}).get("essence", 0)
-
-    def note(what):
-        os.write(notes, f"{{what}} {{metadata['namespace']}}/{{metadata['name']}} {{metadata['uid']}} {{request['action']}} "
-                 f"{{n}} {{os.getpid()}}\n".encode())
-
+    signal.signal(signal.SIGTERM, cancelled)
     note("begin")
-    answer = {{"id": request["id"]}}
-    if n % 7 == 0 and request["attempt"] == 1:
-        answer["error"] = "the first attempt at this essence fails"
+    answer, how = {{"id": request["id"]}}, "end"
+    if n % 7 == 0 and request["attempt"] == 1 and request["reason"] != "requeueAfter":
+        answer["error"], how = "the first attempt at this essence fails", "failed"
+    elif request["action"] == "reconcile" and n % 13 == 0:
+        answer |= {{"error": "this essence fails for ever", "permanent": True}}
+        how = "permanent"
     elif request["action"] == "reconcile":
         answer["status"] = {{"seen": n}}
+        if n % 17 == 0 and request["reason"] != "requeueAfter":
+            answer["requeueAfter"], how = "1500ms", "again"
     if n % 101 == 0 and request["attempt"] < 3:
         note("failed")
         sys.exit(3)
     if n % 11 == 0:
-        select.select([], [], [], 0.2)
-    note("failed" if "error" in answer else "end")
+        select.select([], [], [], 0.25)
+    note(how)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     print(json.dumps(answer))
 """
 
@@ -60,6 +91,7 @@ def write(folder, notes):
         "held": EXEC.format(notes=notes, answer=STATUS_AND_CHILD),
         "plain": SERVE.format(notes=str(notes)),
         "chosen": EXEC.format(notes=notes, answer=STATUS),
+        "quiet": EXEC.format(notes=notes, answer=STATUS),
     }
     found = {}
     for kind, text in texts.items():

@@ -4,22 +4,29 @@ import random
 from dataclasses import dataclass, field
 
 NAMES = 25  # of each kind of object
-KINDS = ("held", "plain", "chosen")
+KINDS = ("held", "plain", "chosen", "quiet")
 
 # What needs the API server.
-OBJECT = {"create", "update", "status", "delete", "hold", "release", "relabel", "child"}
+OBJECT = {"create", "update", "status", "delete", "hold", "release", "relabel", "child", "revert", "reuse", "relabel under way",
+          "drop finalizer"}
 
 # How often a step is what, in a thousand.
 _WEIGHTS = {
-    "create": 330, "update": 260, "status": 80, "delete": 150, "hold": 40, "release": 50, "relabel": 50, "child": 15,
+    "create": 330, "update": 230, "status": 80, "delete": 150, "hold": 40, "release": 50, "relabel": 50, "child": 15,
+    "revert": 12, "reuse": 12, "relabel under way": 6, "drop finalizer": 10, "switch finalizer": 1, "remove watch": 1,
     "kill": 5, "kill supervisor": 2, "suspend": 2, "kill handler": 4, "stop": 1, "reload": 1, "pause": 2,
     "lose store": 1,
 }
+# What objects of any number need beside the steps that somebody has chosen.
+_ALWAYS = ("create", "update", "delete")
 # ... by what happens to which server.
 SERVERS = {
-    "devserver": {"fault": 6, "watches": 2, "compact": 1, "outage": 1},
+    "devserver": {"fault": 6, "watches": 2, "compact": 1, "outage": 1, "snapshot": 0, "restore": 0},
     "cluster": {"restart": 1, "compact": 3, "etcd": 1, "outage": 1},
 }
+
+# What happens while a handler sees the content that is taken back behind it.
+_BETWEEN = ("nothing", "nothing", "conflict", "conflict", "kill handler", "kill", "kill supervisor", "stop")
 
 _SIGNALS = ("KILL", "KILL", "KILL", "TERM", "ABRT", "SEGV", "BUS", "STOP")
 _ROLES = ("credential", "watcher", "watcher", "worker", "worker", "spawner", "gateway")
@@ -59,14 +66,18 @@ class Step:
     values: dict = field(default_factory=dict)
 
 
-def steps(seed, server="devserver"):
-    """Without end. Every step takes the same from the generator, whatever it is."""
+def steps(seed, server="devserver", only=()):
+    """Without end. Every step takes the same from the generator, whatever it is. only: of which kinds, if not of all."""
     generator = random.Random(seed)
     weight = _WEIGHTS | SERVERS[server]
+    assert set(only) <= set(weight), f"there are {', '.join(weight)}"
+    if only:
+        weight = {what: 10 if what in only else weight[what] // 10 for what in weight if what in only or what in _ALWAYS}
     names, weights = list(weight), list(weight.values())
     while True:
         what = generator.choices(names, weights)[0]
         yield Step(what, generator.choice(KINDS), f"o{generator.randrange(NAMES)}", {
             "chance": generator.random(), "role": generator.choice(_ROLES), "signal": generator.choice(_SIGNALS),
             "fault": generator.choice(_FAULTS), "seconds": generator.uniform(0.2, 1.5), "cut": generator.random() < 0.5,
+            "between": generator.choice(_BETWEEN),
         })

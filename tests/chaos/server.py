@@ -31,6 +31,8 @@ class Simulated:
         self._devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--bookmark-interval", "1s"]).start()
         self.api, self.kubeconfig = self._devserver.api, self._devserver.kubeconfig
         self.gaps, self.expires = 0, False
+        self.restored = False  # until the driver has looked at what there is now
+        self._snapshot = None
         self._pause = threading.Event()
 
     def admit(self, operator):
@@ -55,6 +57,18 @@ class Simulated:
         self.gaps += 1
         self._devserver.compact()
 
+    def snapshot(self, _):
+        self._snapshot = self._devserver.snapshot()
+
+    def restore(self, _):
+        """The database as it was, once for each snapshot."""
+        if self._snapshot is None:
+            return False
+        self.gaps += 1
+        self._devserver.restore(self._snapshot)
+        self._snapshot, self.restored = None, True
+        return True
+
     def outage(self, values):
         self._devserver.suspend()
         self._pause.wait(values["seconds"])
@@ -78,7 +92,7 @@ class Real:
         self.api = Api(self._cluster.kubeconfig, timeout=15)
         self.kubeconfig = self._cluster.folder / "operator"
         self._cluster.write_kubeconfig(self.kubeconfig, NOBODY_TOKEN)
-        self.gaps, self.expires = 0, False
+        self.gaps, self.expires, self.restored = 0, False, False
         self._ending = None  # when it will be killed: it was asked to stop
         self._starting = False
         self._pause = threading.Event()

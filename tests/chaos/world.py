@@ -3,11 +3,17 @@
 from dataclasses import dataclass, field
 
 HOLD = "chaos.example.com/hold"
+OURS = "widgets.example.com/finalizer"
+# Objects that may have our finalizer: those of `held` always, those of `plain` now and then.
+FINALIZED = ("held", "plain")
+# Objects that are watched while they are labelled gold; of `chosen` it is told when one leaves.
+SELECTED = ("chosen", "quiet")
 
 # The handler's notes (handlers.py): one line each, appended whole, so that their order is the order of events. The driver
 # writes its own between them: "deleting UID" before it asks for a deletion, "gone UID" before it lets go of an object,
-# "relabelled UID", "killed PID", and "over" when no process of the operator is left.
-BEGIN, END, FAILED = "begin", "end", "failed"
+# "relabelled UID", "killed PID", "restored KEY" (its objects of the past may be there again), and "over" when no process of the
+# operator is left. A run that failed for ever is over as one that succeeded; `again`: it has succeeded, and wants to run once more.
+BEGIN, END, PERMANENT, AGAIN = "begin", "end", "permanent", "again"
 
 
 @dataclass
@@ -16,11 +22,11 @@ class Thing:
     kind: str
     name: str
     uid: str
-    number: int  # spec.essence, never used twice
+    number: int  # spec.essence; what is new is never used before, but may be taken back
     gold: bool = True
     held: bool = False  # by a finalizer of ours
     deleting: bool = False
-    chosen_since: int = 0  # spec.essence when it was last labelled gold
+    chosen_since: int | None = 0  # spec.essence when it was last labelled gold; None: one that it had had before
 
 
 def as_it_is(thing, kind, body):
@@ -37,6 +43,7 @@ class Told:
     """What handlers were told of one UID."""
     begun: list = field(default_factory=list)  # (action, number)
     ended: list = field(default_factory=list)
+    how: str = ""  # the last of them
 
 
 class Notes:
@@ -53,6 +60,7 @@ class Notes:
         self._deleting, self._gone, self._relabelled = set(), set(), set()
         self._running = {}  # key: pid
         self._killed = set()
+        self._restored = set()  # keys: their objects may come in any order
         self._uids = {}  # key: UIDs in the order in which they were handed out
 
     def write(self, word, value=""):
@@ -83,6 +91,8 @@ class Notes:
             self._killed.add(word[1])
         elif word[0] == "over":
             self._running.clear()
+        elif word[0] == "restored":
+            self._restored.add(word[1])
         else:
             self._take_run(*word)
 
@@ -93,8 +103,9 @@ class Notes:
             self._judge(key, uid, action, pid)
             self._running[key] = pid
             return
-        if what == END:
+        if what in (END, PERMANENT, AGAIN):
             told.ended.append((action, int(number)))
+            told.how = what
         self._running.pop(key, None)
 
     def _judge(self, key, uid, action, pid):
@@ -110,7 +121,7 @@ class Notes:
             self.broken.append(f"{here}: process {other} was still running for the same object")
         seen = self._uids.setdefault(key, [])
         # What has left the selection is not watched: that it was deleted may be found out later, by asking.
-        if uid in seen[:-1] and uid not in self._relabelled:
+        if uid in seen[:-1] and uid not in self._relabelled and key not in self._restored:
             self.broken.append(f"{here}: after its successor {seen[-1]}")
         elif uid not in seen:
             seen.append(uid)
@@ -118,17 +129,33 @@ class Notes:
 
 def missing(thing, live, told):
     """Why an object is not where it must be in the end; '' when it is. `live`: as the API server has it, or None."""
-    reconciled = [number for action, number in told.begun if action == "reconcile"]
     last = told.ended[-1] if told.ended else ("nothing", 0)
     if live is None:
-        if thing.kind == "chosen" and not (thing.gold and any(number >= thing.chosen_since for number in reconciled)):
-            return ""
-        wanted = "finalize" if thing.kind == "held" else "deleted"
-        return "" if not reconciled or last[0] == wanted else f"it is gone, and {wanted} was not handled; last: {last}"
-    if thing.kind == "chosen" and not thing.gold:
-        return "" if not told.ended or last[0] == "unselected" else f"it left the selection; last: {last}"
+        return _missing_end(thing, told, last)
+    seen = (live.get("status") or {}).get("seen")
+    if seen is not None and ("reconcile", seen) not in told.begun:
+        return f"its status says {seen}, which was another object's"
+    if thing.kind in SELECTED and not thing.gold:
+        return "" if not told.ended or thing.kind == "quiet" or last[0] == "unselected" else f"it left the selection; last: {last}"
     if last != ("reconcile", thing.number):
         return f"its essence is {thing.number}; last: {last}"
-    if (live.get("status") or {}).get("seen") != thing.number:
+    if told.how == AGAIN:
+        return f"its essence is {thing.number}, whose handler wanted to run again"
+    if told.how != PERMANENT and seen != thing.number:
         return f"its essence is {thing.number}; its status says {live.get('status')}"
     return ""
+
+
+def _missing_end(thing, told, last):
+    reconciled = [number for action, number in told.begun if action == "reconcile"]
+    if thing.kind in SELECTED and (not thing.gold or thing.chosen_since is None or
+                                   not any(number >= thing.chosen_since for number in reconciled)):
+        return ""
+    wanted = {"held": ("finalize",), "plain": ("finalize", "deleted")}.get(thing.kind, ("deleted",))
+    return "" if not reconciled or last[0] in wanted else f"it is gone, and {wanted[-1]} was not handled; last: {last}"
+
+
+def finalizer_differs(thing, live, wanted):
+    """Of an object that is there and that nobody deletes. wanted: whether its watch has finalizers."""
+    has = OURS in live["metadata"].get("finalizers", [])
+    return "" if has == wanted else "our finalizer is on it, for no watch" if has else "our finalizer is not on it"

@@ -6,7 +6,7 @@ from chaos.driver import Chaos
 from harness.cluster import servers
 
 # One whose first restarts are a SIGKILL and a SIGTERM, both after a compaction.
-SEED = int(os.environ.get("RECONCILED_CHAOS_SEED", "1745"))
+SEED = int(os.environ.get("RECONCILED_CHAOS_SEED", "3831"))
 SECONDS = float(os.environ.get("RECONCILED_CHAOS_SECONDS", "35"))
 
 

@@ -83,8 +83,7 @@ class Operator:
         """A copy of the server's kubeconfig that only the operator's user can read."""
         path = self.folder / "kubeconfig"
         with open(server.kubeconfig, encoding="utf-8") as source:
-            path.write_text(source.read(), encoding="utf-8")
-        return self.user.give(path, 0o600)
+            return self._write(path, source.read())
 
     def configure(self, server=None, watches=(), **more):
         """Writes the configuration for `server` (anything with .kubeconfig): keys in `more` as the file spells them,
@@ -97,12 +96,16 @@ class Operator:
                                                 sort_keys=False))
 
     def write_config(self, text):
-        """Writes this very text as the configuration file; who reads it meanwhile sees the old one or the new one."""
-        new = self.config_file.with_suffix(".new")
+        """Writes this very text as the configuration file."""
+        return self._write(self.config_file, text)
+
+    def _write(self, path, text):
+        """Who reads it meanwhile sees the old one or the new one."""
+        new = path.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
         self.user.give(new, 0o600)
-        new.replace(self.config_file)
-        return self.config_file
+        new.replace(path)
+        return path
 
     def replace_child(self, role, script):
         """From the next start on, the children of this role ("watcher", "worker", "credential") are this script (its
