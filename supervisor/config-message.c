@@ -52,12 +52,26 @@ bool config_is_of_kind(const struct config_watch *a, const struct config_watch *
                memcmp(a->api_version, b->api_version, size) == 0;
 }
 
+/* By their names alone: what a pattern matches, or a selector, is not known here. */
+static bool may_meet(const struct config_watch *a, const struct config_watch *b)
+{
+        static const char special[] = "*?!";
+        bool meet = a->namespace_count == 0 || b->namespace_count == 0;
+
+        for (size_t i = 0; i < a->namespace_count && !meet; i++)
+                for (size_t j = 0; j < b->namespace_count && !meet; j++)
+                        meet = strcmp(a->namespace[i], b -> namespace[j]) == 0 ||
+                               strpbrk(a->namespace[i], special) || strpbrk(b->namespace[j], special);
+        return meet;
+}
+
 bool config_releases(const struct config *config, const struct config_watch *watch)
 {
         if (watch->finalizer || watch->owner)
                 return false;
         for (size_t i = 0; i < config->watch_count; i++)
-                if (config->watch[i].finalizer && config_is_of_kind(&config->watch[i], watch))
+                if (config->watch[i].finalizer && config_is_of_kind(&config->watch[i], watch) &&
+                    may_meet(&config->watch[i], watch))
                         return false;
         return true;
 }

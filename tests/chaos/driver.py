@@ -493,10 +493,13 @@ class Chaos:
         def over():
             return self.operator.popen.poll() is not None or self._readies() > before
 
+        if not self._up():
+            self._configure()
+            return False
+        # One that starts just now may have read the old file already, and would not hear of the new one.
+        wait_until(lambda: self.operator.popen.poll() is not None or self._readies() > 0, "it to be ready", 30)
         before = self._readies()
         self._configure()
-        if not self._up() or before == 0:
-            return False
         self._retiring |= {child.pid for child in self.operator.children("worker")}
         self.operator.send_signal(signal.SIGHUP)
         wait_until(over, lambda: f"the end of a reload:\n{self._said()}", 30)
