@@ -117,7 +117,8 @@ struct watcher {
         char *sweep_after;        /* stored objects up to this key are announced; NULL: no sweep */
         bool patterns;
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
-        bool discovered, versioned, identified, first_synced, swept, deletions_suspended, owed_complete, checked;
+        bool discovered, versioned, identified, first_synced, swept, deletions_suspended, owed_complete,
+                checked;
         bool refreshed;
         bool full; /* see full.c */
         sd_event_source *full_source;
