@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "process/process.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,12 +13,10 @@
 #include "base/duration.h"
 #include "base/syscall.h"
 #include "process/group.h"
-#include "process/lines.h"
+#include "process/internal.h"
 #include "process/spawn.h"
 #include "process/usage.h"
 
-#define READ_SIZE        ((size_t)65536)
-#define DRAIN_PIECES     32
 #define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
 #define ANSWER_USEC      (2 * USEC_PER_SEC) /* the same, while it holds stdout: the answer may not be over */
 #define SWEEP_USEC       (10 * USEC_PER_MSEC)
@@ -32,35 +27,6 @@
 #define KILLS_USEC       (100 * USEC_PER_MSEC)
 #define UNHEARD_USEC     (5 * USEC_PER_MSEC) /* that long a short one's outputs may stand in their pipes */
 
-enum { STDIN, STDOUT, STDERR, STREAMS };
-
-struct process {
-        sd_event *event;
-        struct process *next; /* of those that are under way */
-        struct process_options options;
-        pid_t pid; /* 0: reaped */
-        int wait_status;
-        enum process_end end;
-        int fd[STREAMS];
-        sd_event_source *source[STREAMS];
-        sd_event_source *sweep;
-        sd_event_source *timer; /* of the timeout, then of KILL */
-        uint64_t listen_at;     /* CLOCK_MONOTONIC: it is not listened to, and has no timer, until then; 0 */
-        uint64_t timeout_at;    /* CLOCK_MONOTONIC; 0: none */
-        uint64_t kill_at;       /* CLOCK_BOOTTIME; 0: not planned */
-        uint64_t killed_since;  /* CLOCK_BOOTTIME; 0: not yet */
-        struct text input, output;
-        size_t input_sent;
-        bool started, output_too_large, left_over, stuck, finished;
-        int output_error;
-        struct lines lines, before; /* of stderr; of stdout, before the answer */
-        bool answering;
-        char *group; /* NULL: none */
-        int64_t kills_before;
-        enum process_memory_end memory_end;
-        struct process_usage usage; /* of what is gone */
-};
-
 /* Those whose program has not been reaped. One source tells of the ends of all of them, and one timer when
  * they must be listened to: most are over after a millisecond, and a descriptor and a timer of its own are a
  * tenth of what such a run costs its parent. Both stay for the runs that follow. */
@@ -69,69 +35,6 @@ static struct {
         bool last; /* none is begun any more */
         sd_event_source *ends, *clock;
 } under_way;
-
-/* ---- streams */
-
-static void stream_close(struct process *process, int which)
-{
-        process->source[which] = sd_event_source_disable_unref(process->source[which]);
-        if (process->fd[which] >= 0)
-                close(process->fd[which]);
-        process->fd[which] = -1;
-}
-
-/* true: there is more, for when the pipe has room again. */
-static bool write_input(struct process *process)
-{
-        size_t left = process->input.size - process->input_sent;
-        ssize_t r = sys_write(process->fd[STDIN], process->input.data + process->input_sent, left);
-
-        if (r == -EAGAIN)
-                return true;
-        if (r > 0)
-                process->input_sent += (size_t)r;
-        if (r >= 0 && process->input_sent < process->input.size)
-                return true;
-        text_done(&process->input);
-        process->input_sent = 0;
-        /* A handler that does not want to read its request need not; one that serves must. */
-        if (r < 0 || !process->options.on_output)
-                stream_close(process, STDIN);
-        if (r < 0 && process->options.on_output)
-                process_end(process, process->options.grace_usec);
-        return false;
-}
-
-static int on_stdin(sd_event_source *source, int fd _unused_, uint32_t revents _unused_, void *userdata)
-{
-        struct process *process = userdata;
-
-        if (!write_input(process) && process->source[STDIN])
-                sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        return 0;
-}
-
-/* Mostly the pipe has room for all of it, and the loop need not be asked. */
-static int send_input(struct process *process)
-{
-        if (!write_input(process) || process->fd[STDIN] < 0)
-                return 0;
-        if (process->source[STDIN])
-                return sd_event_source_set_enabled(process->source[STDIN], SD_EVENT_ON);
-        return sd_event_add_io(process->event, &process->source[STDIN], process->fd[STDIN], EPOLLOUT,
-                               on_stdin, process);
-}
-
-int process_write(struct process *process, struct text *more)
-{
-        int r;
-
-        if (process->fd[STDIN] < 0 || process->pid == 0)
-                return -EPIPE;
-        r = text_append(&process->input, more->data, more->size);
-        text_done(more);
-        return r < 0 ? r : send_input(process);
-}
 
 uint64_t process_memory(const struct process *process)
 {
@@ -166,109 +69,6 @@ static int reap(struct process *process)
         return 0;
 }
 
-/* Whole lines are told; the rest waits for its end. */
-static void tell_lines(struct process *process)
-{
-        struct text *output = &process->output;
-        size_t start = 0;
-        char *end;
-
-        while (start < output->size && (end = memchr(output->data + start, '\n', output->size - start))) {
-                size_t size = (size_t)(end - output->data) - start;
-
-                *end = '\0';
-                process->options.on_output(output->data + start, size, process->options.userdata);
-                start += size + 1;
-        }
-        text_consume(output, start);
-        if (output->size >= PROCESS_ANSWER_MAX)
-                process_end(process, process->options.grace_usec);
-}
-
-static void take_output(struct process *process, int which, const char *bytes, size_t size)
-{
-        size_t room = PROCESS_ANSWER_MAX - process->output.size, log = 0;
-
-        if (which == STDERR) {
-                lines_feed(&process->lines, bytes, size);
-                return;
-        }
-        if (process->options.finds_answer && !process->answering)
-                log = lines_feed_to_brace(&process->before, bytes, size);
-        bytes += log;
-        size -= log;
-        process->answering = process->answering || size > 0;
-        if (size > room) {
-                process->output_too_large = true;
-                size = room;
-        }
-        text_append(&process->output, bytes, size);
-}
-
-/* One piece a turn: a handler that writes without end is a guest in this loop, not its owner. */
-static bool read_piece(struct process *process, int which)
-{
-        static char buffer[READ_SIZE];
-        ssize_t r = sys_read(process->fd[which], buffer, sizeof(buffer));
-
-        if (r == -EAGAIN)
-                return false;
-        if (r < 0 && which == STDOUT)
-                process->output_error = (int)r;
-        if (r <= 0) {
-                stream_close(process, which);
-                /* One that serves is of no use any more. */
-                if (process->output_error < 0 && process->options.on_output)
-                        process_end(process, process->options.grace_usec);
-                return false;
-        }
-        take_output(process, which, buffer, (size_t)r);
-        return true;
-}
-
-/* What a serving handler said before its answer stands in the other pipe by now, and is of the same run. */
-static bool read_output(struct process *process)
-{
-        if (!read_piece(process, STDOUT))
-                return false;
-        if (process->options.on_output && process->fd[STDERR] >= 0)
-                (void)read_piece(process, STDERR);
-        if (process->options.on_output)
-                tell_lines(process);
-        return true;
-}
-
-static int on_readable(sd_event_source *source, int fd _unused_, uint32_t revents _unused_, void *userdata)
-{
-        struct process *process = userdata;
-
-        (void)(source == process->source[STDOUT] ? read_output(process) : read_piece(process, STDERR));
-        return 0;
-}
-
-/* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
-static int listen_to(struct process *process)
-{
-        int r = 0;
-
-        if (process->fd[STDOUT] >= 0 && !process->source[STDOUT])
-                r = sd_event_add_io(process->event, &process->source[STDOUT], process->fd[STDOUT], EPOLLIN,
-                                    on_readable, process);
-        if (r >= 0 && process->fd[STDERR] >= 0 && !process->source[STDERR])
-                r = sd_event_add_io(process->event, &process->source[STDERR], process->fd[STDERR], EPOLLIN,
-                                    on_readable, process);
-        return r;
-}
-
-/* What stands in the pipes when the last writer is gone: at most their capacity. More can only come from a
- * process that is not ours but was given the pipe, and that one is not waited for. */
-static void drain(struct process *process, int which)
-{
-        for (int i = 0; i < DRAIN_PIECES && process->fd[which] >= 0; i++)
-                if (!(which == STDOUT ? read_output(process) : read_piece(process, which)))
-                        return;
-}
-
 /* ---- the end */
 
 static void finish(struct process *process)
@@ -278,8 +78,8 @@ static void finish(struct process *process)
         if (process->finished)
                 return;
         process->finished = true;
-        drain(process, STDOUT);
-        drain(process, STDERR);
+        stream_drain(process, STDOUT);
+        stream_drain(process, STDERR);
         for (int i = 0; i < STREAMS; i++)
                 stream_close(process, i);
         process->timer = sd_event_source_disable_unref(process->timer);
@@ -357,7 +157,7 @@ static void kill_after(struct process *process, uint64_t grace_usec)
 
         if (process->kill_at > 0 && process->kill_at <= at)
                 return;
-        (void)listen_to(process); /* nothing of it waits for the clock any more */
+        (void)stream_listen(process); /* nothing of it waits for the clock any more */
         process->listen_at = 0;
         process->kill_at = at;
         process->timer = sd_event_source_disable_unref(process->timer);
@@ -418,7 +218,7 @@ static void end_descendants(struct process *process)
         /* The timeout is over; the last `tee` of a script may need a moment after it. */
         if (process->end == PROCESS_EXITED) {
                 process->timer = sd_event_source_disable_unref(process->timer);
-                drain(process, STDOUT);
+                stream_drain(process, STDOUT);
                 kill_after(process, process->fd[STDOUT] >= 0 ? ANSWER_USEC : LINGER_USEC);
         }
 }
@@ -491,7 +291,7 @@ static void clock_has_come(struct process *process, uint64_t now)
         process->listen_at = 0;
         if (process->timeout_at > 0 && now >= process->timeout_at)
                 end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
-        else if (listen_to(process) < 0 || add_timeout(process) < 0)
+        else if (stream_listen(process) < 0 || add_timeout(process) < 0)
                 process->listen_at = now + UNHEARD_USEC;
 }
 
@@ -628,7 +428,7 @@ static int add_sources(struct process *process)
         if (process->options.timeout_usec > 0)
                 process->timeout_at = now + process->options.timeout_usec;
         if (process->options.on_output) {
-                r = listen_to(process);
+                r = stream_listen(process);
                 return r < 0 ? r : add_timeout(process);
         }
         process->listen_at = now + UNHEARD_USEC;
@@ -702,7 +502,7 @@ static int process_launch(struct process *process)
                 r = descendants_spare(process->pid);
         if (r >= 0)
                 r = add_sources(process);
-        return r < 0 ? r : send_input(process);
+        return r < 0 ? r : stream_send_input(process);
 }
 
 int process_start(sd_event *event, const struct process_options *options, struct process **ret)
