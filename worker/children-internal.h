@@ -75,6 +75,8 @@ char *children_find_entry(const char *json, bool label, const char *key);
 /* likewise: what is remembered of the object in `json` */
 char *children_find_record(const struct run *run, const char *json);
 int children_read_record(struct children *children);
+/* After others have written to the object: what stands there joins what is known. */
+int children_join_record(struct children *children);
 /* 1: sent, or the run was ended. What is remembered stays until it is over. */
 int children_send_record(struct children *children);
 int children_remember_next(

@@ -55,6 +55,27 @@ int children_read_record(struct children *children)
         return record ? child_list_from_record(record, &children->known) : 0;
 }
 
+int children_join_record(struct children *children)
+{
+        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
+        struct child_list found = {0};
+        int r = record ? child_list_from_record(record, &found) : 0;
+
+        for (size_t i = 0; i < found.count && r >= 0; i++) {
+                if (child_list_has(&children->known, &found.child[i]))
+                        continue;
+                r = child_list_add(&children->known, &found.child[i]);
+                found.child[i] = (struct child_object){0}; /* taken over */
+        }
+        child_list_done(&found);
+        for (size_t i = 0; i < children->wanted.count; i++) {
+                struct child_object *child = &children->wanted.child[i];
+
+                child->recorded = child->recorded && child_list_has(&children->known, child);
+        }
+        return r;
+}
+
 static void add_member(struct text *body, const char *key, const struct text *value)
 {
         text_json_string(body, key);
@@ -104,7 +125,7 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 return;
         }
         run->children->remembered = true;
-        if (write_take_result(run, response, true) < 0 || children_read_record(run->children) < 0)
+        if (write_take_result(run, response) < 0 || children_read_record(run->children) < 0)
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the list of its children cannot be understood");
         else
@@ -149,7 +170,7 @@ int children_send_record(struct children *children)
         }
         r = record_body(children, &record, &kinds, &body);
         if (r >= 0)
-                r = write_patch(children->run, NULL, &body, on_recorded);
+                r = write_patch(children->run, NULL, &body, on_recorded, write_step_again);
         return r < 0 ? r : 1;
 }
 

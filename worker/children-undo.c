@@ -47,7 +47,7 @@ bool children_begin_undo(struct children *children, char *cause)
                 .cause = cause,
                 .deadline = children_now(run) + run->watch->config->settle_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
-                .essence = children_essence(run),
+                .essence = run->foreign_essence ? 0 : children_essence(run),
         };
         _cleanup_free_ struct child_object *touched = calloc(children->wanted.count + 1, sizeof(*touched));
 

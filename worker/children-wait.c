@@ -59,7 +59,7 @@ void children_begin_wait(struct run *run)
                 .requeue_after_usec = run->answer.requeue_after_usec,
                 .deadline = children_now(run) + config->wait_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
-                .essence = children_essence(run),
+                .essence = run->foreign_essence ? 0 : children_essence(run),
                 .related = run->related_fingerprint,
         };
         char text[WHY_MAX * 2];

@@ -494,9 +494,11 @@ int children_send(struct run *run)
         }
         if (!run->children) {
                 r = children_new(run, &run->children);
-                if (r < 0)
-                        return r;
+        } else {
+                r = children_join_record(run->children);
         }
+        if (r < 0)
+                return r;
         children_advance(run->children);
         return 0;
 }

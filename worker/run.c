@@ -39,6 +39,7 @@ void run_free(struct run *run)
         answer_done(&run->answer);
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);
+        sd_event_source_disable_unref(run->conflict_timer);
         free(run->json);
         free(run->recorded);
         free(run->related);

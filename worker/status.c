@@ -2,9 +2,8 @@
 /*
  * See status.h. Each write carries the resourceVersion that was read: for the status of a custom resource
  * the API server looks at no UID, so nothing else keeps it from an object that has taken the name meanwhile.
- * With conditions a conflict ends the run: a merge patch replaces the whole list, and somebody else's
- * condition must not be undone. Without, it touches the handler's own keys alone, and is sent again to the
- * same object.
+ * A merge patch replaces the whole list of conditions, and somebody else's condition must not be undone: on
+ * a conflict the patch is made anew of what is there now (conflict.c).
  */
 #include "worker/status.h"
 
@@ -16,9 +15,6 @@
 #include "worker/children.h"
 #include "worker/condition.h"
 #include "worker/merge.h"
-
-#define TOLD_TRIES_MAX   3
-#define STATUS_TRIES_MAX 10 /* others may write all the time */
 
 /* ---- making it */
 
@@ -163,15 +159,9 @@ int status_prepare(struct run *run)
 
 /* ---- writing it */
 
-/* Whether it may be written only if nothing has changed since the handler was asked. */
-static bool is_locked(const struct run *run)
-{
-        return run->watch->config->trigger != TRIGGER_ESSENCE ||
-               cJSON_GetObjectItemCaseSensitive(run->status, "conditions");
-}
-
 static int send(struct run *run,
-                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
+                void (*again)(struct run *))
 {
         struct span patch = {run->status_text, strlen(run->status_text)};
         _cleanup_text_ struct text body = TEXT_EMPTY;
@@ -179,7 +169,7 @@ static int send(struct run *run,
 
         return r < 0 ? r
                      : write_patch(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
-                                   on_done);
+                                   on_done, again);
 }
 
 /* A status that is sent to the resource itself is dropped there once it has a subresource for it. And
@@ -205,62 +195,15 @@ static void check_kept(struct run *run)
         write_step_done(run);
 }
 
-/* -ENOENT: another object has its name. */
-static int take_current(struct run *run, const struct kube_response *response)
-{
-        struct scan_object object;
-        char *version = NULL, *copy;
-        int r = scan_object(response->body, response->body_size, &object);
-
-        if (r >= 0 && !scan_string_equals(object.uid, run->order->uid))
-                return -ENOENT;
-        if (r >= 0)
-                r = scan_string(object.resource_version, &version);
-        copy = r >= 0 ? strndup(response->body, response->body_size) : NULL;
-        if (!copy) {
-                free(version);
-                return r < 0 ? r : -ENOMEM;
-        }
-        free(run->current);
-        free(run->current_version);
-        run->current = copy;
-        run->current_version = version;
-        return 0;
-}
-
-/* Somebody has written in between. */
-static void on_read_anew(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                         void *userdata)
-{
-        struct run *run = userdata;
-        int r;
-
-        run->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE) {
-                write_failed(run, "status", response);
-                return;
-        }
-        r = take_current(run, response);
-        if (r >= 0)
-                write_step_again(run);
-        else if (r == -ENOENT)
-                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
-        else
-                run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood");
-}
-
 static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
         struct run *run = userdata;
 
         run->transfer = NULL;
-        if (response->error.http_status == 409 && !is_locked(run) &&
-            run->status_tries++ < STATUS_TRIES_MAX && write_get(run, on_read_anew) >= 0)
-                return;
         if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "status", response);
-        else if (write_take_result(run, response, is_locked(run)) < 0)
+        else if (write_take_result(run, response) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
         else
                 check_kept(run);
@@ -268,7 +211,7 @@ static void on_written(struct kube_transfer *transfer _unused_, const struct kub
 
 int status_send(struct run *run)
 {
-        return send(run, on_written);
+        return send(run, on_written, write_step_again);
 }
 
 /* ---- a failure */
@@ -324,19 +267,12 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
 
 /* Somebody has written in between; what is told is a condition of our own, and is merged with what is there
  * now. */
-static void on_read_again(struct kube_transfer *transfer _unused_, const struct kube_response *response,
-                          void *userdata)
+static void tell_again(struct run *run)
 {
-        struct run *run = userdata;
-
-        run->transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE && take_current(run, response) >= 0 &&
-            !run->cancelled && prepare_failure(run, run->told_result, run->told)) {
-                run->changed_since = true;
+        if (!run->cancelled && prepare_failure(run, run->told_result, run->told))
                 status_send_failure(run);
-        } else {
+        else
                 run_finish(run, run->told_result, "%s", run->told);
-        }
 }
 
 static void on_told(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -345,24 +281,20 @@ static void on_told(struct kube_transfer *transfer _unused_, const struct kube_r
         struct run *run = userdata;
 
         run->transfer = NULL;
-        if (response->error.http_status == 409 && run->told_tries++ < TOLD_TRIES_MAX &&
-            write_get(run, on_read_again) >= 0)
-                return;
         if (response->error.failure != KUBE_FAILURE_NONE) {
                 write_note_failure(run, response);
                 if (response->error.http_status != 404 && response->error.http_status != 409)
                         log_debug("watch %s, %s: its condition Ready cannot be written: %s",
                                   run->order->watch, run->order->key, response->error.message);
         } else {
-                /* What cannot be read claims nothing, nor what was read after the handler's version. */
-                (void)write_take_result(run, response, !run->changed_since);
+                (void)write_take_result(run, response); /* what cannot be read claims nothing */
         }
         run_finish(run, run->told_result, "%s", run->told);
 }
 
 void status_send_failure(struct run *run)
 {
-        if (send(run, on_told) < 0)
+        if (send(run, on_told, tell_again) < 0)
                 run_finish(run, run->told_result, "%s", run->told);
 }
 

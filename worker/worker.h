@@ -104,6 +104,14 @@ struct run {
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
         /* carrying out: write.c */
         struct kube_transfer *transfer;
+        /* conflict.c: of the patch that is under way */
+        void (*on_written)(struct kube_transfer *, const struct kube_response *, void *);
+        void (*again)(struct run *);
+        unsigned conflicts; /* in a row */
+        sd_event_source *conflict_timer;
+        bool rebased; /* `current` is no more what was read and our own changes alone */
+        bool foreign; /* ... and others have changed what triggers runs: nothing is claimed as known */
+        bool foreign_essence; /* likewise, whatever the trigger is */
         struct kube_discovery *discovery;
         struct children *children;
         char *current;         /* the object after our last write; NULL: as read */
@@ -112,14 +120,13 @@ struct run {
         char *own_version;
         char *settling; /* of RESULT_SETTLING */
         uint64_t settle_after_usec;
-        uint64_t known_version; /* of our last write that carried the version it was based on */
+        uint64_t known_version; /* of our last write, unless others' changes are among what was there before
+                                 */
         /* status.c */
         cJSON *status; /* the merge patch of it, with conditions; NULL: not made yet */
         char *status_text;
         char *told; /* the run has ended so, and this is still to be shown in its status */
         enum run_result told_result;
-        unsigned told_tries, status_tries;
-        bool changed_since; /* others have written since what the handler was shown */
         size_t write_step;
         bool discovered; /* in this run */
         int wait_status;
@@ -175,16 +182,20 @@ void run_handler(struct run *run); /* run.c */
 /* Children, patch, status, then the finalizer of what is cleaned up; ends in run_finish. */
 void write_start(struct run *run);
 /* For its parts: what the object is now; a merge patch to it (which carries the resourceVersion itself), and
- * what came of that. */
+ * what came of that. again: after somebody else's write the object is read again, and this makes the patch
+ * anew; NULL: the patch is for what was read before alone. */
 const char *write_current_json(const struct run *run);
 const char *write_current_version(const struct run *run);
 int write_patch(struct run *run, const char *subresource, const struct text *body,
-                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
+                void (*again)(struct run *));
 /* The object as the server has it now; *metadataOnly* watches get its metadata. */
 int write_get(struct run *run,
               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* locked: it carried the resourceVersion, so its result is exactly what was read plus our change. */
-int write_take_result(struct run *run, const struct kube_response *response, bool locked);
+/* It carried the resourceVersion, so its result is exactly what was read plus our change. */
+int write_take_result(struct run *run, const struct kube_response *response);
+/* Of the object in `json`, as the watcher will compute it. */
+int write_fingerprint(const struct run *run, const char *json, size_t size, uint64_t *ret);
 /* A credential that was refused is to be replaced: asked for once. */
 void worker_ask_refresh(struct worker *worker, const struct kube_response *response);
 void write_discover(struct run *run); /* anew, once a run; goes on where it was */
@@ -192,3 +203,7 @@ void write_note_failure(struct run *run, const struct kube_response *response); 
 void write_failed(struct run *run, const char *what, const struct kube_response *response);
 void write_step_done(struct run *run);
 void write_step_again(struct run *run); /* with what the object is now */
+
+/* conflict.c: what a patch that can be made again has for its end */
+void conflict_on_patched(struct kube_transfer *transfer, const struct kube_response *response,
+                         void *userdata);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Carrying an answer out: `children`, then `patch`, then `status`. What would change nothing is not sent.
- * `patch` carries the resourceVersion that was read, so its result is exactly what was read plus our change,
- * and may be claimed as known; a status write changes no essence, and claims nothing unless it was locked
- * the same way.
+ * Each write carries the resourceVersion that was read, so its result is exactly what was read plus our
+ * change, and may be claimed as known, unless what was read holds others' changes that the handler has not
+ * seen (conflict.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -116,28 +116,30 @@ void write_failed(struct run *run, const char *what, const struct kube_response 
 
 /* ---- after a write */
 
-int write_take_result(struct run *run, const struct kube_response *response, bool locked)
+int write_fingerprint(const struct run *run, const char *json, size_t size, uint64_t *ret)
 {
-        const struct worker *worker = run->worker;
         struct trigger_basis basis = {
                 .trigger = (enum trigger)run->watch->config->trigger,
-                .finalizer = worker->config->finalizer,
+                .finalizer = run->worker->config->finalizer,
                 .program = run->watch->trigger_program,
                 .partial = fingerprint_is_partial(run->object.json, run->object.json_size),
         };
-        struct scan_object object;
-        char *version = NULL, *copy;
-        int r;
 
         if (run->order->doubtful && basis.trigger == TRIGGER_JQ)
                 basis.trigger = TRIGGER_ESSENCE; /* as the watcher does */
-        r = scan_object(response->body, response->body_size, &object);
+        return trigger_fingerprint(&basis, json, size, ret, NULL);
+}
+
+int write_take_result(struct run *run, const struct kube_response *response)
+{
+        struct scan_object object;
+        char *version = NULL, *copy;
+        int r = scan_object(response->body, response->body_size, &object);
 
         if (r >= 0)
                 r = scan_string(object.resource_version, &version);
-        if (r >= 0 && locked) /* as the watcher will: of what it will see of our write */
-                r = trigger_fingerprint(&basis, response->body, response->body_size, &run->own_fingerprint,
-                                        NULL);
+        if (r >= 0 && !run->foreign)
+                r = write_fingerprint(run, response->body, response->body_size, &run->own_fingerprint);
         /* The object alone: servers end their answers with a line break. */
         copy = r >= 0 ? strndup(object.whole.start, object.whole.size) : NULL;
         if (r < 0 || !copy) {
@@ -145,8 +147,7 @@ int write_take_result(struct run *run, const struct kube_response *response, boo
                 free(copy);
                 return r < 0 ? r : -ENOMEM;
         }
-        /* An unlocked write may hide a change of others between it and the one before. */
-        if (locked && strlen(version) < 19)
+        if (!run->foreign && strlen(version) < 19)
                 run->known_version = strtoull(version, NULL, 10);
         free(run->own_version);
         run->own_version = version;
@@ -154,6 +155,7 @@ int write_take_result(struct run *run, const struct kube_response *response, boo
         run->current = copy;
         free(run->current_version);
         run->current_version = strdup(version);
+        run->conflicts = 0;
         return run->current_version ? 0 : -ENOMEM;
 }
 
@@ -165,7 +167,7 @@ static void on_patched(struct kube_transfer *transfer _unused_, const struct kub
         run->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "patch", response);
-        else if (write_take_result(run, response, true) < 0)
+        else if (write_take_result(run, response) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the patch cannot be understood");
         else
                 write_done(run);
@@ -199,7 +201,8 @@ static char *write_path(const struct run *run, const char *subresource)
 }
 
 int write_patch(struct run *run, const char *subresource, const struct text *body,
-                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *))
+                void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
+                void (*again)(struct run *))
 {
         _cleanup_free_ char *path = write_path(run, subresource);
         struct kube_request request = {
@@ -209,10 +212,12 @@ int write_patch(struct run *run, const char *subresource, const struct text *bod
                 .body = body->data,
                 .body_size = body->size,
                 .timeout_usec = WRITE_TIMEOUT_USEC,
-                .on_done = on_done,
+                .on_done = again ? conflict_on_patched : on_done,
                 .userdata = run,
         };
 
+        run->on_written = on_done;
+        run->again = again;
         return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
 }
 
@@ -235,12 +240,18 @@ int write_get(struct run *run, void (*on_done)(struct kube_transfer *, const str
         return path ? kube_client_start(run->worker->client, &request, &run->transfer) : -ENOMEM;
 }
 
+/* The handler's own patch is for what the handler has seen, and nothing else. */
 static int send_object(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = merge_body(NULL, run->answer.patch_text, run->order->uid, write_current_version(run), &body);
+        int r;
 
-        return r < 0 ? r : write_patch(run, NULL, &body, on_patched);
+        if (run->rebased) {
+                run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
+                return 0;
+        }
+        r = merge_body(NULL, run->answer.patch_text, run->order->uid, write_current_version(run), &body);
+        return r < 0 ? r : write_patch(run, NULL, &body, on_patched, NULL);
 }
 
 /* ---- our finalizer */
@@ -371,7 +382,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
                 write_done(run); /* it has gone: that is what was wanted */
         else if (response->error.failure != KUBE_FAILURE_NONE)
                 write_failed(run, "finalizer", response);
-        else if (write_take_result(run, response, true) < 0 || (!run->carrying_out && show_current(run) < 0))
+        else if (write_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the finalizer cannot be understood");
         else
@@ -383,7 +394,7 @@ static int finalizer_send(struct run *run)
         _cleanup_text_ struct text body = TEXT_EMPTY;
         int r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
-        return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written);
+        return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written, write_step_again);
 }
 
 /* ---- step by step */

@@ -365,6 +365,7 @@ static void test_orphan_while_cancelling(void **state)
 static void test_status(void **state)
 {
         struct peer *peer = started(state, "echo '{\"status\":{\"phase\":\"Ready\"},\"message\":\"ok\"}'");
+        uint64_t fingerprint;
 
         peer->patch_body[0] = AFTER_STATUS;
         assert_int_equal(peer_run(peer)->result, RESULT_SUCCESS);
@@ -377,7 +378,11 @@ static void test_status(void **state)
                 "\"status\":{\"phase\":\"Ready\"}}\n");
         assert_non_null(strstr(peer->server.request, "Content-Type: application/merge-patch+json"));
         assert_string_equal(peer->done->done.own_resource_version, "11");
-        assert_int_equal(peer->done->done.own_fingerprint, 0); /* not locked: it claims nothing */
+        assert_int_equal(
+                fingerprint_object(TRIGGER_ESSENCE, NULL, AFTER_STATUS, strlen(AFTER_STATUS), &fingerprint),
+                0);
+        assert_true(peer->done->done.own_fingerprint == fingerprint);
+        assert_int_equal(peer->done->done.known_version, 11);
         assert_string_equal(peer->done->done.message, "ok");
         /* The store still holds the old state: sent again, discovery is not. */
         peer->patch_body[1] = AFTER_STATUS;
@@ -396,8 +401,8 @@ static void test_patch_then_status(void **state)
 
         peer->patch_body[0] = AFTER_PATCH;
         peer->patch_body[1] =
-                "{\"metadata\":{\"uid\":\"u1\",\"resourceVersion\":\"12\",\"uid\":\"u1\"},\"status\":{\"n\":"
-                "12345678901234567890}}";
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"u1\",\"resourceVersion\":"
+                "\"12\"},\"spec\":{\"size\":2},\"status\":{\"n\":12345678901234567890}}";
         assert_int_equal(peer_run(peer)->result, RESULT_SUCCESS);
         assert_requests(
                 peer,

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that others write to all the time, on a real API server: a run makes what it answers, and is done once."""
+import pytest
+
+from harness import watch
+from harness.busy import change_while_the_handler_runs, finalize_in_spite_of_heartbeats, run_in_spite_of_heartbeats
+
+
+@pytest.fixture
+def start(cluster, operator, handler, namespace):
+    def start(**more):
+        operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace], **more)])
+        operator.start_ready().wait_synced()
+        return operator
+
+    return start
+
+
+@pytest.fixture
+def config_maps(cluster, namespace):
+    return cluster.api.resource("v1", "configmaps", namespace)
+
+
+def test_a_run_in_spite_of_heartbeats(start, handler, widgets, config_maps):
+    run_in_spite_of_heartbeats(start, handler, widgets, config_maps)
+
+
+def test_finalize_in_spite_of_heartbeats(start, handler, widgets, config_maps):
+    finalize_in_spite_of_heartbeats(start, handler, widgets, config_maps)
+
+
+def test_a_change_among_heartbeats_is_not_hidden(start, handler, widgets, config_maps):
+    change_while_the_handler_runs(start, handler, widgets, config_maps)
