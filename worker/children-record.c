@@ -5,7 +5,8 @@
 
 #include "worker/children-internal.h"
 
-#define RECORD_MAX      ((size_t)240 * 1024) /* bytes: the annotations of an object are 256 KiB at most */
+#define ANNOTATIONS_MAX                                                                                     \
+        ((size_t)256 * 1024) /* bytes of an object, keys and values: the API server takes no more */
 #define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
 #define SET_KEY         "applyset.k8s.io/id"
 
@@ -142,6 +143,59 @@ static bool is_written(const struct children *children, const struct child_objec
         return false;
 }
 
+/* ---- whether there is room for it */
+
+struct annotation_count {
+        const char *record_key;
+        size_t size; /* of others' keys and values */
+};
+
+static int count_annotation(struct span key, struct span value, void *userdata)
+{
+        struct annotation_count *count = userdata;
+        _cleanup_free_ char *name = NULL, *text = NULL;
+        int r;
+
+        if (scan_string_equals(key, count->record_key) || scan_string_equals(key, TOOLING_KEY) ||
+            scan_string_equals(key, GROUP_KINDS_KEY))
+                return 0;
+        r = scan_string(key, &name);
+        if (r >= 0)
+                r = scan_string(value, &text);
+        if (r >= 0)
+                count->size += strlen(name) + strlen(text);
+        return r;
+}
+
+/* What others have put there counts as well. 1: the run was ended; no error of the operator's: somebody has
+ * to make room on this object. */
+static int check_room(struct run *run, size_t ours)
+{
+        char key[300];
+        struct annotation_count count = {.record_key = key};
+        struct scan_object object;
+        const char *json = write_current_json(run);
+        int r = scan_object(json, strlen(json), &object);
+
+        snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
+        ours += strlen(key) + strlen(GROUP_KINDS_KEY) + strlen(TOOLING_KEY) + strlen(TOOLING);
+        if (r >= 0 && object.annotations.start && object.annotations.start[0] == '{')
+                r = scan_members(object.annotations, count_annotation, &count);
+        if (r < 0 || ours + count.size <= ANNOTATIONS_MAX)
+                return r;
+        if (ours > ANNOTATIONS_MAX)
+                run_finish(run, RESULT_PERMANENT,
+                           "the handler's answer: children: are too many: the list of their names takes %zu "
+                           "bytes, and an object's annotations hold no more than 256 KiB",
+                           ours);
+        else
+                run_finish(run, RESULT_PERMANENT,
+                           "the list of its children has no room on the object: it takes %zu bytes, the "
+                           "object's other annotations %zu, and all together no more than 256 KiB",
+                           ours, count.size);
+        return 1;
+}
+
 int children_send_record(struct children *children)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
@@ -161,13 +215,9 @@ int children_send_record(struct children *children)
                         child_record_add(&record, &children->known.child[i]);
                         child_group_kinds_add(&kinds, &children->known.child[i]);
                 }
-        if (record.size + kinds.size > RECORD_MAX) {
-                run_finish(children->run, RESULT_PERMANENT,
-                           "the handler's answer: children: are too many: the list of their names takes %zu "
-                           "bytes, and an object's annotations hold no more than 256 KiB",
-                           record.size + kinds.size);
-                return 1;
-        }
+        r = check_room(children->run, record.size + kinds.size);
+        if (r != 0)
+                return r;
         r = record_body(children, &record, &kinds, &body);
         if (r >= 0)
                 r = write_patch(children->run, NULL, &body, on_recorded, write_step_again);
