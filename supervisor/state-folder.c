@@ -86,10 +86,48 @@ static long holder_pid(int fd)
         return pread(fd, buffer, sizeof(buffer) - 1, 0) > 0 ? strtol(buffer, NULL, 10) : 0;
 }
 
+/* A lock that dies with its process. -EBUSY: another one holds it. */
+static int take_lock(const char *folder, const char *name, const char *advice, int *ret_fd,
+                     struct error *error)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_close_ int fd = -1;
+
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return error_set(error, -errno, "%s cannot be locked: %s", path, strerror(errno));
+                return error_set(error, -EBUSY, "another instance (pid %ld) uses %s; give each operator %s",
+                                 holder_pid(fd), folder, advice);
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Its control socket, and what is under way, are of one operator: the second one would take them over. */
+int runtime_folder_take(struct supervisor *supervisor, struct error *error)
+{
+        char pid[24];
+        int length = snprintf(pid, sizeof(pid), "%d\n", getpid());
+        int r = take_lock(supervisor->options->runtime_directory, "control.lock",
+                          "a runtime directory of its own", &supervisor->runtime_lock_fd, error);
+
+        /* For the message of a second one only: a full disk merely makes it say 0. */
+        if (r >= 0 && ftruncate(supervisor->runtime_lock_fd, 0) >= 0)
+                (void)!pwrite(supervisor->runtime_lock_fd, pid, (size_t)length, 0);
+        return r;
+}
+
 int state_folder_take(struct supervisor *supervisor, struct error *error)
 {
         const char *folder = supervisor->options->state_directory;
-        _cleanup_free_ char *path = NULL;
+        int r;
 
         if (is_network_file_system(folder))
                 return error_set(error, -EBUSY,
@@ -97,21 +135,9 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
                                  "maps cannot "
                                  "be trusted; use a local disk",
                                  folder);
-        if (asprintf(&path, "%s/instance", folder) < 0) {
-                path = NULL;
-                return error_set(error, -ENOMEM, "no memory");
-        }
-        supervisor->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (supervisor->lock_fd < 0)
-                return error_set(error, -errno, "%s: %s", path, strerror(errno));
-        if (flock(supervisor->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-                if (errno != EWOULDBLOCK)
-                        return error_set(error, -errno, "%s cannot be locked: %s", path, strerror(errno));
-                return error_set(
-                        error, -EBUSY,
-                        "another instance (pid %ld) uses %s; give each operator a state folder of its own",
-                        holder_pid(supervisor->lock_fd), folder);
-        }
+        r = take_lock(folder, "instance", "a state folder of its own", &supervisor->lock_fd, error);
+        if (r < 0)
+                return r;
         read_starts(supervisor);
         write_starts(supervisor, -1);
         return 0;

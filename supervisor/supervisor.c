@@ -186,6 +186,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
                 .options = options,
                 .config = config,
                 .lock_fd = -1,
+                .runtime_lock_fd = -1,
                 .control_fd = -1,
                 .started_realtime = clock_realtime_usec(),
         };
@@ -202,6 +203,10 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         r = secrets_begin(supervisor, &error);
         if (r < 0)
                 return refuse(EXIT_CODE_IO, "the folder for Secrets", &error);
+        r = runtime_folder_take(supervisor, &error);
+        if (r < 0)
+                return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the runtime directory",
+                              &error);
         r = open_ledger(supervisor, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));
@@ -311,6 +316,8 @@ void supervisor_done(struct supervisor *supervisor)
         free(supervisor->worker);
         log_done();
         sd_event_unref(supervisor->event);
+        if (supervisor->runtime_lock_fd >= 0)
+                close(supervisor->runtime_lock_fd);
         if (supervisor->lock_fd >= 0)
                 close(supervisor->lock_fd);
         for (size_t i = 0; i < supervisor->old_config_count; i++)

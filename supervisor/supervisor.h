@@ -174,7 +174,7 @@ struct supervisor {
                               their Events; report.c */
         bool has_reported; /* in this life */
         uint64_t starts;   /* of this state folder, this one included */
-        int lock_fd, control_fd;
+        int lock_fd, runtime_lock_fd, control_fd;
         bool told_live, told_ready; /* the gateway, last */
         uint64_t runs_seen;         /* at the last heartbeat */
         bool rested;
@@ -230,6 +230,7 @@ void watch_empty(struct watch *watch);
 
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
+int runtime_folder_take(struct supervisor *supervisor, struct error *error); /* likewise */
 void state_folder_note_exit(struct supervisor *supervisor);
 void state_folder_note_reports(struct supervisor *supervisor, uint64_t now);
 void state_folder_note_time(struct supervisor *supervisor);
