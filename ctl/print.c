@@ -8,6 +8,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl.h"
+#include "json/json.h"
 
 const char *ctl_text(const cJSON *object, const char *name)
 {
@@ -20,7 +21,9 @@ uint64_t ctl_number(const cJSON *object, const char *name)
 {
         const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
 
-        return cJSON_IsNumber(value) && value->valuedouble > 0 ? (uint64_t)value->valuedouble : 0;
+        double number = json_number(value, 0);
+
+        return number > 0 ? (uint64_t)number : 0;
 }
 
 bool ctl_is(const cJSON *object, const char *name)

@@ -4,15 +4,30 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/syscall.h"
 #include "ctl/ctl.h"
 #include "ipc/message.h"
+#include "json/json.h"
 
 #define ANSWER_TIMEOUT_MS 10000
 #define ANSWER_MAX        ((size_t)256 * 1024 * 1024)
+
+static int no_answer(struct error *error)
+{
+        return error_set(error, -ETIMEDOUT, "the operator does not answer");
+}
+
+/* Of connect() as well: nobody takes connections from the queue of an operator that is stopped. */
+static int bound_sending(int fd)
+{
+        struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_MS / 1000};
+
+        return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ? -errno : 0;
+}
 
 static int connect_to(const char *runtime_directory, struct error *error)
 {
@@ -25,10 +40,12 @@ static int connect_to(const char *runtime_directory, struct error *error)
                 return error_set(error, -ENAMETOOLONG, "%s: the path is too long for a socket",
                                  runtime_directory);
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (fd < 0)
+        if (fd < 0 || bound_sending(fd) < 0)
                 return error_set(error, -errno, "%s", strerror(errno));
         if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
                 return TAKE_FD(fd);
+        if (errno == EAGAIN)
+                return no_answer(error);
         if (errno == ENOENT || errno == ECONNREFUSED)
                 return error_set(error, -ENOENT,
                                  "no operator is running with runtime directory %s (its control socket %s)",
@@ -57,7 +74,9 @@ static int send_query(int fd, const char *command, char **argument, struct error
         if (r < 0)
                 return error_set(error, r, "%s", strerror(-r));
         sent = sys_send(fd, packet.data, packet.size);
-        return sent < 0 ? error_set(error, (int)sent, "%s", strerror((int)-sent)) : 0;
+        return sent == -EAGAIN ? no_answer(error)
+               : sent < 0      ? error_set(error, (int)sent, "%s", strerror((int)-sent))
+                               : 0;
 }
 
 static int receive_page(int fd, struct text *body, bool *ret_last, struct error *error)
@@ -68,7 +87,7 @@ static int receive_page(int fd, struct text *body, bool *ret_last, struct error 
         ssize_t size;
 
         if (poll(&pollfd, 1, ANSWER_TIMEOUT_MS) <= 0)
-                return error_set(error, -ETIMEDOUT, "the operator does not answer");
+                return no_answer(error);
         size = sys_receive(fd, buffer, sizeof(buffer));
         if (size <= 0)
                 return error_set(error, -EACCES,
@@ -95,7 +114,7 @@ int ctl_query_about(const char *runtime_directory, const char *command, char **a
                 r = receive_page(fd, &body, &last, error);
         if (r < 0)
                 return r;
-        *ret = cJSON_ParseWithLength(body.data, body.size);
+        *ret = json_parse(body.data, body.size);
         return *ret ? 0 : error_set(error, -EPROTO, "the operator's answer is no JSON");
 }
 

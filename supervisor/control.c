@@ -25,7 +25,13 @@ struct control_peer {
         uid_t uid;
 };
 
-static void peer_free(struct control_peer *peer)
+static void peer_put_first(struct control_peer *peer)
+{
+        peer->next = peer->supervisor->control_peer;
+        peer->supervisor->control_peer = peer;
+}
+
+static void peer_take_out(struct control_peer *peer)
 {
         struct control_peer **place = &peer->supervisor->control_peer;
 
@@ -33,9 +39,29 @@ static void peer_free(struct control_peer *peer)
                 place = &(*place)->next;
         if (*place)
                 *place = peer->next;
+}
+
+static void peer_free(struct control_peer *peer)
+{
+        peer_take_out(peer);
         peer->supervisor->control_count--;
         channel_free(peer->channel);
         free(peer);
+}
+
+/* The list is in the order in which peers were last heard. The one that has been silent for the longest and
+ * has nothing to read gives way: a probe must get through, whoever keeps connections open. */
+static void make_room(struct supervisor *supervisor)
+{
+        struct control_peer *idle = NULL, *last = NULL;
+
+        for (struct control_peer *peer = supervisor->control_peer; peer; peer = peer->next) {
+                last = peer;
+                if (channel_queued(peer->channel) == 0)
+                        idle = peer;
+        }
+        if (supervisor->control_count >= PEERS_MAX)
+                peer_free(idle ? idle : last);
 }
 
 /* ---- queries */
@@ -274,6 +300,8 @@ static int on_message(struct channel *channel _unused_, struct message **message
 {
         struct control_peer *peer = userdata;
 
+        peer_take_out(peer);
+        peer_put_first(peer);
         if ((*message)->type != MESSAGE_QUERY)
                 return -EPROTO;
         if ((*message)->query.version != PROTOCOL_VERSION)
@@ -312,8 +340,7 @@ static void add_peer(struct supervisor *supervisor, int fd, uid_t uid)
         }
         peer->supervisor = supervisor;
         peer->uid = uid;
-        peer->next = supervisor->control_peer;
-        supervisor->control_peer = peer;
+        peer_put_first(peer);
         supervisor->control_count++;
         if (channel_new(supervisor->event, fd, ROLE_SUPERVISOR, ROLE_CONTROL, &callbacks, peer,
                         &peer->channel) < 0)
@@ -353,10 +380,12 @@ static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents
                 return 0;
         }
         supervisor->control_full = false;
-        if (supervisor->control_count < PEERS_MAX && peer_is_trusted(peer, &uid))
-                add_peer(supervisor, peer, uid);
-        else
+        if (!peer_is_trusted(peer, &uid)) {
                 close(peer);
+                return 0;
+        }
+        make_room(supervisor);
+        add_peer(supervisor, peer, uid);
         return 0;
 }
 
@@ -373,7 +402,7 @@ int control_start(struct supervisor *supervisor, struct error *error)
         supervisor->control_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (supervisor->control_fd < 0)
                 return error_set(error, -errno, "%s", strerror(errno));
-        (void)unlink(address.sun_path); /* of a former life: the state folder's lock says that it is over */
+        (void)unlink(address.sun_path); /* of a former life: the lock beside it says that it is over */
         if (bind(supervisor->control_fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
             chmod(address.sun_path, 0600) < 0 || listen(supervisor->control_fd, PEERS_MAX) < 0)
                 return error_set(error, -errno, "%s: %s", address.sun_path, strerror(errno));
