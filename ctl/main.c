@@ -436,6 +436,16 @@ static int take_option(struct options *options, int c, const char *text)
         return 0;
 }
 
+/* What was asked for and never arrived is no success. A closed pipe ends us by its signal, where that is
+ * not ignored. */
+static int output_done(int code)
+{
+        if (fflush(stdout) == 0 && !ferror(stdout))
+                return code;
+        fprintf(stderr, "reconciledctl: the output cannot be written: %s\n", strerror(errno));
+        return code == EXIT_CODE_OK ? EXIT_CODE_IO : code;
+}
+
 int main(int argc, char **argv)
 {
         const char *runtime = getenv("RUNTIME_DIRECTORY");
@@ -452,15 +462,15 @@ int main(int argc, char **argv)
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0) {
                 if (c == 'h') {
                         help();
-                        return EXIT_CODE_OK;
+                        return output_done(EXIT_CODE_OK);
                 }
                 if (c == 'V') {
                         puts("reconciled " RECONCILED_VERSION);
-                        return EXIT_CODE_OK;
+                        return output_done(EXIT_CODE_OK);
                 }
                 r = take_option(&options, c, optarg);
                 if (r != 0)
                         return r;
         }
-        return run_verb(&options, argc - optind, argv + optind);
+        return output_done(run_verb(&options, argc - optind, argv + optind));
 }
