@@ -60,7 +60,8 @@ int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
             read_from(folder, "namespace", credential_read_token, &config.default_namespace, NULL) < 0)
                 config.default_namespace = strdup("default");
         config.server = server_url(host, port);
-        config.identity = strdup("the pod's service account");
+        if (asprintf(&config.identity, "the pod's service account (%s/token)", folder) < 0)
+                config.identity = NULL;
         config.tls_server_name = strdup("");
         config.client_certificate = strdup("");
         config.client_key = strdup("");

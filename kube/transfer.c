@@ -31,6 +31,7 @@ void credential_wipe(struct credential *credential)
         wipe(&credential->username);
         wipe(&credential->password);
         wipe(&credential->proxy_url);
+        wipe(&credential->identity);
         if (credential->header)
                 curl_slist_free_all(credential->header);
         credential->header = NULL;
@@ -78,12 +79,13 @@ int credential_copy(const struct message_credential *message, struct credential 
                 .username = strdup(message->username),
                 .password = strdup(message->password),
                 .proxy_url = strdup(message->proxy_url),
+                .identity = strdup(message->identity),
         };
         int r = copy_headers(message, &copy);
 
         if (r < 0 || !copy.server || !copy.tls_server_name || !copy.certificate_authority ||
             !copy.client_certificate || !copy.client_key || !copy.token || !copy.username ||
-            !copy.password || !copy.proxy_url) {
+            !copy.password || !copy.proxy_url || !copy.identity) {
                 credential_wipe(&copy);
                 return r < 0 ? r : -ENOMEM;
         }
@@ -457,6 +459,20 @@ static const char *tls_prefix(CURLcode code)
         }
 }
 
+/* "Unauthorized" helps nobody who does not know who was refused where, and which file says who it is. */
+static void add_identity(const struct credential *credential, struct kube_error *error)
+{
+        char *message;
+
+        if ((error->http_status != 401 && error->http_status != 403) || !error->message)
+                return;
+        if (asprintf(&message, "%s (%s, as %s)", error->message, credential->server,
+                     credential->identity[0] ? credential->identity : "nobody") < 0)
+                return;
+        free(error->message);
+        error->message = message;
+}
+
 static void describe_error(struct kube_transfer *transfer, CURLcode code, struct kube_response *response)
 {
         /* A refusal stays one when its explanation is cut off or too long. */
@@ -473,6 +489,7 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
                 response->error.retry_after_sec = retry_after_sec(transfer);
                 kube_error_from_status(&response->error, response->http_status,
                                        transfer->body.data ? transfer->body.data : "", transfer->body.size);
+                add_identity(&transfer->client->credential, &response->error);
         }
 }
 

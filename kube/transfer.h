@@ -13,8 +13,8 @@ struct credential {
         uint64_t serial;
         bool insecure;
         char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
-                *username, *password, *proxy_url;
-        struct curl_slist *header; /* that every request carries */
+                *username, *password, *proxy_url, *identity; /* the last one: for people */
+        struct curl_slist *header;                           /* that every request carries */
 };
 
 int credential_copy(const struct message_credential *message, struct credential *ret);

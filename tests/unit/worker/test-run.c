@@ -457,9 +457,7 @@ static void test_refusals(void **state)
         } row[] = {
                 {"403 Forbidden", REFUSAL("403", "Forbidden", "widgets \\\"a\\\" is forbidden"),
                  RESULT_UNRECOVERABLE,
-                 "the API server refused the handler's status (HTTP 403): widgets \"a\" is forbidden; give "
-                 "the "
-                 "operator's user the right"},
+                 "the API server refused the handler's status (HTTP 403): widgets \"a\" is forbidden (http"},
                 {"422 Unprocessable Entity", REFUSAL("422", "Invalid", "status.phase: Invalid"),
                  RESULT_UNRECOVERABLE, "status.phase: Invalid; mend what the handler answers"},
                 {"500 Internal Server Error", "oops", RESULT_RETRY, "(HTTP 500)"},
