@@ -73,6 +73,15 @@ static bool is_about_server(const struct children *children, const struct kube_e
                (error->http_status >= 500 && (children->phase != PHASE_PRUNE || error->retry_after_sec > 0));
 }
 
+#define CLAIMED                                                                                             \
+        "cannot be applied, because others have set fields of it (`children.force: true` takes them over)"
+
+static bool is_claimed(const struct kube_error *error)
+{
+        return error->http_status == 409 && error->message &&
+               strncmp(error->message, "Apply failed with ", strlen("Apply failed with ")) == 0;
+}
+
 /* Counts the failure of the child; false: the run was ended. */
 bool children_take_refusal(struct children *children, const char *what, const struct kube_error *error,
                            const struct kube_response *response)
@@ -83,7 +92,8 @@ bool children_take_refusal(struct children *children, const char *what, const st
 
         write_note_failure(children->run, response);
         secret = child && is_confidential(children->run->worker, child->api_version, child->kind);
-        children_fail(children, child, what, confidential_words(secret, error, words, sizeof(words)));
+        children_fail(children, child, is_claimed(error) ? CLAIMED : what,
+                      confidential_words(secret, error, words, sizeof(words)));
         if (is_about_server(children, error)) {
                 finish_failed(children);
                 return false;
