@@ -97,15 +97,38 @@ static bool is_name(const char *text, const char *extra)
         return true;
 }
 
+/* As the API server wants one: no empty label, and none that begins or ends with a dash. */
 static bool is_subdomain(const char *text)
 {
-        if (strlen(text) > 253 || !isalnum((unsigned char)text[0]))
-                return false;
-        for (; *text; text++)
-                if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) && *text != '-' &&
-                    *text != '.')
+        static const char label[] = "-abcdefghijklmnopqrstuvwxyz0123456789";
+
+        for (;;) {
+                size_t length = strspn(text, label);
+
+                if (length == 0 || text[0] == '-' || text[length - 1] == '-')
                         return false;
-        return true;
+                if (text[length] != '.')
+                        return text[length] == '\0';
+                text += length + 1;
+        }
+}
+
+#define OPERATOR_MAX 128 /* bytes of a field manager, and of who reports an Event; the server's limit */
+
+static void check_operator_name(struct reader *reader, const char *name)
+{
+        if (!name)
+                problem_add(reader, NULL, false, "operator",
+                            "is missing; give the operator a name like widgets.example.com");
+        else if (!is_subdomain(name) || !strchr(name, '.'))
+                problem_add(reader, NULL, false, "operator",
+                            "\"%s\" is no DNS name with a dot, like widgets.example.com (it prefixes "
+                            "finalizers and is the field manager)",
+                            name);
+        else if (strlen(name) > OPERATOR_MAX)
+                problem_add(reader, NULL, false, "operator",
+                            "\"%s\" is longer than %d bytes: the API server takes no longer field manager",
+                            name, OPERATOR_MAX);
 }
 
 static void check_name(struct reader *reader, yaml_node_t *node, const char *path,
@@ -508,6 +531,41 @@ static int copy_namespaces(const struct config_watch *from, struct config_watch 
         return 0;
 }
 
+/* Of the watch that its objects are seen by: number counts `owns` first, then `related`. */
+static char *owned_name(const struct config_watch *parent, size_t number)
+{
+        bool is_related = number >= parent->owns_count;
+        size_t place = is_related ? number - parent->owns_count : number;
+        const struct config_owned *owned = is_related ? &parent->related[place] : &parent->owns[place];
+        char *name;
+
+        return asprintf(&name, "%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns",
+                        owned->kind ? owned->kind : "", place) < 0
+                       ? NULL
+                       : name;
+}
+
+/* Two of one name would share a store. */
+static void check_owned_names(struct reader *reader)
+{
+        const struct config *config = reader->config;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *parent = &config->watch[i];
+
+                for (size_t k = 0; parent->name && k < parent->owns_count + parent->related_count; k++) {
+                        _cleanup_free_ char *name = owned_name(parent, k);
+
+                        for (size_t j = 0; name && j < config->watch_count; j++)
+                                if (config->watch[j].name && strcmp(config->watch[j].name, name) == 0)
+                                        problem_add(reader, NULL, false, "watches",
+                                                    "\"%s\" (line %u) is the name of what watch %s %s", name,
+                                                    config->watch[j].line, parent->name,
+                                                    k < parent->owns_count ? "owns" : "is related to");
+                }
+        }
+}
+
 /* As patient as the watch of the owners, and of the same namespaces. */
 static int make_owned(const struct config_watch *parent, size_t number, struct config_watch *ret)
 {
@@ -518,9 +576,7 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
         watch_defaults(ret);
         ret->is_related = is_related;
         ret->confidential = owned->confidential || is_secret(owned->api_version, owned->kind);
-        if (asprintf(&ret->name, "%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns", owned->kind,
-                     place) < 0)
-                ret->name = NULL;
+        ret->name = owned_name(parent, number);
         ret->owner = strdup(parent->name);
         ret->api_version = strdup(owned->api_version);
         ret->kind = strdup(owned->kind);
@@ -583,15 +639,8 @@ void check_config(struct reader *reader)
 
         default_text(reader, &config->kubeconfig, "");
         default_text(reader, &config->context, "");
-        if (!config->operator_name)
-                problem_add(reader, NULL, false, "operator",
-                            "is missing; give the operator a name like widgets.example.com");
-        else if (!is_subdomain(config->operator_name) || !strchr(config->operator_name, '.'))
-                problem_add(reader, NULL, false, "operator",
-                            "\"%s\" is no DNS name with a dot, like widgets.example.com (it prefixes "
-                            "finalizers and is the "
-                            "field manager)",
-                            config->operator_name);
+        check_operator_name(reader, config->operator_name);
+        check_owned_names(reader);
         check_gateway(reader);
         check_record(reader);
         if (config->watch_count == 0)
