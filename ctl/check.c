@@ -55,7 +55,8 @@ static void print_cluster(const struct report *report)
                        report->cluster.insecure ? " (its certificate is not checked)" : "",
                        report->cluster.identity);
         else if (report->cluster_status < 0)
-                printf("cluster: %s\n", error_message(&report->cluster_error));
+                printf("%s: cluster: %s\n", report->path ? report->path : "the configuration",
+                       error_message(&report->cluster_error));
         else
                 printf("note: %s; in a pod its service account would be used\n",
                        error_message(&report->cluster_error));
@@ -154,9 +155,11 @@ static void print_report(const struct report *report)
         }
         if (!config)
                 return;
-        printf("%s: operator %s, %zu watches, %u workers: no mistakes found\n",
-               report->path ? report->path : "the configuration", config->operator_name, config->watch_count,
-               config->workers);
+        printf("%s: operator %s, %zu %s, %u %s: %s\n", report->path ? report->path : "the configuration",
+               config->operator_name, config->watch_count, config->watch_count == 1 ? "watch" : "watches",
+               config->workers, config->workers == 1 ? "worker" : "workers",
+               report->cluster_status < 0 ? "its access to the cluster cannot be used"
+                                          : "no mistakes found");
         print_notes(config);
         print_cluster(report);
 }

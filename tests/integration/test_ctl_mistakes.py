@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong is said so that it can be mended: who was refused where, which key helps, which name is too long."""
+import json
+
+import pytest
+import yaml
+
+from harness import wait_until, watch
+
+OWNED = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def check(operator):
+    def check(text, expect):
+        done = operator.ctl.run("check", str(operator.write_config(text)))
+        assert expect in (None, done.returncode), done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return check
+
+
+def config(name="widgets.example.com", **first):
+    return yaml.safe_dump({"operator": name, "watches": [
+        {"name": "widgets", "apiVersion": "example.com/v1", "kind": "Widget", "handler": {"exec": ["/bin/true"]}, **first}]})
+
+
+@pytest.mark.parametrize("name", ["a..b", "a.-b", "a.b-", "a.b."])
+def test_an_operator_name_that_prefixes_nothing_is_refused(check, name):
+    assert "is no DNS name with a dot" in check(config(name), 78)
+
+
+def test_an_operator_name_that_is_no_field_manager_is_refused(check):
+    name = ".".join(["a" * 32] * 4)
+    assert len(name) == 131
+    said = check(config(name), 78)
+    assert "longer than 128 bytes" in said and "operator" in said
+    assert "operator: " not in check(config(name[3:]), None), "128 bytes"
+
+
+@pytest.mark.parametrize("key, said", [("owns", "owns"), ("related", "is related to")])
+def test_a_watch_named_like_an_owned_one_is_refused(check, key, said):
+    text = yaml.safe_load(config(**{key: OWNED}))
+    text["watches"].append({**yaml.safe_load(config())["watches"][0], "name": f"widgets.{key}.ConfigMap.0"})
+    found = check(yaml.safe_dump(text), 78)
+    assert f'"widgets.{key}.ConfigMap.0"' in found and f"what watch widgets {said}" in found
+
+
+def test_check_praises_nothing_that_it_then_refuses(operator, handler):
+    operator.configure(None, [watch("widgets", handler)], workers=1, cluster={"kubeconfig": "/nowhere"})
+    done = operator.ctl.run("check", str(operator.config_file))
+    assert done.returncode == 78 and "/nowhere" in done.stdout
+    assert "no mistakes" not in done.stdout and "its access to the cluster cannot be used" in done.stdout
+    assert "1 watch, 1 worker:" in done.stdout
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refusal_says_who_was_refused_where(devserver, operator, handler, status):
+    devserver.fault(match={"resource": "widgets"}, times=0, status=status, reason="Unauthorized", message="Unauthorized")
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start()
+    wait_until(lambda: "Unauthorized" in operator.output.text(), "the refusal")
+    wait_until(lambda: operator.ctl.run("status").returncode == 0 and operator.ctl.status()["watches"][0]["reason"], "its reason")
+    reason = operator.ctl.status()["watches"][0]["reason"]
+    server = yaml.safe_load(operator.folder.joinpath("kubeconfig").read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"]
+    assert server in reason and "as user " in reason and str(operator.folder / "kubeconfig") in reason, reason
+
+
+def test_a_conflict_names_the_key_that_ends_it(devserver, operator, handler, widgets, api):
+    config_maps = api.resource("v1", "configmaps", "default")
+    config_maps.create("child", data={"a": "2"})
+    handler.answer({"children": [CHILD]})
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    wait_until(lambda: operator.ctl.status()["failing"], "the failure")
+    error = operator.ctl.status()["failing"][0]["lastError"]
+    assert "children.force" in error and "Apply failed with 1 conflict" in error, json.dumps(error)
