@@ -55,6 +55,10 @@ static void pass(struct place *place, const char *word)
                 place->over = true;
         } else if (strncmp(word, "--", 2) == 0 && !place->over) {
                 pass_option(place, word);
+        } else if ((strcmp(word, "-n") == 0 || strcmp(word, "-o") == 0) && !place->over) {
+                place->asking = word[1];
+        } else if (word[0] == '-' && !place->over) {
+                return;
         } else if (!place->verb) {
                 place->verb = find_verb(place->line, word);
         } else if (place->arguments++ == 0) {
@@ -122,11 +126,26 @@ static void offer_troubled(const struct place *place, enum word word, const char
         cJSON_Delete(status);
 }
 
+static void offer_each(const char *const *candidate, const char *begun)
+{
+        for (; *candidate; candidate++)
+                offer(*candidate, NULL, begun);
+}
+
 static void offer_word(const struct place *place, enum word word, const char *begun)
 {
+        static const char *const format[] = {"wide", "json", "yaml", NULL};
+        static const char *const state[] = {"failing", "waiting", "quarantined", NULL};
+
         switch (word) {
         case WORD_FILE:
                 puts(":files");
+                break;
+        case WORD_FORMAT:
+                offer_each(format, begun);
+                break;
+        case WORD_STATE:
+                offer_each(state, begun);
                 break;
         case WORD_WATCH:
                 offer_watches(place, begun);

@@ -32,6 +32,7 @@ enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_RED };
 void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
 int ctl_print_json(const cJSON *answer);
+void ctl_print_yaml(const cJSON *answer);
 /* What was done: a line, or for programs the answer (which is taken; NULL: nothing more) with the members
  * done and message. Returns the exit code. */
 int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
@@ -57,8 +58,17 @@ int ctl_release_finalizer(const char *runtime_directory, char **argument, const 
 int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent);
 
 /* Writes the status for people. */
-void ctl_print_status(const cJSON *status);
+void ctl_print_status(const cJSON *status, bool wide);
 void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
+
+struct get_options {
+        const char *state;             /* "failing", "waiting", "quarantined" */
+        const char *watch, *namespace; /* "": all */
+        bool json, yaml;
+};
+
+/* Lists objects in trouble; returns the exit code. */
+int ctl_get(const char *runtime_directory, const struct get_options *options);
 
 struct logs_options {
         int count; /* arguments: watch, perhaps a key, options of journalctl */

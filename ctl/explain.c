@@ -133,9 +133,12 @@ static bool say_unknown(const struct facts *facts, struct text *text)
 {
         if (facts->row || facts->stored_status != -ENOENT)
                 return false;
-        text_append_string(text,
-                           "the watch does not know it: there is no such object, or the watch's namespaces, "
-                           "selectors or filter leave it out");
+        text_printf(text,
+                    "the watch does not know it: there is no such object, or the watch's namespaces, "
+                    "selectors or filter leave it out%s",
+                    strchr(ctl_text(facts->answer, "key"), '/')
+                            ? ""
+                            : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
         return true;
 }
 

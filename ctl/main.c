@@ -12,18 +12,19 @@
 static const struct option option[] = {
         {"runtime-directory", required_argument, NULL, 'r'},
         {"json", no_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'},
         {"ready", no_argument, NULL, 'R'},
         {"namespace", required_argument, NULL, 'n'},
         {"service-account", required_argument, NULL, 'a'},
         {"plural", required_argument, NULL, 'p'},
         {"config", required_argument, NULL, 'c'},
         {"watch", required_argument, NULL, 'W'},
-        {"object", required_argument, NULL, 'o'},
+        {"object", required_argument, NULL, 'O'},
         {"apply", no_argument, NULL, 'P'},
-        {"finalizer", no_argument, NULL, 'f'},
+        {"finalizer", no_argument, NULL, 'z'},
         {"all-failed", no_argument, NULL, 'A'},
         {"interval", required_argument, NULL, 'i'},
-        {"follow", no_argument, NULL, 'F'},
+        {"follow", no_argument, NULL, 'f'},
         {"reason", required_argument, NULL, 'w'},
         {"timeout", required_argument, NULL, 't'},
         {"yes", no_argument, NULL, 'y'},
@@ -37,56 +38,13 @@ static const struct option option[] = {
 struct options {
         char given[ELEMENTS(option)]; /* the letters of options, each once */
         const char *runtime_directory;
-        bool json, ready, finalizer, all_failed, follow, yes;
-        const char *why;
-        uint64_t interval_usec; /* between two pictures */
-        uint64_t timeout_usec;  /* of waiting while nothing moves */
+        bool help, json, yaml, wide, ready, finalizer, all_failed, follow, yes;
+        const char *why, *namespace; /* NULL: not given */
+        uint64_t interval_usec;      /* between two pictures */
+        uint64_t timeout_usec;       /* of waiting while nothing moves */
         struct rbac_options rbac;
         struct ctl_run_options run;
 };
-
-static void help(void)
-{
-        puts("Usage: reconciledctl [OPTION...] VERB\n\n"
-             "  status              what the running operator does\n"
-             "  top                 the same, live: rates, the slowest handlers, what fails; q ends it\n"
-             "                      (--interval 2s: between two pictures)\n"
-             "  explain WATCH KEY   why this object (namespace/name) did or did not run\n"
-             "  logs [--follow] WATCH [KEY] [-- OPTION...]\n"
-             "                      what the journal has of it; options are journalctl's\n"
-             "  check [FILE]        check a configuration; says every mistake with its line\n\n"
-             "  health [--ready]    a probe: exit code 0 when all processes are heard (and all watches in "
-             "sync)\n"
-             "  rbac [FILE]         the roles that a configuration needs, as manifests for kubectl apply\n"
-             "                      (--namespace NS, --service-account NAME: as whom it runs;\n"
-             "                      --plural KIND=PLURAL: where the guess is wrong)\n"
-             "  retry WATCH KEY     run this object now, whatever it waits for\n"
-             "  retry --all-failed [WATCH]   run all objects now that have failed\n"
-             "  release WATCH KEY   let an object out of quarantine\n"
-             "  release --finalizer --reason TEXT [--yes] WATCH KEY\n"
-             "                      take our finalizer off an object whose cleanup cannot succeed\n"
-             "  pause [--reason TEXT] WATCH, resume WATCH\n"
-             "                      let nothing of a watch run, also over restarts; changes are kept\n"
-             "  uninstall [--yes] [--timeout 30s]\n"
-             "                      take our finalizers off everything; shows what first; gives up when\n"
-             "                      nothing has moved for so long\n"
-             "  run --object FILE|NS/NAME [--watch WATCH] [--apply]\n"
-             "                      run one handler without an operator and show what it writes: of FILE "
-             "on\n"
-             "                      a server in memory, of NS/NAME on the cluster, kept only with --apply\n"
-             "  replay DIR [--watch WATCH]\n"
-             "                      run what an operator with --record DIR has kept again; shows where\n"
-             "                      answers differ\n\n"
-             "  --config FILE             of check, rbac, run and replay (default: " RECONCILED_SYSCONFDIR
-             "/reconciled.yaml)\n"
-             "  --runtime-directory DIR   of the operator (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
-             ")\n"
-             "  --json                    for programs, of every verb\n"
-             "  --help, --version\n\n"
-             "Exit codes: 0, 1 the handler failed or answers differ, 64 usage, 69 no operator is running\n"
-             "there, 70 not healthy, not done or not known, 77 it refuses us, 78 mistakes in the "
-             "configuration.");
-}
 
 static int usage(const char *text)
 {
@@ -114,8 +72,10 @@ static int verb_status(const struct options *options, int count _unused_, char *
                 return ctl_failed(r, &error);
         if (options->json)
                 (void)ctl_print_json(answer);
+        else if (options->yaml)
+                ctl_print_yaml(answer);
         else
-                ctl_print_status(answer);
+                ctl_print_status(answer, options->wide);
         cJSON_Delete(answer);
         return EXIT_CODE_OK;
 }
@@ -124,6 +84,16 @@ static int verb_top(const struct options *options, int count, char **argument)
 {
         return options->json ? verb_status(options, count, argument)
                              : ctl_top(options->runtime_directory, options->interval_usec);
+}
+
+static int verb_get(const struct options *options, int count, char **argument)
+{
+        return ctl_get(options->runtime_directory,
+                       &(struct get_options){.state = argument[0],
+                                             .watch = count > 1 ? argument[1] : "",
+                                             .namespace = options->namespace ? options->namespace : "",
+                                             .json = options->json,
+                                             .yaml = options->yaml});
 }
 
 static int verb_explain(const struct options *options, int count _unused_, char **argument)
@@ -149,7 +119,10 @@ static int verb_health(const struct options *options, int count _unused_, char *
 
 static int verb_rbac(const struct options *options, int count, char **argument)
 {
-        return ctl_rbac(count > 0 ? argument[0] : options->run.config, &options->rbac, options->json);
+        struct rbac_options rbac = options->rbac;
+
+        rbac.namespace = options->namespace ? options->namespace : "default";
+        return ctl_rbac(count > 0 ? argument[0] : options->run.config, &rbac, options->json);
 }
 
 /* Silent when it is done, but for programs. */
@@ -219,48 +192,132 @@ static int verb_replay(const struct options *options, int count _unused_, char *
         return ctl_replay(&run);
 }
 
-#define ANY 1000
+#define ANY       1000
+#define TAKES_KEY "a watch and a key (namespace/name)"
 
 static const struct verb verb[] = {
-        {"status", "what the operator does", "j", 0, 0, {0}, "no arguments", verb_status},
-        {"top", "the same, live", "ji", 0, 0, {0}, "no arguments", verb_top},
+        {"status",
+         "what the running operator does",
+         "jo",
+         0,
+         0,
+         {0},
+         "no arguments",
+         verb_status,
+         "",
+         "Watches, workers, and what is in trouble. -o wide adds kinds, runs and failures"},
+        {"get",
+         "objects in trouble: failing, waiting or quarantined",
+         "jon",
+         1,
+         2,
+         {WORD_STATE, WORD_WATCH},
+         "failing, waiting or quarantined, and perhaps a watch",
+         verb_get,
+         "failing|waiting|quarantined [WATCH]",
+         "Objects that have failed since their last success, that wait for their next try, or that\n"
+         "are in quarantine, with the last error"},
+        {"top",
+         "the same, live; q ends it",
+         "ji",
+         0,
+         0,
+         {0},
+         "no arguments",
+         verb_top,
+         "",
+         "The status, live: rates, the slowest handlers, and what fails; q ends it"},
         {"explain",
          "why an object did or did not run",
-         "j",
+         "jn",
          2,
          2,
          {WORD_WATCH, WORD_KEY},
-         "a watch and a key (namespace/name)",
-         verb_explain},
+         TAKES_KEY,
+         verb_explain,
+         "WATCH KEY",
+         "Why this object (namespace/name) did or did not run, and what that rests on"},
         {"logs",
-         "what the journal has of an object",
-         "jF",
+         "what the journal has of a watch or an object",
+         "jfn",
          1,
          ANY,
          {WORD_WATCH, WORD_KEY},
          "a watch and perhaps a key (namespace/name)",
-         verb_logs},
-        {"check", "whether a configuration has mistakes", "jc", 0, 1, {WORD_FILE}, "one file", verb_check},
-        {"health", "a probe", "jR", 0, 0, {0}, "no arguments", verb_health},
-        {"rbac", "the roles that a configuration needs", "jcnap", 0, 1, {WORD_FILE}, "one file", verb_rbac},
+         verb_logs,
+         "WATCH [KEY] [-- OPTION...]",
+         "Becomes journalctl with the fields of the watch, or of one object of it; what stands behind\n"
+         "-- are options of journalctl"},
+        {"check",
+         "whether a configuration has mistakes",
+         "jc",
+         0,
+         1,
+         {WORD_FILE},
+         "one file",
+         verb_check,
+         "[FILE]",
+         "Says every mistake with its line; nothing is sent"},
+        {"health",
+         "a probe: silent and 0 when all is well",
+         "jR",
+         0,
+         0,
+         {0},
+         "no arguments",
+         verb_health,
+         "",
+         "A probe: exit code 0 when all processes are heard, with --ready when all watches are in sync"},
+        {"rbac",
+         "the roles that a configuration needs",
+         "jcnap",
+         0,
+         1,
+         {WORD_FILE},
+         "one file",
+         verb_rbac,
+         "[FILE]",
+         "Manifests for kubectl apply"},
         {"retry",
-         "run an object now",
-         "jA",
+         "run an object now, or all that failed",
+         "jAn",
          0,
          2,
          {WORD_WATCH, WORD_FAILING},
-         "a watch and a key (namespace/name)",
-         verb_retry},
+         TAKES_KEY,
+         verb_retry,
+         "WATCH KEY | --all-failed [WATCH]",
+         "Runs this object now, whatever it waits for, or all objects that have failed"},
         {"release",
          "let an object out of quarantine",
-         "jfwy",
+         "jzwyn",
          2,
          2,
          {WORD_WATCH, WORD_QUARANTINED},
-         "a watch and a key (namespace/name)",
-         verb_release},
-        {"pause", "let nothing of a watch run", "jw", 1, 1, {WORD_WATCH}, "a watch", verb_pause},
-        {"resume", "let a watch run again", "j", 1, 1, {WORD_WATCH}, "a watch", verb_resume},
+         TAKES_KEY,
+         verb_release,
+         "WATCH KEY | --finalizer --reason TEXT WATCH KEY",
+         "Lets an object out of quarantine, or takes our finalizer off one whose cleanup cannot succeed"},
+        {"pause",
+         "let nothing of a watch run",
+         "jw",
+         1,
+         1,
+         {WORD_WATCH},
+         "a watch",
+         verb_pause,
+         "WATCH",
+         "Lets nothing of a watch run, also over restarts; changes are kept"},
+        {"resume",
+         "let a watch run again",
+         "j",
+         1,
+         1,
+         {WORD_WATCH},
+         "a watch",
+         verb_resume,
+         "WATCH",
+         "Lets a watch that is paused run again"},
         {"uninstall",
          "take our finalizers off everything",
          "jyt",
@@ -268,15 +325,20 @@ static const struct verb verb[] = {
          0,
          {0},
          "no arguments",
-         verb_uninstall},
+         verb_uninstall,
+         "",
+         "Takes our finalizers off everything; shows what first"},
         {"run",
          "run a handler without an operator",
-         "jcWoP",
+         "jcWOP",
          0,
          0,
          {0},
          "no arguments; --object says what for",
-         verb_run},
+         verb_run,
+         "--object FILE|KEY",
+         "Runs one handler and shows what it writes: of FILE on a server in memory, of KEY\n"
+         "(namespace/name) on the cluster, kept only with --apply"},
         {"replay",
          "run again what was recorded",
          "jcW",
@@ -284,7 +346,9 @@ static const struct verb verb[] = {
          1,
          {WORD_FILE},
          "the folder that an operator with --record has filled",
-         verb_replay},
+         verb_replay,
+         "DIR",
+         "Runs what an operator with --record DIR has kept again; shows where answers differ"},
 };
 
 static const struct command_line command_line = {
@@ -295,8 +359,10 @@ enum word option_word(int letter)
         switch (letter) {
         case 'r':
         case 'c':
-        case 'o':
+        case 'O':
                 return WORD_FILE;
+        case 'o':
+                return WORD_FORMAT;
         case 'W':
                 return WORD_WATCH;
         default:
@@ -317,14 +383,21 @@ static int refuse_option(const struct verb *found, int letter)
 {
         for (const struct option *each = option; each->name; each++)
                 if (each->val == letter)
-                        fprintf(stderr, "reconciledctl: %s has no --%s\nTry 'reconciledctl --help'.\n",
-                                found->name, each->name);
+                        fprintf(stderr, "reconciledctl: %s has no --%s\nTry 'reconciledctl %s --help'.\n",
+                                found->name, each->name, found->name);
         return EXIT_CODE_USAGE;
 }
 
-static int usage_verbs(const char *text)
+static int usage_verbs(const char *word)
 {
-        fprintf(stderr, "reconciledctl: %s", text);
+        const char *meant = word ? help_suggest(&command_line, word) : NULL;
+
+        if (meant) {
+                fprintf(stderr, "reconciledctl: there is no verb %s; did you mean %s?\n", word, meant);
+                return EXIT_CODE_USAGE;
+        }
+        fprintf(stderr, "reconciledctl: %s",
+                word ? "there is no such verb; there are" : "what shall be done?");
         for (size_t i = 0; i < ELEMENTS(verb); i++)
                 fprintf(stderr, "%s%s",
                         i == 0                    ? " "
@@ -335,19 +408,49 @@ static int usage_verbs(const char *text)
         return EXIT_CODE_USAGE;
 }
 
+static bool takes_key(const struct verb *found)
+{
+        return found->word[1] == WORD_KEY || found->word[1] == WORD_FAILING ||
+               found->word[1] == WORD_QUARANTINED;
+}
+
+/* -n NAMESPACE: of a key that names none. */
+static int run_found(const struct options *options, const struct verb *found, int count, char **argument)
+{
+        _cleanup_free_ char *key = NULL;
+
+        if (options->namespace && takes_key(found) && count > 1 && argument[1][0] != '-' &&
+            !strchr(argument[1], '/')) {
+                if (asprintf(&key, "%s/%s", options->namespace, argument[1]) < 0) {
+                        key = NULL;
+                        return EXIT_CODE_SOFTWARE;
+                }
+                argument[1] = key;
+        }
+        return found->run(options, count, argument);
+}
+
 static int run_verb(const struct options *options, int count, char **word)
 {
         const struct verb *found = count > 0 ? find_verb(&command_line, word[0]) : NULL;
 
+        if (!found && count == 0 && options->help) {
+                help_all(&command_line);
+                return EXIT_CODE_OK;
+        }
         if (!found)
-                return usage_verbs(count > 0 ? "there is no such verb; there are" : "what shall be done?");
+                return usage_verbs(count > 0 ? word[0] : NULL);
+        if (options->help) {
+                help_verb(&command_line, found);
+                return EXIT_CODE_OK;
+        }
         for (const char *letter = options->given; *letter; letter++)
                 if (!strchr(found->options, *letter) && !strchr(command_line.always, *letter))
                         return refuse_option(found, *letter);
         if (count - 1 >= found->least && count - 1 <= found->most)
-                return found->run(options, count - 1, word + 1);
-        fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl --help'.\n", found->name,
-                found->takes);
+                return run_found(options, found, count - 1, word + 1);
+        fprintf(stderr, "reconciledctl: %s takes %s\nTry 'reconciledctl %s --help'.\n", found->name,
+                found->takes, found->name);
         return EXIT_CODE_USAGE;
 }
 
@@ -360,11 +463,13 @@ static bool *flag_of(struct options *options, int c)
                 return &options->ready;
         case 'P':
                 return &options->run.apply;
-        case 'f':
+        case 'z':
                 return &options->finalizer;
+        case 'h':
+                return &options->help;
         case 'A':
                 return &options->all_failed;
-        case 'F':
+        case 'f':
                 return &options->follow;
         case 'y':
                 return &options->yes;
@@ -382,12 +487,12 @@ static const char **text_of(struct options *options, int c)
                 return &options->run.config;
         case 'W':
                 return &options->run.watch;
-        case 'o':
+        case 'O':
                 return &options->run.object;
         case 'w':
                 return &options->why;
         case 'n':
-                return &options->rbac.namespace;
+                return &options->namespace;
         case 'a':
                 return &options->rbac.service_account;
         default:
@@ -400,6 +505,15 @@ static int take_duration(uint64_t *duration, const char *text, const char *mista
         int r = duration_parse(text, duration);
 
         return r < 0 || *duration < DURATION_LEAST || *duration > USEC_PER_HOUR ? usage(mistake) : 0;
+}
+
+static int take_format(struct options *options, const char *text)
+{
+        options->json = strcmp(text, "json") == 0;
+        options->yaml = strcmp(text, "yaml") == 0;
+        options->wide = strcmp(text, "wide") == 0;
+        return options->json || options->yaml || options->wide ? 0
+                                                               : usage("--output takes wide, json or yaml");
 }
 
 static int take_plural(struct options *options, const char *text)
@@ -429,6 +543,8 @@ static int take_option(struct options *options, int c, const char *text)
         else if (c == 't')
                 return take_duration(&options->timeout_usec, text,
                                      "--timeout takes a duration from 100ms to 1h");
+        else if (c == 'o')
+                return take_format(options, text);
         else if (c == 'p')
                 return take_plural(options, text);
         else
@@ -453,17 +569,13 @@ int main(int argc, char **argv)
                 .runtime_directory = runtime && runtime[0] ? runtime : RECONCILED_RUNDIR,
                 .interval_usec = 2 * USEC_PER_SEC,
                 .timeout_usec = 30 * USEC_PER_SEC,
-                .rbac = {.namespace = "default", .service_account = "reconciled"},
+                .rbac = {.service_account = "reconciled"},
         };
         int c, r;
 
         if (argc > 1 && strcmp(argv[1], "__complete") == 0)
                 return ctl_complete(&command_line, options.runtime_directory, argc - 2, argv + 2);
-        while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0) {
-                if (c == 'h') {
-                        help();
-                        return output_done(EXIT_CODE_OK);
-                }
+        while ((c = getopt_long(argc, argv, "hfn:o:", option, NULL)) >= 0) {
                 if (c == 'V') {
                         puts("reconciled " RECONCILED_VERSION);
                         return output_done(EXIT_CODE_OK);

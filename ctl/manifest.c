@@ -42,6 +42,14 @@ static void write_words(struct text *out, const cJSON *list)
         text_append_string(out, "]\n");
 }
 
+/* A number, true, false, null, an empty list or object: JSON's form is YAML's. */
+static void write_scalar(struct text *out, const cJSON *value)
+{
+        _cleanup_free_ char *json = cJSON_PrintUnformatted(value);
+
+        text_printf(out, " %s\n", json ? json : "null");
+}
+
 static void write_object(struct text *out, const cJSON *object, int indent, bool begun);
 
 static void write_objects(struct text *out, const cJSON *list, int indent)
@@ -75,6 +83,8 @@ static void write_object(struct text *out, const cJSON *object, int indent, bool
                         text_append_string(out, " ");
                         write_string(out, member->valuestring);
                         text_append_string(out, "\n");
+                } else if (!member->child) {
+                        write_scalar(out, member);
                 } else if (cJSON_IsObject(member)) {
                         text_append_string(out, "\n");
                         write_object(out, member, indent + 2, false);

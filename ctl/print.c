@@ -8,6 +8,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl.h"
+#include "ctl/manifest.h"
 #include "json/json.h"
 
 const char *ctl_text(const cJSON *object, const char *name)
@@ -88,6 +89,14 @@ int ctl_done(bool json, cJSON *answer, const char *format, ...)
         }
         cJSON_Delete(answer);
         return EXIT_CODE_OK;
+}
+
+void ctl_print_yaml(const cJSON *answer)
+{
+        _cleanup_text_ struct text yaml = TEXT_EMPTY;
+
+        manifest_write(&yaml, answer);
+        fputs(yaml.data ? yaml.data : "", stdout);
 }
 
 int ctl_print_json(const cJSON *answer)

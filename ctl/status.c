@@ -17,14 +17,25 @@ static void print_progress(const cJSON *watch)
                 printf("    its list has shown %" PRIu64 " objects\n", shown);
 }
 
-static void print_watch(const cJSON *watch)
+static void print_more(const cJSON *watch)
+{
+        uint64_t runs = ctl_number(watch, "runs");
+        char took[64];
+
+        printf(" %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8s %7" PRIu64 " %s.%s", runs,
+               ctl_number(watch, "succeeded"), ctl_number(watch, "failed"),
+               runs > 0 ? ctl_duration(ctl_number(watch, "runTime") / runs, took, sizeof(took)) : "-",
+               ctl_number(watch, "relists"), ctl_text(watch, "kind"), ctl_text(watch, "apiVersion"));
+}
+
+static void print_watch(const cJSON *watch, bool wide)
 {
         bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0;
         char buffer[64];
 
         if (trouble)
                 ctl_colour(COLOUR_RED);
-        printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 "\n",
+        printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64,
                ctl_text(watch, "name"),
                ctl_number(watch, "pausedSince") > 0 ? "paused" : ctl_text(watch, "state"),
                ctl_since(watch, ctl_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
@@ -32,6 +43,9 @@ static void print_watch(const cJSON *watch)
                ctl_text(watch, "resourceVersion")[0] ? ctl_text(watch, "resourceVersion") : "-",
                ctl_number(watch, "objects"), ctl_number(watch, "queued"), ctl_number(watch, "running"),
                ctl_number(watch, "waiting"), ctl_number(watch, "failing"));
+        if (wide)
+                print_more(watch);
+        puts("");
         if (ctl_text(watch, "reason")[0])
                 printf("    %s\n", ctl_text(watch, "reason"));
         if (ctl_text(watch, "limitsWeakened")[0])
@@ -120,7 +134,7 @@ static void print_stuck(const cJSON *status)
                 printf("... and %" PRIu64 " more of these\n", all - listed);
 }
 
-void ctl_print_status(const cJSON *status)
+void ctl_print_status(const cJSON *status, bool wide)
 {
         const cJSON *item, *events, *left;
         char buffer[64];
@@ -160,10 +174,15 @@ void ctl_print_status(const cJSON *status)
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
         print_stuck(status);
         ctl_colour(COLOUR_BOLD);
-        printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s %7s\n", "WATCH", "STATE", "SINCE",
-               "RESOURCEVERSION", "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
+        printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s %7s", "WATCH", "STATE", "SINCE", "RESOURCEVERSION",
+               "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
+        if (wide)
+                printf(" %9s %9s %9s %8s %7s %s", "RUNS", "SUCCEEDED", "FAILED", "AVERAGE", "RELISTS",
+                       "KIND");
+        puts("");
         ctl_colour(COLOUR_NONE);
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches")) print_watch(item);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+                print_watch(item, wide);
         ctl_colour(COLOUR_BOLD);
         printf("\n%-8s %-8s %s\n", "WORKER", "PID", "RUNS");
         ctl_colour(COLOUR_NONE);

@@ -11,6 +11,8 @@ struct options;
 enum word {
         WORD_FREE,
         WORD_FILE,
+        WORD_FORMAT,
+        WORD_STATE, /* of objects in trouble */
         WORD_WATCH,
         WORD_KEY,         /* of the watch before it: all that were ever handed to a handler */
         WORD_FAILING,     /* those that have failed */
@@ -24,6 +26,7 @@ struct verb {
         enum word word[2];
         const char *takes;
         int (*run)(const struct options *options, int count, char **argument);
+        const char *synopsis, *help; /* for `VERB --help` */
 };
 
 struct command_line {
@@ -35,6 +38,11 @@ struct command_line {
 
 enum word option_word(int letter);                                               /* of its argument */
 const struct verb *find_verb(const struct command_line *line, const char *name); /* NULL */
+
+/* help.c */
+void help_all(const struct command_line *line);
+void help_verb(const struct command_line *line, const struct verb *verb);
+const char *help_suggest(const struct command_line *line, const char *word); /* NULL: nothing is near */
 
 /* Prints what the last word can become, one a line, with a tab and its meaning where there is one; ":files":
  * a file. Silent when it does not know; returns the exit code. */

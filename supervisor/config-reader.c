@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/distance.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "supervisor/config-internal.h"
@@ -50,30 +51,7 @@ void note_system_error(struct reader *reader, int error)
                 reader->system_error = error;
 }
 
-/* ---- nearest key: Levenshtein, small words */
-
-static size_t distance(const char *a, const char *b)
-{
-        size_t row[64], length = strlen(b);
-
-        if (length >= ELEMENTS(row))
-                return SIZE_MAX;
-        for (size_t j = 0; j <= length; j++)
-                row[j] = j;
-        for (size_t i = 1; *a; a++, i++) {
-                size_t diagonal = row[0];
-
-                row[0] = i;
-                for (size_t j = 1; j <= length; j++) {
-                        size_t replace = diagonal + (*a != b[j - 1]);
-                        size_t best = row[j] + 1 < row[j - 1] + 1 ? row[j] + 1 : row[j - 1] + 1;
-
-                        diagonal = row[j];
-                        row[j] = replace < best ? replace : best;
-                }
-        }
-        return row[length];
-}
+/* ---- nearest key */
 
 static const char *nearest(const struct key_table *table, const char *name)
 {
@@ -81,7 +59,7 @@ static const char *nearest(const struct key_table *table, const char *name)
         size_t best_distance = SUGGESTION_DISTANCE + 1;
 
         for (size_t i = 0; i < table->count; i++) {
-                size_t d = distance(name, table->key[i].name);
+                size_t d = word_distance(name, table->key[i].name);
 
                 if (d < best_distance) {
                         best_distance = d;

@@ -124,6 +124,16 @@ static int answer_done(struct control_peer *peer)
         return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
 }
 
+/* A name alone is the key of what belongs to no namespace: mostly, it was forgotten. */
+static int refuse_key(struct control_peer *peer, const char *error, const char *key)
+{
+        char text[200];
+
+        snprintf(text, sizeof(text), "%s%s", error,
+                 strchr(key, '/') ? "" : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
+        return refuse_query(peer, text);
+}
+
 static int answer_by_hand(struct control_peer *peer, const struct message_query *query, struct watch *watch)
 {
         bool release = strcmp(query->command, "release") == 0;
@@ -142,8 +152,10 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 r = doubt == -ENOENT ? r : doubt;
         }
         if (r == -ENOENT)
-                return refuse_query(peer, release ? "no object of this key is in quarantine or doubtful"
-                                                  : "no object of this key has ever run");
+                return refuse_key(peer,
+                                  release ? "no object of this key is in quarantine or doubtful"
+                                          : "no object of this key has ever run",
+                                  query->argument[1].value);
         if (r < 0) {
                 ledger_failed(peer->supervisor, r);
                 return refuse_query(peer, "the ledger cannot be written");
@@ -209,9 +221,10 @@ static int answer_release(struct control_peer *peer, const struct message_query 
                 return refuse_uninstalling(peer);
         r = release_finalizer(peer->supervisor, watch, query->argument[1].value, query->argument[2].value,
                               peer->uid);
+        if (r == -ENOENT)
+                return refuse_key(peer, "no object of this key is known", query->argument[1].value);
         if (r < 0)
-                return refuse_query(peer, r == -ENOENT ? "no object of this key is known"
-                                                       : "the ledger cannot be read");
+                return refuse_query(peer, "the ledger cannot be read");
         return answer_done(peer);
 }
 
@@ -233,16 +246,6 @@ static int answer_explain(struct control_peer *peer, const struct message_query 
         return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
 }
 
-static int answer_keys(struct control_peer *peer, const struct message_query *query, struct watch *watch)
-{
-        _cleanup_text_ struct text json = TEXT_EMPTY;
-        int r = explain_write_keys(watch, query->argument[1].value, &json);
-
-        if (r == -ENOMEM)
-                return r;
-        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
-}
-
 static int refuse_watch(struct control_peer *peer, const char *name)
 {
         const struct supervisor *supervisor = peer->supervisor;
@@ -257,6 +260,34 @@ static int refuse_watch(struct control_peer *peer, const char *name)
         return error.failed ? -ENOMEM : refuse_query(peer, error.data);
 }
 
+/* STATE WATCH NAMESPACE, the last two "" for all. */
+static int answer_list(struct control_peer *peer, const struct message_query *query,
+                       struct watch *watch _unused_)
+{
+        const char *name = query->argument[1].value;
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r;
+
+        if (name[0] && !watch_find(peer->supervisor, name))
+                return refuse_watch(peer, name);
+        r = list_write(peer->supervisor, query->argument[0].value, name, query->argument[2].value, &json);
+        if (r == -ENOMEM)
+                return r;
+        return r == -EINVAL ? refuse_query(peer, "objects are failing, waiting or quarantined")
+               : r < 0      ? refuse_query(peer, "the ledger cannot be read")
+                            : send_document(peer, &json);
+}
+
+static int answer_keys(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r = explain_write_keys(watch, query->argument[1].value, &json);
+
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+}
+
 /* watch: what the first argument names, where the command speaks of a watch. */
 static const struct command {
         const char *name;
@@ -267,6 +298,7 @@ static const struct command {
         {"status", 0, false, answer_status},
         {"health", 0, false, answer_health},
         {"explain", 2, true, answer_explain},           /* WATCH KEY */
+        {"list", 3, false, answer_list},                /* STATE WATCH NAMESPACE */
         {"keys", 2, true, answer_keys},                 /* WATCH BEGINNING */
         {"retry", 2, true, answer_by_hand},             /* WATCH KEY */
         {"retry-all", 0, false, answer_retry_all},      /* of all watches */

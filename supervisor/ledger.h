@@ -117,6 +117,10 @@ struct ledger_failing {
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret);
 int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                          size_t limit, ledger_visit_t visit, void *userdata);
+/* Those that are "failing", "waiting" or "quarantined", of a watch and a namespace ("": of all). -EINVAL: it
+ * is none of these. */
+int ledger_visit_state(struct ledger *ledger, const char *state, const char *watch, const char *namespace,
+                       size_t limit, ledger_visit_t visit, void *userdata);
 int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
 /* When the next one will be that was not visited yet; 0 = none. Not later than that, but maybe sooner: rows
  * whose time was set anew are not looked for. */

@@ -487,6 +487,10 @@ void notify_failed(int exit_code, const char *cause);
 void notify_fault(const char *text, int error);
 
 /* control.c, status.c */
+/* list.c. Writes the objects that are in this state, of a watch and a namespace ("": of all). -EINVAL: there
+ * is no such state. */
+int list_write(struct supervisor *supervisor, const char *state, const char *watch, const char *namespace,
+               struct text *json);
 int control_start(struct supervisor *supervisor, struct error *error);
 void control_done(struct supervisor *supervisor);
 int status_write(struct supervisor *supervisor, struct text *json);

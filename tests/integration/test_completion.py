@@ -58,8 +58,12 @@ def test_options_are_those_of_the_verb(running):
     assert complete(running, "status", "--a") == []
     always = {"--help", "--version", "--runtime-directory"}
     assert set(complete(running, "--")) == always
-    assert set(complete(running, "release", "--")) == always | {"--finalizer", "--json", "--reason", "--yes"}
+    assert set(complete(running, "release", "--")) == always | {"--finalizer", "--json", "--namespace", "--reason", "--yes"}
     assert complete(running, "logs", "widgets", "--", "--f") == []
+    assert complete(running, "get", "") == ["failing", "waiting", "quarantined"]
+    assert complete(running, "get", "failing", "w") == ["widgets"]
+    assert complete(running, "status", "-o", "") == ["wide", "json", "yaml"]
+    assert complete(running, "explain", "-n", "default", "widgets", "default/ap") == ["default/apple", "default/apricot"]
 
 
 def test_every_verb_is_in_the_help_and_in_the_manual(running):
