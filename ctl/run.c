@@ -32,7 +32,7 @@ struct report {
         struct seen *seen;
         size_t seen_count;
         cJSON *given; /* the object that the handler was given */
-        bool failed, wrote, begun;
+        bool failed, wrote, begun, no_answer;
 };
 
 /* Without the query and the subresource status. */
@@ -103,14 +103,26 @@ static const char *subresource(const char *path)
         return size > 7 && strncmp(path + size - 7, "/status", 7) == 0 ? ", its status" : "";
 }
 
+/* A collection is written to at one path, whatever comes to be in it. */
+static char *path_of_created(const char *collection, const cJSON *object)
+{
+        char *path;
+
+        return asprintf(&path, "%s/%s", collection, metadata_text(object, "name")) < 0 ? NULL : path;
+}
+
 static int report_written(struct report *report, const cJSON *line, const char *plain)
 {
         const char *method = trace_text(line, "method"), *path = trace_text(line, "path");
         const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
-        const struct seen *seen = find(report, plain);
+        _cleanup_free_ char *created =
+                strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
+        const struct seen *seen = created ? find(report, created) : NULL;
         const cJSON *before = seen ? seen->object : NULL;
         cJSON *copy;
 
+        if (!created)
+                return -ENOMEM;
         report->wrote = true;
         if (strcmp(method, "DELETE") == 0) {
                 printf("- delete %s\n", plain);
@@ -124,7 +136,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
         if (difference_print(before, after, "    ") == 0)
                 puts("    (nothing of it changes)");
         copy = cJSON_Duplicate(after, true);
-        return copy ? remember(report, plain, copy) : -ENOMEM;
+        return copy ? remember(report, created, copy) : -ENOMEM;
 }
 
 static int report_exchange(struct report *report, const cJSON *line)
@@ -157,15 +169,15 @@ static void report_run(struct report *report, const cJSON *line)
         report->begun = true;
 }
 
-static void report_answer(const cJSON *line)
+/* Whether that is a success is said with its end. */
+static void report_answer(struct report *report, const cJSON *line)
 {
         _cleanup_free_ char *json = NULL;
         const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
 
-        if (cJSON_IsNull(body) || !body) {
-                puts("answer: none, which is a success");
+        report->no_answer = cJSON_IsNull(body) || !body;
+        if (report->no_answer)
                 return;
-        }
         json = cJSON_PrintUnformatted(body);
         printf("answer: %s\n", json ? json : "?");
 }
@@ -186,6 +198,11 @@ static void report_end(struct report *report, const cJSON *line)
         const char *result = trace_text(line, "result"), *message = trace_text(line, "message");
         char text[64];
 
+        if (report->no_answer)
+                puts(strcmp(result, run_result_name(RESULT_SUCCESS)) == 0
+                             ? "answer: none, which is a success"
+                             : "answer: none");
+        report->no_answer = false;
         printf("result: %s after %s%s%s\n", result,
                duration_format((uint64_t)trace_number(line, "durationUsec") / 1000 * 1000, text,
                                sizeof(text)),
@@ -210,7 +227,7 @@ static int report_line(const cJSON *line, const char *type, void *userdata)
         if (strcmp(type, "run") == 0)
                 report_run(report, line);
         else if (strcmp(type, "answer") == 0)
-                report_answer(line);
+                report_answer(report, line);
         else if (strcmp(type, "end") == 0)
                 report_end(report, line);
         else if (strcmp(type, "request") == 0)
