@@ -182,12 +182,20 @@ static bool is_same(const cJSON *a, const cJSON *b)
         return a == b || (a && b && json_equal(a, b));
 }
 
+/* A success has no message. */
+static const char *result_of(const struct recorded *side)
+{
+        const char *message = trace_text(side->end, "message");
+
+        return message[0] ? message : trace_text(side->end, "result");
+}
+
 static void add_side(cJSON *difference, const char *name, const struct recorded *side)
 {
         const cJSON *answer = body_of(side->answer);
         cJSON *item = cJSON_AddObjectToObject(difference, name);
 
-        cJSON_AddStringToObject(item, "result", trace_text(side->end, "message"));
+        cJSON_AddStringToObject(item, "result", result_of(side));
         cJSON_AddNumberToObject(item, "waitStatus", trace_number(side->end, "waitStatus"));
         cJSON_AddItemToObject(item, "answer", answer ? cJSON_Duplicate(answer, true) : cJSON_CreateNull());
 }
@@ -222,8 +230,7 @@ static void compare(struct replay *replay)
         printf("%s: %s %s (%s)\n", trace_text(before->run, "watch"), trace_text(before->run, "action"),
                trace_text(before->run, "key"), before->file);
         if (status_before != status_after)
-                printf("    - result: %s\n    + result: %s\n", trace_text(before->end, "message"),
-                       trace_text(after->end, "message"));
+                printf("    - result: %s\n    + result: %s\n", result_of(before), result_of(after));
         (void)difference_print(body_of(before->answer), body_of(after->answer), "    ");
 }
 
@@ -295,6 +302,12 @@ int ctl_replay(const struct ctl_run_options *options)
                 return EXIT_CODE_CONFIGURATION;
         replay.differences = cJSON_CreateArray();
         r = read_folder(&replay, options->object) < 0 ? EXIT_CODE_IO : EXIT_CODE_OK;
+        if (r == EXIT_CODE_OK && replay.count + replay.skipped == 0) {
+                fprintf(stderr,
+                        "reconciledctl: %s has no record in it (*.jsonl, of an operator with --record)\n",
+                        options->object);
+                r = EXIT_CODE_USAGE;
+        }
         if (r == EXIT_CODE_OK && replay.count > 0)
                 r = run_again(&replay);
         if (r == EXIT_CODE_OK || r == EXIT_CODE_FAILED)
