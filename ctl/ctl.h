@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "store/store.h"
 #include "supervisor/config.h"
 
 #define EXIT_CODE_FAILED 1 /* the handler has failed; answers differ */
@@ -81,6 +82,9 @@ int ctl_logs(const char *runtime_directory, const struct logs_options *options);
 
 /* Returns the exit code. */
 int ctl_top(const char *runtime_directory, uint64_t interval_usec);
+
+/* Of an answer to "explain": what the watch's store has of the key; -ENOENT: nothing. */
+int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret);
 
 /* argument: watch, key. Why the object did or did not run; returns the exit code. */
 int ctl_explain(const char *runtime_directory, char **argument, bool json);

@@ -271,7 +271,7 @@ static void conclude(const struct facts *facts, struct text *text)
 /* ---- gathering */
 
 /* Read where it lies: the operator never sees an object, and neither do we: only what it is known by. */
-static int read_store(const cJSON *answer, const char *key, struct store_object *ret)
+int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret)
 {
         const cJSON *where = cJSON_GetObjectItemCaseSensitive(answer, "store");
         struct store *store = NULL;
@@ -300,7 +300,7 @@ static int gather(struct facts *facts, const cJSON *answer, const char *key)
         facts->answer = answer;
         facts->watch = cJSON_GetObjectItemCaseSensitive(answer, "watch");
         facts->queue = cJSON_GetObjectItemCaseSensitive(answer, "queue");
-        facts->stored_status = read_store(answer, key, &facts->stored);
+        facts->stored_status = ctl_read_store(answer, key, &facts->stored);
         facts->row = choose_row(facts);
         return 0;
 }

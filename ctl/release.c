@@ -9,6 +9,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "ctl/ctl.h"
+#include "json/json.h"
 
 static bool is_confirmed(const struct consent *consent)
 {
@@ -25,12 +26,45 @@ static bool is_confirmed(const struct consent *consent)
         return fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0;
 }
 
+/* As the watch's store knows it; not known: the operator finds out. */
+static bool is_alive(const char *runtime_directory, char **argument)
+{
+        _cleanup_error_ struct error unused = ERROR_NONE;
+        struct store_object object = {0};
+        cJSON *answer = NULL, *tree = NULL;
+        bool alive = false, wanted;
+
+        if (ctl_query_about(runtime_directory, "explain", argument, &answer, &unused) < 0)
+                return false;
+        /* One that no watch wants goes in any case. */
+        wanted = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(answer, "watch"), "held");
+        if (wanted && ctl_read_store(answer, argument[1], &object) >= 0)
+                tree = json_parse(object.json, object.json_size);
+        if (tree)
+                alive = !ctl_text(cJSON_GetObjectItemCaseSensitive(tree, "metadata"),
+                                  "deletionTimestamp")[0];
+        cJSON_Delete(tree);
+        cJSON_Delete(answer);
+        store_object_done(&object);
+        return alive;
+}
+
 int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
                           const struct consent *consent)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         char *arguments[] = {argument[0], argument[1], (char *)(uintptr_t)why, NULL};
+        char *object[] = {argument[0], argument[1], NULL};
         int r;
+
+        if (is_alive(runtime_directory, object)) {
+                fprintf(stderr,
+                        "reconciledctl: %s of watch %s is not being deleted: our finalizer stays on it; "
+                        "delete "
+                        "it first\n",
+                        argument[1], argument[0]);
+                return EXIT_CODE_SOFTWARE;
+        }
 
         if (!consent->json)
                 printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler "

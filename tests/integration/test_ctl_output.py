@@ -113,7 +113,8 @@ def test_what_was_done_for_programs(configured, devserver, handler, widgets):
     handler.wait_finished(name="a", count=3)
     release = ["release", "--finalizer", "--reason", "x", "widgets", "default/a"]
     assert configured.ctl.run(*release, "--json").stdout == "", "no question is asked of a program"
-    assert as_json(configured, *release, "--yes")["done"]
+    refused = configured.ctl.run(*release, "--yes", "--json")
+    assert (refused.returncode, refused.stdout) == (70, "") and "is not being deleted" in refused.stderr
     plan = as_json(configured, "uninstall", code=64)
     assert plan == {"done": False, "message": "nothing has been done", "left": 1, "watches": [{"name": "widgets", "objects": 1}]}
     assert widgets.get("a")["metadata"]["finalizers"]

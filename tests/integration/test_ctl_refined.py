@@ -45,3 +45,41 @@ def test_output_that_cannot_be_written_is_an_error(configured, words):
                                   check=False, timeout=scaled(30), env=clean_environment(configured.user),
                                   stdin=subprocess.DEVNULL, cwd=configured.sandbox.folder, restore_signals=False)
         assert done.returncode == 74 and "output cannot be written" in done.stderr, (name, done)
+
+
+CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}, "data": {"a": "1"}}
+
+
+def test_each_created_event_is_a_creation(devserver, operator, handler, by_hand, widgets):
+    handler.answer({"events": [{"reason": "First", "note": "n"}, {"reason": "Second", "note": "n"}]})
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w")
+    shown = by_hand("run", "--object", "default/w").stdout
+    assert shown.count("+ create Event") == 2 and "~ change Event" not in shown, shown
+
+
+def test_a_failure_without_an_answer_is_no_success(devserver, operator, handler, by_hand, widgets):
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w")
+    handler.behave("exit 1")
+    shown = by_hand("run", "--object", "default/w", expect=1).stdout
+    assert "answer: none\n" in shown and "which is a success" not in shown, shown
+    handler.behave("exit 0")
+    assert "answer: none, which is a success\n" in by_hand("run", "--object", "default/w").stdout
+
+
+def test_replay_shows_both_results(devserver, operator, sandbox, handler, by_hand, widgets):
+    folder = sandbox.subfolder("records", operator.user, 0o700)
+    operator.configure(devserver, [watch("widgets", handler)], record=str(folder))
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    handler.wait_finished(name="w")
+    wait_until(lambda: list(folder.glob("*.jsonl")), "the record")
+    operator.stop()
+    handler.behave("exit 1")
+    shown = by_hand("replay", folder, expect=1).stdout
+    assert "    - result: success\n" in shown and "    + result: \n" not in shown, shown
+    assert not re.search(r"result: *$", shown, re.MULTILINE), shown
+    empty = sandbox.subfolder("empty", operator.user, 0o700)
+    said = by_hand("replay", empty, expect=64)
+    assert "has no record in it" in said.stderr and said.stdout == ""

@@ -73,13 +73,12 @@ def test_one_that_is_not_deleted_keeps_it(start, operator, handler, widgets):
     start()
     widgets.create("alive")
     handler.wait_finished(name="alive")
-    assert release(operator, "default/alive", "--reason", "by mistake", "--yes").returncode == 0
-    operator.wait_for_log("our finalizer stays, because the object is not being deleted")
-    assert held(widgets, "alive")
-    again = handler.wait_finished(name="alive", count=2)
-    assert again.body["reason"] == "requested", "a change that came meanwhile would be lost otherwise"
+    refused = release(operator, "default/alive", "--reason", "by mistake", "--yes")
+    assert (refused.returncode, refused.stdout) == (70, ""), "no effect is claimed"
+    assert "default/alive of watch widgets is not being deleted: our finalizer stays" in refused.stderr
+    assert held(widgets, "alive") and not operator.logs(message_id=MESSAGE_ID["FINALIZER_RELEASED"])
     widgets.merge_patch("alive", {"spec": {"size": 2}})
-    handler.wait_finished(name="alive", count=3)
+    handler.wait_finished(name="alive", count=2)
     operator.stop()
 
 
