@@ -375,8 +375,8 @@ void under_way_note(struct worker *worker, struct assignment *given)
         struct record *record;
 
         given->place = under_way->free_count > 0 ? under_way->free[under_way->free_count - 1] : UNLISTED;
-        record = given->place == UNLISTED ? NULL : &under_way->file->record[given->place];
-        if (!record || !write_texts(record, text)) {
+        record = &under_way->file->record[given->place == UNLISTED ? 0 : given->place];
+        if (given->place == UNLISTED || !write_texts(record, text)) {
                 given->place = UNLISTED;
                 under_way->file->unlisted++;
                 return;
