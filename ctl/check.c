@@ -121,6 +121,24 @@ static void add_deletions_note(cJSON *notes, const struct config *config)
                          names.data);
 }
 
+/* Of what handlers answer, this much is known without running one. */
+static void add_children_notes(cJSON *notes, const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+                _cleanup_text_ struct text kinds = TEXT_EMPTY;
+
+                for (size_t k = 0; k < watch->answers_count; k++)
+                        text_printf(&kinds, "%s%s %s", k > 0 ? ", " : "", watch->answers[k].api_version,
+                                    watch->answers[k].kind);
+                if (kinds.size > 0)
+                        add_note(notes,
+                                 "children of watch %s may be of %s; a change of one runs its owner only if "
+                                 "`owns` names the kind",
+                                 watch->name, kinds.data);
+        }
+}
+
 /* What is no mistake, and should be known. */
 static cJSON *make_notes(const struct config *config)
 {
@@ -129,6 +147,7 @@ static cJSON *make_notes(const struct config *config)
         add_limits_note(notes, config);
         add_users_notes(notes, config);
         add_deletions_note(notes, config);
+        add_children_notes(notes, config);
         return notes;
 }
 

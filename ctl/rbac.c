@@ -105,14 +105,19 @@ struct rule {
         const char *comment, *api_version, *resource, *name, *verbs; /* comment and name: NULL: none */
 };
 
+static size_t group_size(const char *api_version)
+{
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t)(slash - api_version) : 0;
+}
+
 static void add_rule(cJSON *rules, const struct rule *rule)
 {
         cJSON *item = cJSON_CreateObject();
-        const char *slash = strchr(rule->api_version, '/');
         char group[256];
 
-        snprintf(group, sizeof(group), "%.*s", slash ? (int)(slash - rule->api_version) : 0,
-                 rule->api_version);
+        snprintf(group, sizeof(group), "%.*s", (int)group_size(rule->api_version), rule->api_version);
         if (rule->comment)
                 cJSON_AddStringToObject(item, MANIFEST_COMMENT, rule->comment);
         add_words(item, "apiGroups", group);
@@ -131,6 +136,42 @@ static void add_events_rule(cJSON *rules)
                                        .verbs = "create patch"});
 }
 
+static bool is_owned(const struct config_watch *watch, const struct config_owned *kind)
+{
+        size_t size = group_size(kind->api_version);
+
+        for (size_t i = 0; i < watch->owns_count; i++)
+                if (strcmp(watch->owns[i].kind, kind->kind) == 0 &&
+                    group_size(watch->owns[i].api_version) == size &&
+                    strncmp(watch->owns[i].api_version, kind->api_version, size) == 0)
+                        return true;
+        return false;
+}
+
+/* Children block the deletion of their owner in the foreground. Where the API server enforces permissions on
+ * owner references (OpenShift does), whoever writes such a reference must be allowed to set the owner's
+ * finalizers. */
+static void add_children_rules(const struct rbac_options *options, const struct config_watch *watch,
+                               const char *plural, cJSON *rules)
+{
+        char finalizers[192], comment[400], answered[160];
+
+        if (watch->owns_count == 0 && watch->answers_count == 0)
+                return;
+        snprintf(finalizers, sizeof(finalizers), "%s/finalizers", plural);
+        add_rule(rules, &(struct rule){NULL, watch->api_version, finalizers, NULL, "update"});
+        snprintf(comment, sizeof(comment), "children of watch %s", watch->name);
+        for (size_t i = 0; i < watch->answers_count; i++) {
+                const struct config_owned *kind = &watch->answers[i];
+
+                if (is_owned(watch, kind))
+                        continue;
+                find_plural(options, kind->kind, answered, sizeof(answered));
+                add_rule(rules, &(struct rule){comment, kind->api_version, answered, NULL,
+                                               "get create patch delete"});
+        }
+}
+
 /* patch: what handlers answer, on the object and on its status. */
 static void add_rules(const struct rbac_options *options, const struct config_watch *watch, cJSON *rules)
 {
@@ -147,8 +188,10 @@ static void add_rules(const struct rbac_options *options, const struct config_wa
         if (watch->owner)
                 rule.verbs = watch->is_related ? "get list watch" : "get list watch create patch delete";
         add_rule(rules, &rule);
-        if (!watch->owner)
-                add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
+        if (watch->owner)
+                return;
+        add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
+        add_children_rules(options, watch, plural, rules);
 }
 
 static void add_binding(const struct rbac_options *options, const char *kind, const char *name,
@@ -234,8 +277,7 @@ static int print_yaml(const struct config *config, const cJSON *list)
                     "# The least that operator %s needs. Plurals are guessed from kinds: compare them with\n"
                     "# `kubectl api-resources`, and correct them with --plural Kind=plural. Of what "
                     "handlers answer as\n"
-                    "# `children`, only kinds that `owns` names are known here: others need roles of their "
-                    "own.\n",
+                    "# `children`, only kinds that `owns` or `children.kinds` names are known here.\n",
                     config->operator_name);
         cJSON_ArrayForEach(manifest, list)
         {

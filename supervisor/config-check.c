@@ -73,6 +73,7 @@ void watch_done(struct config_watch *watch)
         free(watch->trigger_jq);
         owned_done(watch->owns, watch->owns_count);
         owned_done(watch->related, watch->related_count);
+        owned_done(watch->answers, watch->answers_count);
         free(watch->owner);
         free(watch->filter);
         free(watch->file);
@@ -413,6 +414,45 @@ static void check_names(struct reader *reader, yaml_node_t *node, const char *pa
         }
 }
 
+static bool is_api_version(const char *text)
+{
+        const char *slash = strchr(text, '/');
+
+        return text[0] && slash != text && (!slash || (slash[1] && !strchr(slash + 1, '/')));
+}
+
+static void check_api_version(struct reader *reader, yaml_node_t *node, const char *path,
+                              const char *api_version)
+{
+        if (api_version && !is_api_version(api_version))
+                problem_add(reader, node, false, path,
+                            "\"%s\" is neither a version (v1) nor group/version (example.com/v1)",
+                            api_version);
+}
+
+static void check_kinds(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
+                        const struct config_owned *kind, size_t count)
+{
+        char key[256], place[64];
+
+        for (size_t i = 0; i < count; i++) {
+                snprintf(place, sizeof(place), "%s[%zu].apiVersion", name, i);
+                sub(key, sizeof(key), path, place);
+                check_api_version(reader, node, key, kind[i].api_version);
+        }
+}
+
+static void check_all_kinds(struct reader *reader, yaml_node_t *node, const char *path,
+                            const struct config_watch *watch)
+{
+        check_kinds(reader, mapping_find(reader, node, "owns"), path, "owns", watch->owns,
+                    watch->owns_count);
+        check_kinds(reader, mapping_find(reader, node, "related"), path, "related", watch->related,
+                    watch->related_count);
+        check_kinds(reader, mapping_find(reader, mapping_find(reader, node, "children"), "kinds"), path,
+                    "children.kinds", watch->answers, watch->answers_count);
+}
+
 /* Without being told; other kinds may hold credentials as well, and only people know which. */
 static bool is_secret(const char *api_version, const char *kind)
 {
@@ -421,15 +461,10 @@ static bool is_secret(const char *api_version, const char *kind)
 
 void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch)
 {
-        const char *slash = watch->api_version ? strchr(watch->api_version, '/') : NULL;
         char key[256];
 
         sub(key, sizeof(key), path, "apiVersion");
-        if (watch->api_version &&
-            (slash == watch->api_version || (slash && (!slash[1] || strchr(slash + 1, '/')))))
-                problem_add(reader, mapping_find(reader, node, "apiVersion"), false, key,
-                            "\"%s\" is neither a version (v1) nor group/version (example.com/v1)",
-                            watch->api_version);
+        check_api_version(reader, mapping_find(reader, node, "apiVersion"), key, watch->api_version);
         check_name(reader, node, path, watch);
         check_namespaces(reader, node, path, watch);
         check_selector(reader, node, path, "labelSelector", &watch->label_selector);
@@ -445,6 +480,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         sub(key, sizeof(key), path, "filter");
         check_program(reader, mapping_find(reader, node, "filter"), key, watch->filter);
         check_names(reader, node, path, watch);
+        check_all_kinds(reader, node, path, watch);
         default_text(reader, &watch->ready_condition, "");
         if (watch->ready_condition)
                 settle_ready_condition(reader, node, path, watch);

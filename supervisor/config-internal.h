@@ -34,7 +34,7 @@ enum key_kind {
         KEY_CPU,     /* "2", "0.5" or "500m"; min and max in thousandths */
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
-        KEY_OWNS,    /* list of mappings of owned_table */
+        KEY_KINDS,   /* list of mappings of `keys`: struct config_owned * and a size_t behind it */
         KEY_WATCHES,
         KEY_LATER, /* known, and refused: a later version brings it */
 };
@@ -56,7 +56,7 @@ struct key_table {
         size_t count;
 };
 
-extern const struct key_table config_table, watch_table, owned_table;
+extern const struct key_table config_table, watch_table;
 
 /* Adds a problem at a node (NULL: the file). */
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,

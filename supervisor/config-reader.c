@@ -262,8 +262,8 @@ static void read_choice(struct reader *reader, const yaml_node_t *node, const ch
 }
 
 /* place: a list of struct config_owned, its length behind it. */
-static void read_owns(struct reader *reader, yaml_node_t *node, const char *path,
-                      struct config_owned **place)
+static void read_kinds(struct reader *reader, yaml_node_t *node, const char *path,
+                       const struct key_table *keys, struct config_owned **place)
 {
         size_t *count = (size_t *)(void *)(place + 1);
 
@@ -283,7 +283,7 @@ static void read_owns(struct reader *reader, yaml_node_t *node, const char *path
                 *place = grown;
                 grown[*count] = (struct config_owned){0};
                 snprintf(inner, sizeof(inner), "%.200s[%td]", path, item - node->data.sequence.items.start);
-                read_mapping(reader, yaml_document_get_node(reader->document, *item), inner, &owned_table,
+                read_mapping(reader, yaml_document_get_node(reader->document, *item), inner, keys,
                              &grown[(*count)++]);
         }
 }
@@ -362,8 +362,8 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
                         *(bool *)place = true;
                 read_mapping(reader, node, path, key->keys, target);
                 return;
-        case KEY_OWNS:
-                read_owns(reader, node, path, place);
+        case KEY_KINDS:
+                read_kinds(reader, node, path, key->keys, place);
                 return;
         case KEY_WATCHES:
                 read_watches(reader, node, path);

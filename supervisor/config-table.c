@@ -27,7 +27,13 @@ static const struct key owned_key[] = {
         {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
         {"confidential", KEY_BOOL, IN_OWNED(confidential), 0, 0, NULL, false, NULL},
 };
-const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
+static const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
+
+static const struct key answered_key[] = {
+        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+};
+static const struct key_table answered_table = {answered_key, ELEMENTS(answered_key)};
 
 TABLE(recycle_table,
       {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},
@@ -65,6 +71,7 @@ TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NU
 
 TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL},
       DURATION("wait", IN_WATCH(wait_usec), 0, 24 * USEC_PER_HOUR),
+      {"kinds", KEY_KINDS, IN_WATCH(answers), 0, 0, &answered_table, false, NULL},
       DURATION("settle", IN_WATCH(settle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
@@ -99,8 +106,8 @@ static const struct key watch_key[] = {
         {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
         {"readyCondition", KEY_TEXT, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
-        {"owns", KEY_OWNS, IN_WATCH(owns), 0, 0, NULL, false, NULL},
-        {"related", KEY_OWNS, IN_WATCH(related), 0, 0, NULL, false, NULL},
+        {"owns", KEY_KINDS, IN_WATCH(owns), 0, 0, &owned_table, false, NULL},
+        {"related", KEY_KINDS, IN_WATCH(related), 0, 0, &owned_table, false, NULL},
         {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
         {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
         {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},

@@ -57,6 +57,8 @@ struct config_watch {
         size_t owns_count;
         struct config_owned *related; /* likewise: what the objects depend on, in their namespaces */
         size_t related_count;
+        struct config_owned *answers; /* kinds of children that are answered, and not followed */
+        size_t answers_count;
         bool is_related;     /* with `owner`: these are related, not owned */
         char *related_names; /* jq; "" */
         char *owner;         /* the name of the watch whose objects own these; NULL: an ordinary watch */

@@ -44,3 +44,12 @@ def test_what_is_right_is_accepted(check):
                          {"NODE": "node-1"})
     assert code in (0, 69), output
     assert "watches[0]" not in output
+
+
+def test_kinds_of_children(check):
+    code, output = check(WATCH + "    children: {kinds: [{apiVersion: apps/v1, kind: Deployment}]}\n")
+    assert code in (0, 69) and "children of watch widgets may be of apps/v1 Deployment" in output, output
+    code, output = check(WATCH + "    children: {kinds: [{apiVersion: /v1, kind: Deployment}]}\n")
+    assert code == 78 and 'watches[0].children.kinds[0].apiVersion: "/v1" is neither a version' in output, output
+    code, output = check(WATCH + "    owns: [{apiVersion: apps/v1/x, kind: Deployment}]\n")
+    assert code == 78 and 'watches[0].owns[0].apiVersion: "apps/v1/x" is neither a version' in output, output
