@@ -190,6 +190,23 @@ static int refuse_object(struct watcher *watcher, const char *json, size_t size)
         return 0;
 }
 
+/* As much of its name as can be read. */
+static int skip_unreadable(struct stream *stream, bool listed, const char *json, size_t size)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
+        struct scan_object object = {0};
+        char what[700];
+
+        (void)scan_identity(json, size, &object);
+        namespace_name = shown_text(object.namespace_name);
+        name = shown_text(object.name);
+        if (!namespace_name || !name)
+                return store_failed(stream->watcher, -ENOMEM);
+        snprintf(what, sizeof(what), UNREADABLE ", %s%s%s,", namespace_name, namespace_name[0] ? "/" : "",
+                 name[0] ? name : "of a name that cannot be read either");
+        return skip_object(stream, listed, what);
+}
+
 int apply_skipped(struct stream *stream)
 {
         return skip_object(stream, true, "of more than 16 MiB");
@@ -333,7 +350,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         if (r >= 0 && is_chosen(watcher, identity.key))
                 r = apply_chosen(stream, &identity, json, size, listed);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
-                return skip_object(stream, listed, UNREADABLE);
+                return skip_unreadable(stream, listed, json, size);
         if (r == -ECANCELED)
                 return r; /* said already */
         if (r >= 0 && !listed)
@@ -393,7 +410,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         if (r == -ENAMETOOLONG)
                 return refuse_object(watcher, json, size);
         if (r == -EBADMSG)
-                return skip_object(stream, false, UNREADABLE);
+                return skip_unreadable(stream, false, json, size);
         if (r < 0)
                 return store_failed(watcher, r);
         /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */

@@ -343,7 +343,7 @@ def test_an_unreadable_item_of_a_list_of_owned_objects_is_not_gone(listing):
     listing.devserver.fault({**of_children, "verb": "list"}, status=200, body=json.dumps(answer), contentType="application/json")
     listing.devserver.fault({**of_children, "verb": "watch"}, status=410)
     listing.devserver.close_watches("cut")
-    wait_until(lambda: "without readable metadata" in listing.operator.output.text(), "the list")
+    wait_until(lambda: "without readable metadata (name, uid, resourceVersion), default/child, is left out" in listing.operator.output.text(), "the list")
     listing.widgets.merge_patch("a", {"spec": {"size": 7}})
     request = listing.handler.wait_finished(name="a", where=lambda run: run.object["spec"] == {"size": 7})
     assert [child["metadata"]["name"] for child in request.body["children"]] == ["child"]
