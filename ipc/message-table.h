@@ -147,6 +147,7 @@
         M(CHECKED, checked, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)            \
         M(DEGRADED, degraded, ROLE_WATCHER, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)          \
         M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)        \
+        M(POSITION, position, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)          \
         /* worker to supervisor */                                                                          \
         M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
         /* supervisor to children */                                                                        \
@@ -158,6 +159,7 @@
         M(STOP, stop, ROLE_SUPERVISOR, ROLE_CHILDREN, 64,                                                   \
           CHILD_STARTING | CHILD_CONFIGURED | CHILD_RUNNING)                                                \
         M(CREDIT, credit, ROLE_SUPERVISOR, ROLE_WATCHER, 1024, CHILD_RUNNING)                               \
+        M(ASK, ask, ROLE_SUPERVISOR, ROLE_WATCHER, 64, CHILD_RUNNING)                                       \
         M(OWED, owed, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                       \
         M(DOUBTFUL, doubtful, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)               \
         M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
@@ -223,6 +225,15 @@
         STR(default_namespace)                                                                              \
         LIST(header, header)                                                                                \
         STR(identity)
+
+/* Somebody wants to know how things stand now: answered by POSITION with the same serial. */
+#define MESSAGE_ask_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
+
+/* What the store holds, and how far the newest stream has come; "": nowhere yet. */
+#define MESSAGE_position_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+        U64(serial)                                                                                         \
+        U64(objects)                                                                                        \
+        STR(resource_version)
 
 /* Keys that may need a run, within the credit that was given (each change costs one). generation: of the
  * store. */

@@ -184,6 +184,8 @@ static int deliver_watcher(struct watch *watch, struct message *message)
                 return dispatch_checked(watch, &message->checked);
         case MESSAGE_SWEPT:
                 return dispatch_swept(watch);
+        case MESSAGE_POSITION:
+                return control_take_position(watch, &message->position);
         case MESSAGE_DEGRADED:
         case MESSAGE_RECOVERED:
                 return dispatch_health(watch, message);

@@ -16,6 +16,7 @@
 
 #define PEERS_MAX         16
 #define ACCEPT_PAUSE_USEC (500 * USEC_PER_MSEC)
+#define PATIENCE_USEC     (500 * USEC_PER_MSEC) /* with watchers, before a status */
 #define PAGE_SIZE_MAX     ((size_t)128 * 1024)
 
 struct control_peer {
@@ -23,6 +24,9 @@ struct control_peer {
         struct supervisor *supervisor;
         struct channel *channel;
         uid_t uid;
+        uint64_t asked;           /* serial of what the watchers were asked for its sake */
+        size_t missing;           /* watchers that have not answered that */
+        sd_event_source *patient; /* till then it waits */
 };
 
 static void peer_put_first(struct control_peer *peer)
@@ -45,6 +49,7 @@ static void peer_free(struct control_peer *peer)
 {
         peer_take_out(peer);
         peer->supervisor->control_count--;
+        sd_event_source_disable_unref(peer->patient);
         channel_free(peer->channel);
         free(peer);
 }
@@ -85,12 +90,60 @@ static int send_document(struct control_peer *peer, const struct text *document)
         return r;
 }
 
-static int answer_status(struct control_peer *peer, const struct message_query *query _unused_,
-                         struct watch *watch _unused_)
+static int send_status(struct control_peer *peer)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
 
+        peer->missing = 0;
+        peer->patient = sd_event_source_disable_unref(peer->patient);
         return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : send_document(peer, &json);
+}
+
+/* The watchers that do not answer in time are told of as they were last heard. */
+static int on_patience_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct control_peer *peer = userdata;
+
+        if (send_status(peer) < 0)
+                peer_free(peer);
+        return 0;
+}
+
+/* How many objects there are, and up to which version, only the watchers know. */
+static int answer_status(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
+{
+        struct supervisor *supervisor = peer->supervisor;
+        struct message_ask ask = {.serial = ++supervisor->control_serial};
+
+        peer->asked = ask.serial;
+        peer->missing = 0;
+        FOREACH_WATCH(each, supervisor)
+                if (each->child->channel && each->child->state == CHILD_RUNNING &&
+                    channel_send(each->child->channel, MESSAGE_ASK, &ask) >= 0)
+                        peer->missing++;
+        if (peer->missing == 0 || peer->patient)
+                return peer->missing == 0 ? send_status(peer) : 0;
+        return sd_event_add_time_relative(supervisor->event, &peer->patient, CLOCK_MONOTONIC, PATIENCE_USEC,
+                                          1, on_patience_over, peer);
+}
+
+int control_take_position(struct watch *watch, const struct message_position *position)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+        struct control_peer *next;
+
+        watch->objects = position->objects;
+        if (watch->synced && position->resource_version[0] &&
+            text_replace(&watch->resource_version, position->resource_version) < 0)
+                return -ENOMEM;
+        for (struct control_peer *peer = supervisor->control_peer; peer; peer = next) {
+                next = peer->next;
+                if (peer->asked == position->serial && peer->missing > 0 && --peer->missing == 0 &&
+                    send_status(peer) < 0)
+                        peer_free(peer);
+        }
+        return 0;
 }
 
 static int answer_health(struct control_peer *peer, const struct message_query *query _unused_,

@@ -192,6 +192,7 @@ struct supervisor {
         struct left *left; /* left.c */
         size_t left_count;
         struct control_peer *control_peer;
+        uint64_t control_serial; /* of questions to the watchers */
         size_t control_count;
         bool control_full;      /* somebody waits there for whom there is no descriptor */
         char status_text[1024]; /* as last told to systemd */
@@ -491,6 +492,8 @@ void notify_fault(const char *text, int error);
  * is no such state. */
 int list_write(struct supervisor *supervisor, const char *state, const char *watch, const char *namespace,
                struct text *json);
+/* A watcher has said how far it is. */
+int control_take_position(struct watch *watch, const struct message_position *position);
 int control_start(struct supervisor *supervisor, struct error *error);
 void control_done(struct supervisor *supervisor);
 int status_write(struct supervisor *supervisor, struct text *json);

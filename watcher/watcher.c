@@ -205,6 +205,25 @@ static int on_handled(struct watcher *watcher, const struct message_handled *han
         return 0;
 }
 
+static int tell_position(struct watcher *watcher, uint64_t serial)
+{
+        struct message_position position = {
+                .serial = serial,
+                .objects = watcher->store ? store_count(watcher->store) : 0,
+                .resource_version = "",
+        };
+
+        for (size_t i = 0; i < watcher->stream_count; i++) {
+                const char *version = watcher->stream[i].resource_version;
+
+                if (version && (!position.resource_version[0] ||
+                                resource_version_less(position.resource_version, version)))
+                        position.resource_version = version;
+        }
+        (void)child_send(watcher->child, MESSAGE_POSITION, &position);
+        return 0;
+}
+
 static int on_message(struct child *child, struct message **message)
 {
         struct watcher *watcher = child->userdata;
@@ -219,6 +238,8 @@ static int on_message(struct child *child, struct message **message)
                 if ((*message)->throttle.until_boottime > watcher->throttle_until)
                         watcher->throttle_until = (*message)->throttle.until_boottime;
                 return 0;
+        case MESSAGE_ASK:
+                return tell_position(watcher, (*message)->ask.serial);
         case MESSAGE_CREDIT:
                 watcher->credit += (*message)->credit.amount;
                 announce_soon(watcher);

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OBJECTS and RESOURCEVERSION of the status are those of the moment in which it is asked for."""
+import os
+import signal
+
+from harness import wait_until, watch
+
+RARE = {"interval": "20s", "deadline": "90s"}
+
+
+def test_objects_and_version_are_those_of_now(devserver, operator, handler, widgets):
+    operator.configure(devserver, [watch("widgets", handler)], heartbeat=RARE)
+    operator.start_ready().wait_synced()
+    for number in range(5):
+        version = widgets.create(f"w{number}")["metadata"]["resourceVersion"]
+    wait_until(lambda: handler.count() == 5, "the runs")
+    [row] = operator.ctl.status()["watches"]
+    assert row["objects"] == 5 and int(row["resourceVersion"]) >= int(version), row
+    widgets.delete("w0")
+    handler.wait_finished(name="w0", action="deleted")
+    assert operator.ctl.status()["watches"][0]["objects"] == 4
+
+
+def test_a_watcher_that_does_not_answer_holds_no_status_up(devserver, operator, handler, widgets):
+    operator.configure(devserver, [watch("widgets", handler), watch("others", handler)], heartbeat=RARE)
+    operator.start_ready().wait_synced()
+    status = operator.ctl.status()
+    pid = status["watches"][0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        widgets.create("w")
+        wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 1, "what the other one says")
+        assert operator.ctl.status()["watches"][0]["objects"] == 0
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["objects"] == 1, "its answer")
