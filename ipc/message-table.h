@@ -283,6 +283,7 @@
  * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
+ * http_status: of the last request of the run that was refused; 0 = none.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
@@ -291,6 +292,7 @@
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
         U64(result)                                                                                         \
+        U64(http_status)                                                                                    \
         U64(fingerprint)                                                                                    \
         STR(resource_version)                                                                               \
         U64(own_fingerprint)                                                                                \

@@ -90,6 +90,7 @@ NAME_OF(change_kind_name, change_kind, CHANGE_KIND_COUNT, "updated", "deleted", 
 NAME_OF(run_action_name, run_action, ACTION_COUNT, "reconcile", "finalize", "deleted", "unselected",
         "release", "finalizer")
 NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanent", "stale", "conflict",
-        "cancelled", "settling", "unrecoverable", "behind", "unneeded", "stop", "returned")
+        "cancelled", "settling", "unrecoverable", "behind", "unneeded", "stop", "returned", "unavailable",
+        "forbidden")
 NAME_OF(watch_health_name, watch_health, WATCH_HEALTH_COUNT, "healthy", "degraded", "absent", "failed")
 NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq")

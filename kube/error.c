@@ -171,6 +171,56 @@ bool kube_error_is_not_found(const struct kube_error *error)
                error->reason && strcmp(error->reason, "NotFound") == 0;
 }
 
+/* 403 is also what admission says of one object, after our rights were found to suffice. Nothing but the
+ * words tells that: the server's own plugins and webhooks have the reason of the authorizer. */
+static enum kube_blame blame_forbidden(const char *message)
+{
+        static const struct {
+                const char *words;
+                enum kube_blame blame;
+        } said[] = {
+                {"denied the request", KUBE_BLAME_REQUEST}, /* admission webhook "x" ... */
+                {"ValidatingAdmissionPolicy", KUBE_BLAME_REQUEST},
+                {"violates PodSecurity", KUBE_BLAME_REQUEST},
+                {"security context constraint", KUBE_BLAME_REQUEST},
+                {"is attempting to grant RBAC permissions", KUBE_BLAME_REQUEST},
+                {"exceeded quota", KUBE_BLAME_OBJECT},
+                {"failed quota", KUBE_BLAME_OBJECT},
+                {" usage per ", KUBE_BLAME_OBJECT},            /* a LimitRange */
+                {"it is being terminated", KUBE_BLAME_OBJECT}, /* its namespace */
+        };
+
+        for (size_t i = 0; i < ELEMENTS(said); i++)
+                if (contains(message, said[i].words))
+                        return said[i].blame;
+        return KUBE_BLAME_RIGHTS;
+}
+
+enum kube_blame kube_error_blame(const struct kube_error *error)
+{
+        if (error->failure == KUBE_FAILURE_PROTOCOL && error->http_status == 0)
+                return KUBE_BLAME_OBJECT;
+        switch (error->http_status) {
+        case 0:
+        case 408:
+        case 425:
+        case 429:
+                return KUBE_BLAME_SERVER;
+        case 401:
+                return KUBE_BLAME_RIGHTS;
+        case 403:
+                return blame_forbidden(error->message);
+        case 404:
+        case 409:
+        case 410:
+                return KUBE_BLAME_OBJECT;
+        default:
+                return error->http_status >= 500   ? KUBE_BLAME_SERVER
+                       : error->http_status >= 400 ? KUBE_BLAME_REQUEST
+                                                   : KUBE_BLAME_OBJECT;
+        }
+}
+
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret)
 {
         struct kube_error copy = *from;

@@ -23,6 +23,15 @@ enum kube_failure {
         KUBE_FAILURE_COUNT
 };
 
+/* Whose matter a failure is. */
+enum kube_blame {
+        KUBE_BLAME_SERVER,  /* the server's, or the network's: it passes, and says nothing of the object */
+        KUBE_BLAME_RIGHTS,  /* that of whoever gives us our rights: 401, 403 */
+        KUBE_BLAME_REQUEST, /* what we ask for: it would be refused the same way for ever */
+        KUBE_BLAME_OBJECT,  /* this object's as it is now: it may pass */
+        KUBE_BLAME_COUNT
+};
+
 struct kube_error {
         enum kube_failure failure;
         int http_status;                 /* 0 when no answer came; for an in-stream ERROR its code */
@@ -49,6 +58,7 @@ bool kube_error_is_gone(const struct kube_error *error); /* 410, whatever its re
 /* The object is not there. A server that does not serve its kind (any more, or yet), and a proxy in front of
  * one, answer 404 as well, but without a Status, or with one that names no object: then nothing is known. */
 bool kube_error_is_not_found(const struct kube_error *error);
+enum kube_blame kube_error_blame(const struct kube_error *error);
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret);
 void kube_error_done(struct kube_error *error);
 const char *kube_failure_name(enum kube_failure failure);

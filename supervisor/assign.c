@@ -276,7 +276,10 @@ static void send_run(struct worker *worker, struct assignment *given)
 
         if (!given->is_first &&
             ledger_look(supervisor->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
-                run.attempt = row->permanent ? 0 : row->attempts; /* given up, and changed: it begins anew */
+                run.attempt =
+                        row->permanent
+                                ? 0
+                                : row->attempts - row->refused; /* given up, and changed: it begins anew */
                 run.last_error = row->last_error;
                 run.first_error = row->first_error;
                 run.settling = row->settling;

@@ -131,7 +131,8 @@ static int change_selected_again(struct watch *watch, const struct record_change
         struct ledger_row again = *row;
 
         again.unselected = false;
-        again.fingerprint = again.failed_fingerprint = again.attempts = again.next_realtime = 0;
+        again.fingerprint = again.failed_fingerprint = again.next_realtime = 0;
+        again.attempts = again.refused = 0;
         if (!keep_row(watch, &again))
                 return 0;
         return dispatch_push(watch, change, CHANGE_UPDATED, &again, "selected", 0);
@@ -243,6 +244,7 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
         /* Never handed to a handler, or finalized: nothing is owed. What is finalized at this moment is over
          * with its run (outcome.c); whether somebody has robbed it of our finalizer is seen by the worker.
          */
+        refusal_forget(watch, change->key, change->uid);
         if (!row && (watch->config->finalizer || !watch->child->supervisor->ledger_lost))
                 return handled_add(watch, change->key, change->uid, change->sequence);
         if (!row)
@@ -250,7 +252,7 @@ static int change_deleted(struct watch *watch, const struct record_change *chang
         if (row->deleting && row->attempts > 0)
                 return push_backing_off(watch, change, CHANGE_DELETED, row);
         row->deleting = true;
-        row->attempts = 0;
+        row->attempts = row->refused = 0;
         row->next_realtime = 0;
         if (!keep_row(watch, row))
                 return 0;
@@ -264,7 +266,7 @@ static int tell_unselected(struct watch *watch, const struct record_change *chan
                 return push_backing_off(watch, change, CHANGE_UNSELECTED, row);
         row->unselected = true;
         row->permanent = false;
-        row->attempts = 0;
+        row->attempts = row->refused = 0;
         row->next_realtime = 0;
         if (!keep_row(watch, row))
                 return 0;
@@ -279,6 +281,7 @@ static int change_unselected(struct watch *watch, const struct record_change *ch
 
         queue_forget(supervisor->queue, watch_number(watch), change->key, change->uid,
                      clock_boottime_usec());
+        refusal_forget(watch, change->key, change->uid);
         if (!row)
                 return 0;
         /* Our finalizer must not stay on what we have nothing to do with. */
@@ -384,6 +387,7 @@ int dispatch_synced(struct watch *watch, const struct message_synced *synced)
                   "watch %s is in sync: %llu objects at resourceVersion %s", watch->config->name,
                   (unsigned long long)synced->objects, synced->resource_version);
         if (first) {
+                recover(watch);
                 owed_start(watch);
                 due_arm(supervisor);
                 owned_known(watch);
@@ -409,59 +413,6 @@ int dispatch_checked(struct watch *watch, const struct message_checked *checked)
 int dispatch_swept(struct watch *watch)
 {
         unsure_over(watch);
-        turn_settle_soon(watch->child->supervisor);
-        return 0;
-}
-
-/* One line for each change; what to do about it is in the catalog. */
-static void tell_trouble(const struct watch *watch, const struct log_field *fields)
-{
-        static const struct {
-                int level;
-                const char *message_id, *text;
-        } trouble[WATCH_HEALTH_COUNT] = {
-                [WATCH_DEGRADED] = {LOG_WARNING, MESSAGE_ID_WATCH_DEGRADED,
-                                    "does not work for now and is retried"},
-                [WATCH_ABSENT] = {LOG_NOTICE, MESSAGE_ID_WATCH_ABSENT,
-                                  "waits for its resource, which is not required and not served"},
-                [WATCH_FAILED] = {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
-                                  "has failed: it is past its deadline, alone, and goes on trying"},
-        };
-
-        log_write(trouble[watch->health].level, trouble[watch->health].message_id, fields, "watch %s %s: %s",
-                  watch->config->name, trouble[watch->health].text, watch->degraded_reason);
-}
-
-bool watch_is_in_sync(const struct watch *watch)
-{
-        return watch->health == WATCH_ABSENT || (watch->synced && watch->health == WATCH_HEALTHY);
-}
-
-bool watch_is_in_trouble(const struct watch *watch)
-{
-        return watch->health == WATCH_DEGRADED || watch->health == WATCH_FAILED;
-}
-
-int dispatch_health(struct watch *watch, const struct message *message)
-{
-        const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
-
-        if (message->type == MESSAGE_DEGRADED) {
-                if (message->degraded.health == WATCH_HEALTHY ||
-                    message->degraded.health >= WATCH_HEALTH_COUNT)
-                        return -EPROTO;
-                if (text_replace(&watch->degraded_reason, message->degraded.reason) < 0)
-                        return -ENOMEM;
-                watch->health = (enum watch_health)message->degraded.health;
-                watch->degraded_realtime = message->degraded.since_realtime;
-                watch->failures = message->degraded.failures;
-                tell_trouble(watch, fields);
-        } else {
-                watch->health = WATCH_HEALTHY;
-                log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED, fields, "watch %s works again",
-                          watch->config->name);
-        }
-        owned_known(watch); /* what is not served is awaited no longer */
         turn_settle_soon(watch->child->supervisor);
         return 0;
 }

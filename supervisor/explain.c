@@ -106,6 +106,7 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_string(json, "nextReason", row->next_reason);
         json_bool(json, "permanent", row->permanent);
         json_number(json, "throttled", row->throttled);
+        json_number(json, "refused", row->refused);
         json_bool(json, "deleting", row->deleting);
         json_bool(json, "unselected", row->unselected);
         json_bool(json, "settling", row->settling[0] != '\0');

@@ -249,8 +249,13 @@ void feed_ready(struct child_slot *child)
 
 int feed_credential(struct supervisor *supervisor, struct message **message)
 {
+        bool renewed = supervisor->credential;
+
         message_free(supervisor->credential);
         supervisor->credential = TAKE_PTR(*message);
+        FOREACH_WATCH(watch, supervisor)
+                if (renewed)
+                        recover(watch);
         turn_settle_soon(supervisor);
         for (size_t i = 0; i < supervisor->child_count; i++)
                 send_credential(&supervisor->child[i]);

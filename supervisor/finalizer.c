@@ -205,6 +205,8 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
         switch ((enum run_result)done->result) {
         case RESULT_SUCCESS:
                 watch->finalizers_written++;
+                refusal_over(watch);
+                recover(watch);
                 if (lost)
                         r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
                 tell(watch, done, lost, outcome->delay_usec);
@@ -225,6 +227,10 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
         default:
                 watch->finalizers_failed++;
                 r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
+                if (r >= 0 && done->result == RESULT_FORBIDDEN)
+                        r = refusal_note(watch, done, &outcome->delay_usec);
+                if (r > 0 && watch->child->supervisor->phase <= PHASE_RUNNING)
+                        refusal_fatal(watch);
                 tell(watch, done, lost, outcome->delay_usec);
         }
         return r;

@@ -57,6 +57,7 @@ static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_
                 .known_version = (uint64_t)number[20],
                 .unselected = number[21] != 0,
                 .related = (uint64_t)number[22],
+                .refused = (uint64_t)number[23],
         };
         *ret_checksum = values.checksum;
         return ledger_all_was_read(statement);
@@ -116,7 +117,7 @@ void ledger_row_unknown(struct ledger_row *row)
         if (!row->permanent)
                 return;
         row->permanent = false;
-        row->failed_fingerprint = row->attempts = 0;
+        row->failed_fingerprint = row->attempts = row->refused = 0;
 }
 
 bool ledger_row_is_suspect(const struct ledger_row *row)
@@ -347,6 +348,7 @@ static void bind_state(struct binding *binding, const struct ledger_row *row)
         bind_number(binding, row->known_version);
         bind_number(binding, row->unselected);
         bind_number(binding, row->related);
+        bind_number(binding, row->refused);
 }
 
 static void bind_run(struct binding *binding, const struct ledger_run *run)

@@ -85,6 +85,7 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "PRAGMA user_version = 5;",
 
         "CREATE TABLE erased (what TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;" /* ledger-former.c */
+        "ALTER TABLE ledger ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;"
         "PRAGMA application_id = 1380142086;"
         "PRAGMA user_version = 6;",
 };

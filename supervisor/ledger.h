@@ -27,6 +27,7 @@ struct ledger_row {
         uint64_t fingerprint;        /* last handled; 0 = none yet */
         uint64_t failed_fingerprint; /* of the last failed attempt: the same again is no change; 0 = none */
         uint64_t attempts;           /* failures since the last success */
+        uint64_t refused; /* of them, those that are nobody's: of the server, the network, our rights */
         uint64_t next_realtime;     /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */
         char *next_reason;          /* "retry", "requeueAfter", "resync"; "" */
         char *last_error;           /* ""; at most 2 KiB is kept */

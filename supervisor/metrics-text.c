@@ -61,7 +61,8 @@ static uint64_t watch_retries(const struct supervisor *supervisor, size_t index)
 static uint64_t count_errors(const struct watch_metrics *metrics)
 {
         return metrics->result[RESULT_RETRY] + metrics->result[RESULT_PERMANENT] +
-               metrics->result[RESULT_UNRECOVERABLE] + metrics->result[RESULT_STOP];
+               metrics->result[RESULT_UNRECOVERABLE] + metrics->result[RESULT_STOP] +
+               metrics->result[RESULT_UNAVAILABLE] + metrics->result[RESULT_FORBIDDEN];
 }
 
 static uint64_t watch_errors(const struct supervisor *supervisor, size_t index)

@@ -27,6 +27,8 @@ struct ending {
         bool is_first;                        /* of its object */
         bool counted;                         /* this failure: it is the first of its backoff */
         bool fatal;                           /* the operator ends for it, once it is written down */
+        bool refused;                         /* this failure is nobody's: it counts as no attempt */
+        bool past_deadline;                   /* ... and we were refused for too long */
         bool has_left;                        /* the selection, while it ran: nothing is owed to it */
         bool is_withdrawn;                    /* a deletion: its object is there again */
         struct queue_outcome outcome;
@@ -56,13 +58,19 @@ uint64_t retry_delay(const struct config_watch *config, uint64_t attempts)
 
 /* ---- log */
 
+/* Those that count: that the server could not be asked is nobody's failure. */
+static uint64_t own_attempts(const struct ledger_row *row)
+{
+        return row->attempts - row->refused;
+}
+
 static void log_failure(const struct ending *ending, int priority, const char *id, const char *next)
 {
         const struct message_done *done = ending->done;
         char attempt[24], code[12] = "";
         int status = (int)done->wait_status;
 
-        snprintf(attempt, sizeof(attempt), "%" PRIu64, ending->row.attempts);
+        snprintf(attempt, sizeof(attempt), "%" PRIu64, own_attempts(&ending->row) + ending->refused);
         if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
                 snprintf(code, sizeof(code), "%d", WEXITSTATUS(status));
         log_write(priority, id,
@@ -81,7 +89,9 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
 
         duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
                         sizeof(text));
-        snprintf(next, sizeof(next), "next attempt in %s", text);
+        snprintf(next, sizeof(next),
+                 ending->refused ? "that counts as no attempt; tried again in %s" : "next attempt in %s",
+                 text);
         log_failure(ending, LOG_WARNING, id, next);
 }
 
@@ -144,7 +154,7 @@ static int succeeded(struct ending *ending)
         }
         row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         row->failed_fingerprint = 0;
-        row->attempts = row->throttled = 0;
+        row->attempts = row->throttled = row->refused = 0;
         row->crashes = row->crashed_realtime = row->quarantined_until = 0;
         row->permanent = false;
         row->handled_realtime = now;
@@ -201,13 +211,14 @@ static int note_failure(struct ending *ending)
 
         ending->watch->failures_total++;
         if (row->permanent) /* it had been given up: what has changed is tried anew as often */
-                row->attempts = 0;
+                row->attempts = row->refused = 0;
         row->permanent = false;
         row->quarantined_until = 0; /* it was tried again, and nobody has died of it */
         if (row->crashes == 0)
                 row->crashed_realtime = 0; /* it was merely under way: no suspect any more */
         ending->counted = !in_backoff || row->attempts == 0;
         row->attempts += ending->counted;
+        row->refused += ending->counted && ending->refused;
         /* What we have written ourselves before it failed is no change to run for. */
         row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         if (text_replace(&row->last_error, done->message) < 0 ||
@@ -246,13 +257,51 @@ static int failed(struct ending *ending)
                             "it has changed since, and runs at once");
                 return schedule_retry(ending, 0, "changed");
         }
-        if (config->retry_attempts > 0 && ending->row.attempts >= config->retry_attempts &&
+        if (config->retry_attempts > 0 && own_attempts(&ending->row) >= config->retry_attempts &&
             !is_cleanup(ending))
                 return give_up(ending, "the limit of retry.attempts is reached: not tried again until the "
                                        "object changes");
-        delay = retry_delay(config, ending->row.attempts);
+        delay = retry_delay(config, own_attempts(&ending->row));
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, "retry");
+}
+
+/* What has run because the server seemed to be well again sits its backoff out. */
+static int unavailable(struct ending *ending)
+{
+        bool was_early = strcmp(ending->row.next_reason, "recovered") == 0;
+        struct watch *watch = ending->watch;
+        uint64_t delay;
+        int r = 0;
+
+        ending->refused = true;
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        watch->waits = true;
+        delay = ending->done->changed ? 0 : retry_delay(watch->config, ending->row.refused);
+        if (ending->done->result == RESULT_FORBIDDEN)
+                r = refusal_note(watch, ending->done, &delay);
+        if (r < 0)
+                return r;
+        ending->past_deadline = r > 0 && watch->child->supervisor->phase <= PHASE_RUNNING;
+        log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+        return schedule_retry(ending, delay, was_early ? "retry" : "unavailable");
+}
+
+/* The server takes what we write; or the object that was tried for that has other troubles now. */
+static void note_recovery(struct ending *ending)
+{
+        enum run_result result = (enum run_result)ending->done->result;
+        bool says_nothing = result == RESULT_FORBIDDEN || result == RESULT_UNAVAILABLE ||
+                            result == RESULT_CANCELLED || result == RESULT_BEHIND ||
+                            result == RESULT_SETTLING;
+
+        if (result == RESULT_SUCCESS && (ending->done->own_resource_version[0] || ending->row.refused > 0)) {
+                refusal_over(ending->watch);
+                recover(ending->watch);
+        } else if (!says_nothing) {
+                refusal_forget(ending->watch, ending->done->key, ending->done->uid);
+        }
 }
 
 static int failed_for_good(struct ending *ending)
@@ -393,6 +442,7 @@ static int apply_result(struct ending *ending)
                 return -ENOMEM;
         if (note_write(ending) < 0)
                 return -ENOMEM;
+        note_recovery(ending);
         switch (result) {
         case RESULT_SUCCESS:
                 /* Nothing but our finalizer had to be done. */
@@ -404,6 +454,9 @@ static int apply_result(struct ending *ending)
                 return settles(ending);
         case RESULT_RETRY:
                 return failed(ending);
+        case RESULT_UNAVAILABLE:
+        case RESULT_FORBIDDEN:
+                return unavailable(ending);
         case RESULT_UNRECOVERABLE:
                 return refused(ending);
         case RESULT_STOP:
@@ -428,7 +481,7 @@ static int apply_result(struct ending *ending)
         case RESULT_CONFLICT:
                 /* The newest version is on its way, and one conflict is nobody's failure; one after another
                  * is (a handler that writes to its own object while it runs, a webhook that says 409). */
-                if (strcmp(ending->reason, "conflict") == 0 || ending->row.attempts > 0)
+                if (strcmp(ending->reason, "conflict") == 0 || own_attempts(&ending->row) > 0)
                         return failed(ending);
                 ending->outcome.delay_usec = ending->watch->config->retry_first_usec;
                 ending->outcome.reason =
@@ -517,6 +570,15 @@ static void end_with_record(struct supervisor *supervisor, const struct ending *
         blame_tell(ending->watch->config, &ending->row);
 }
 
+static void end_refused(struct supervisor *supervisor, const struct ending *ending)
+{
+        int r = ledger_commit(supervisor->ledger);
+
+        if (r < 0)
+                ledger_failed(supervisor, r);
+        refusal_fatal(ending->watch);
+}
+
 /* The news that it is gone may overtake the run that has let it go. */
 static int forget_deletion(struct supervisor *supervisor, const struct ending *ending,
                            const struct queue_run *run)
@@ -599,7 +661,9 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                 .kind = run->kind,
                 .is_first = given->is_first,
                 .reason = run->reason,
-                .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0,
+                .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0 ||
+                             strcmp(run->reason, "unavailable") == 0 ||
+                             strcmp(run->reason, "recovered") == 0,
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,
                             .known_version = done->known_version},
@@ -622,6 +686,8 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                 r = queue_done(supervisor->queue, run->id, &ending.outcome, clock_boottime_usec(), NULL);
         if (r >= 0 && ending.fatal)
                 end_with_record(supervisor, &ending);
+        else if (r >= 0 && ending.past_deadline)
+                end_refused(supervisor, &ending);
         else
                 due_arm(supervisor);
         ledger_row_done(&ending.row);

@@ -50,7 +50,7 @@ static int judge_watches(const struct supervisor *supervisor, const struct confi
 static void watch_leave(struct watch *watch, uint64_t grace_usec)
 {
         watch->leaving = true;
-        watch->retrying = false;
+        watch->retrying = RETRY_NOTHING;
         watch->leave_by = clock_monotonic_usec() + grace_usec;
         queue_close(watch->child->supervisor->queue, watch_number(watch));
 }

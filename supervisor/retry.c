@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `reconciledctl retry --all-failed`: what has failed is due now, whatever it waits for. There may be as
+ * `reconciledctl retry --all-failed`: what has failed is due now, whatever it waits for. And once the server
+ * is well again, what waits for that: at a pace, since the server has just come up. Each object once for a
+ * backoff of its own, so that a server that is well for others only makes it run no more than twice as
+ * often. There may be as
  * many as objects: a page is taken each time that the loop has nothing else to do, and rows are merely
  * marked as due, so that the queue takes them as it takes what is due by itself. What is in quarantine stays
  * there.
@@ -12,7 +15,25 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define PAGE 500
+#define PAGE      500
+#define PACE_USEC (5 * USEC_PER_MSEC) /* between two that have waited for the server */
+
+static char requested[] = "requested", recovered[] = "recovered";
+
+/* false: it does not wait for the server, or is due sooner. */
+static bool recover_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
+{
+        uint64_t delay = watch->retried * PACE_USEC, now = ledger_now(watch->child->supervisor);
+
+        if (strcmp(row->next_reason, "unavailable") != 0 || row->next_realtime <= now + delay)
+                return false;
+        watch->retried++;
+        row->next_realtime = now + delay;
+        row->next_reason = recovered;
+        item->reason = "recovered";
+        item->not_before = delay > 0 ? clock_boottime_usec() + delay : 0;
+        return true;
+}
 
 static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
@@ -29,9 +50,14 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         /* What settles is not waiting; what runs just now may have begun before the cause was mended. */
         if (row->quarantined_until > 0 || row->settling[0])
                 return 0;
-        changed.permanent = false;
-        changed.next_realtime = ledger_now(supervisor);
-        changed.next_reason = (char[]){"requested"};
+        if (watch->retrying == RETRY_REFUSED) {
+                if (!recover_row(watch, &changed, &item))
+                        return 0;
+        } else {
+                changed.permanent = false;
+                changed.next_realtime = ledger_now(supervisor);
+                changed.next_reason = requested;
+        }
         item.suspect = ledger_row_is_suspect(row);
         /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
         if (queue_has(supervisor->queue, number, row->key, row->uid, item.kind))
@@ -65,7 +91,8 @@ static int take_page(sd_event_source *source, void *userdata)
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        watch->retrying = r == PAGE;
+        if (r < PAGE)
+                watch->retrying = RETRY_NOTHING;
         due_arm(supervisor);
         turn_settle_soon(supervisor);
         return next_watch(supervisor) ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) : 0;
@@ -81,7 +108,7 @@ static int retry_watch(struct watch *watch, uint64_t *count)
         if (text_replace(&watch->retry_key, "") < 0 || text_replace(&watch->retry_uid, "") < 0)
                 return -ENOMEM;
         *count += failing.failing;
-        watch->retrying = true;
+        watch->retrying = RETRY_FAILED;
         log_write(LOG_NOTICE, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                   "%llu objects of watch %s that have failed run again now, as it was asked for by hand",
                   (unsigned long long)failing.failing, watch->config->name);
@@ -102,4 +129,18 @@ int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_
         if (r >= 0)
                 *ret_count = count;
         return r;
+}
+
+void recover(struct watch *watch)
+{
+        if (!watch->waits || watch->retrying != RETRY_NOTHING)
+                return;
+        if (text_replace(&watch->retry_key, "") < 0 || text_replace(&watch->retry_uid, "") < 0)
+                return; /* it waits for its backoff */
+        watch->waits = false;
+        watch->retried = 0;
+        watch->retrying = RETRY_REFUSED;
+        if (supervisor_when_idle(watch->child->supervisor, &watch->child->supervisor->retry_source,
+                                 take_page) < 0)
+                watch->retrying = RETRY_NOTHING;
 }

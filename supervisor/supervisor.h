@@ -53,6 +53,29 @@ struct handled {
         uint64_t sequence;
 };
 
+/* What is wrong with a watch, by one source. */
+struct watch_trouble {
+        enum watch_health health;
+        uint64_t since_realtime, failures;
+        char *reason;
+};
+
+/* The API server refuses us what we write: see health.c. key: of the object that is tried; NULL: it does
+ * not.
+ */
+struct refusal {
+        char *key, *uid;
+        uint64_t since_boottime;
+        struct watch_trouble trouble;
+};
+
+/* What retry.c makes due. */
+enum retry_scope {
+        RETRY_NOTHING,
+        RETRY_REFUSED, /* what waits for the server */
+        RETRY_FAILED,
+};
+
 /* A place for a watch. It is free when there is no configuration: a reload takes watches out and puts others
  * in (reload-apply.c), and no other one moves for that. */
 struct watch {
@@ -64,7 +87,10 @@ struct watch {
         struct child_slot *child;
         char *store_folder; /* in memory, where its objects are confidential */
         bool synced, checked;
-        enum watch_health health;
+        enum watch_health health;   /* of the two that follow, the first that is in trouble */
+        struct watch_trouble heard; /* of its watcher */
+        struct refusal refusal;
+        bool waits; /* for the server: some of its objects, as far as is known */
         uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
         char *resource_version, *degraded_reason;
         uint64_t credit_given, credit_used;
@@ -82,7 +108,9 @@ struct watch {
         bool pace_known;
         uint64_t spread_usec; /* of the next resyncs, and for how many more */
         unsigned spread_left;
-        bool retrying; /* what has failed is made due, page by page; where the next one begins: */
+        uint64_t retried; /* in this round */
+        enum retry_scope
+                retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;
@@ -340,7 +368,16 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
 int dispatch_swept(struct watch *watch);
+
+/* health.c */
 int dispatch_health(struct watch *watch, const struct message *message);
+/* *delay: may be made shorter. 1: the watch is past its deadline, and that is fatal: refusal_fatal(). */
+int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay);
+void refusal_fatal(struct watch *watch);
+void refusal_over(struct watch *watch); /* something was written */
+/* This object has nothing to say any more. */
+void refusal_forget(struct watch *watch, const char *key, const char *uid);
+void refusal_free(struct watch *watch);
 /* A resource that is absent and need not be there counts as in sync. */
 bool watch_is_in_sync(const struct watch *watch);
 bool watch_is_in_trouble(const struct watch *watch); /* degraded or failed */
@@ -394,6 +431,8 @@ int unsure_is_same(struct watch *watch, const struct record_change *change, cons
 
 /* retry.c: all of a watch, or of all watches (NULL), that have failed. */
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);
+/* The server is well again, as far as this watch goes: what waits for that is due soon, at a pace. */
+void recover(struct watch *watch);
 
 /* pause.c: 0 when that is how it is already, 1 when it is new. */
 int pause_load(struct watch *watch);

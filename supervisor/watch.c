@@ -100,6 +100,7 @@ int watch_take(struct supervisor *supervisor, const struct config_watch *config,
                 .child = watch->child,
                 .store_folder = folder,
                 .started = ledger_now(supervisor),
+                .waits = true, /* of a former life, maybe */
         };
         *ret = watch;
         return 0;
@@ -120,6 +121,8 @@ void watch_empty(struct watch *watch)
         free(watch->store_folder);
         free(watch->resource_version);
         free(watch->degraded_reason);
+        free(watch->heard.reason);
+        refusal_free(watch);
         sd_event_source_disable_unref(watch->owed_source);
         free(watch->owed_key);
         free(watch->owed_uid);

@@ -33,8 +33,9 @@ struct children {
         size_t left;              /* deleted, and still there */
         bool pruning, heir_known; /* children-prune.c */
         struct kube_search *search;
-        struct applied_text sent; /* what is being applied */
-        unsigned failures;
+        struct applied_text sent;   /* what is being applied */
+        unsigned failures, refused; /* refused: nobody's */
+        bool unauthorized;
         struct text trouble;
 };
 
@@ -48,6 +49,8 @@ bool children_take_refusal(struct children *children, const char *what, const st
 /* ... of an answer about the child itself, whose kind may be looked up once more before. */
 bool children_take_failure(struct children *children, const char *what,
                            const struct kube_response *response);
+/* Of the run, whose children have failed. */
+enum run_result children_result(const struct children *children);
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
 int children_resolve(struct children *children, struct child_object *child);
 /* 1: sent. */

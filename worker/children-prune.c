@@ -204,7 +204,7 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
         } else if (!kube_error_is_not_found(&response->error) &&
                    (response->error.http_status != 404 || !is_believed(children))) {
                 write_note_failure(run, response);
-                run_finish(run, RESULT_RETRY,
+                run_finish(run, write_result_of(&response->error),
                            "its children are not deleted yet: whether another object has its name cannot be "
                            "seen: %s",
                            response->error.message);

@@ -48,6 +48,7 @@ bool children_begin_undo(struct children *children, char *cause)
                 .deadline = children_now(run) + run->watch->config->settle_usec,
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = run->foreign_essence ? 0 : children_essence(run),
+                .result = (uint64_t)children_result(children),
         };
         _cleanup_free_ struct child_object *touched = calloc(children->wanted.count + 1, sizeof(*touched));
 
@@ -64,6 +65,12 @@ bool children_begin_undo(struct children *children, char *cause)
         return true;
 }
 
+static enum run_result result_of(const struct settle_plan *plan)
+{
+        return plan->result > RESULT_SUCCESS && plan->result < RESULT_COUNT ? (enum run_result)plan->result
+                                                                            : RESULT_RETRY;
+}
+
 void children_finish_undo(struct children *children, const char *trouble)
 {
         _cleanup_free_ struct child_object *left = calloc(children->known.count + 1, sizeof(*left));
@@ -77,7 +84,7 @@ void children_finish_undo(struct children *children, const char *trouble)
                         left[plan.undo.count++] = children->known.child[i];
         if (plan.undo.count == 0) {
                 children_drop_former(children);
-                run_finish(run, RESULT_RETRY, "%s", plan.cause);
+                run_finish(run, result_of(&plan), "%s", plan.cause);
                 return;
         }
         snprintf(text, sizeof(text), "%.1200s; cleanup of %s %s%s%.400s", plan.cause,
@@ -88,7 +95,7 @@ void children_finish_undo(struct children *children, const char *trouble)
                 children_settle(run, &plan, UNDO_AGAIN_USEC, text);
         else {
                 children_drop_former(children);
-                run_finish(run, RESULT_RETRY, "%s", text);
+                run_finish(run, result_of(&plan), "%s", text);
         }
 }
 

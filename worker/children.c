@@ -46,6 +46,15 @@ void children_fail(struct children *children, struct child_object *child, const 
                             child_describe(child, name, sizeof(name)), what, why);
 }
 
+/* One that is to blame for itself makes it a failure of the object. What we may not do in a namespace that a
+ * handler has named is no matter of the whole watch. */
+enum run_result children_result(const struct children *children)
+{
+        return children->refused < children->failures ? RESULT_RETRY
+               : children->unauthorized               ? RESULT_FORBIDDEN
+                                                      : RESULT_UNAVAILABLE;
+}
+
 static void finish_failed(struct children *children)
 {
         struct run *run = children->run;
@@ -62,7 +71,7 @@ static void finish_failed(struct children *children)
                      trouble ? trouble : "no memory to tell") < 0)
                 cause = NULL;
         if (!run->watch->config->rollback || !children_begin_undo(children, cause))
-                run_finish(run, RESULT_RETRY, "%s", cause ? cause : "some of its children");
+                run_finish(run, children_result(children), "%s", cause ? cause : "some of its children");
 }
 
 /* Where the server cannot be asked just now, the next child would fare no better. What is deleted is tried
@@ -87,9 +96,12 @@ bool children_take_refusal(struct children *children, const char *what, const st
                            const struct kube_response *response)
 {
         struct child_object *child = children_current_child(children);
+        enum run_result result = write_result_of(error);
         char words[WORDS_SIZE];
         bool secret;
 
+        children->refused += result != RESULT_RETRY;
+        children->unauthorized = children->unauthorized || error->http_status == 401;
         write_note_failure(children->run, response);
         secret = child && is_confidential(children->run->worker, child->api_version, child->kind);
         children_fail(children, child, is_claimed(error) ? CLAIMED : what,

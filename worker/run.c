@@ -87,6 +87,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .handler_memory_peak = run->usage.memory_peak,
                 .handler_out_of_memory = run->out_of_memory,
                 .wait_status = (uint64_t)(unsigned)run->wait_status,
+                .http_status = (uint64_t)run->http_status,
                 .handler_ran = run->handler_ran,
         };
         int r;

@@ -60,8 +60,10 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
                         text_append_string(out, ",");
                 write_child(&plan->wait.child[i], false, out);
         }
-        text_printf(out, "],\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64 "\",\"message\":",
-                    plan->related, plan->requeue_after_usec);
+        text_printf(out,
+                    "],\"result\":\"%" PRIu64 "\",\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64
+                    "\",\"message\":",
+                    plan->result, plan->related, plan->requeue_after_usec);
         text_json_string(out, plan->message ? plan->message : "");
         text_append_string(out, "}");
         return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
@@ -123,6 +125,7 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
                 .fingerprint = read_number(root, "fingerprint"),
                 .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
+                .result = read_number(root, "result"),
                 .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),
         };

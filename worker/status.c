@@ -233,7 +233,7 @@ const char *status_failure_reason(const struct run *run, enum run_result result)
 bool status_is_failure(enum run_result result)
 {
         return result == RESULT_RETRY || result == RESULT_PERMANENT || result == RESULT_UNRECOVERABLE ||
-               result == RESULT_STOP;
+               result == RESULT_STOP || result == RESULT_UNAVAILABLE || result == RESULT_FORBIDDEN;
 }
 
 void status_describe_failure(const struct run *run, const char *text, char *message, size_t size)

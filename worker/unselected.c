@@ -38,7 +38,8 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
                 r = take_object(run, response);
         } else if (!kube_error_is_not_found(&response->error)) {
                 write_note_failure(run, response);
-                run_finish(run, RESULT_RETRY, "the object cannot be looked at: %s", response->error.message);
+                run_finish(run, write_result_of(&response->error), "the object cannot be looked at: %s",
+                           response->error.message);
                 return;
         }
         if (r >= 0)
@@ -61,5 +62,5 @@ void unselected_fetch(struct run *run)
         }
         r = write_get(run, on_fetched);
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "it cannot be looked at: %s", strerror(-r));
+                run_finish(run, write_result_not_started(r), "it cannot be looked at: %s", strerror(-r));
 }

@@ -130,6 +130,7 @@ struct run {
         size_t write_step;
         bool discovered; /* in this run */
         int wait_status;
+        int http_status;            /* of the last request that was refused; 0 */
         struct process_usage usage; /* of the handler, in this run */
         bool out_of_memory;
 };
@@ -200,6 +201,9 @@ int write_fingerprint(const struct run *run, const char *json, size_t size, uint
 void worker_ask_refresh(struct worker *worker, const struct kube_response *response);
 void write_discover(struct run *run); /* anew, once a run; goes on where it was */
 void write_note_failure(struct run *run, const struct kube_response *response); /* 401, Retry-After */
+/* Of a request that was not about the object's own content: RETRY, unless it is nobody's failure. */
+enum run_result write_result_of(const struct kube_error *error);
+enum run_result write_result_not_started(int status);
 void write_failed(struct run *run, const char *what, const struct kube_response *response);
 void write_step_done(struct run *run);
 void write_step_again(struct run *run); /* with what the object is now */

@@ -46,14 +46,15 @@ static void pass_throttle(struct run *run, const struct kube_error *error)
 }
 
 /* What the person who reads a refusal can do about it. */
-static const char *advice(int http_status)
+static const char *advice(const struct kube_error *error)
 {
-        switch (http_status) {
+        if (error->http_status == 403 && kube_error_blame(error) != KUBE_BLAME_RIGHTS)
+                return "; its admission is in the way, not our rights";
+        switch (error->http_status) {
         case 401:
                 return "; the credential is being renewed";
         case 403:
-                return "; give the operator's user the right to patch it (RBAC), or its webhook is in the "
-                       "way";
+                return "; give the operator's user the right to do so (RBAC)";
         case 404:
                 return "; it does not serve this kind, or not yet";
         case 400:
@@ -66,16 +67,21 @@ static const char *advice(int http_status)
         }
 }
 
-/* The same request would be answered the same way, for ever. Not so: a credential that is being renewed, a
- * conflict, something that is not there (yet), a server that is busy. */
-static bool is_unrecoverable(int http_status)
+enum run_result write_result_of(const struct kube_error *error)
 {
-        static const int passing[] = {401, 404, 408, 409, 410, 425, 429};
+        switch (kube_error_blame(error)) {
+        case KUBE_BLAME_SERVER:
+                return RESULT_UNAVAILABLE;
+        case KUBE_BLAME_RIGHTS:
+                return RESULT_FORBIDDEN;
+        default:
+                return RESULT_RETRY;
+        }
+}
 
-        for (size_t i = 0; i < ELEMENTS(passing); i++)
-                if (http_status == passing[i])
-                        return false;
-        return http_status >= 400 && http_status < 500;
+enum run_result write_result_not_started(int status)
+{
+        return status == -ENOKEY ? RESULT_UNAVAILABLE : RESULT_RETRY; /* no credential yet */
 }
 
 static void write_refused(struct run *run, const char *what, const struct kube_error *error)
@@ -91,15 +97,19 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
         else if (kube_error_is_not_found(error))
                 run_finish(run, RESULT_STALE, "the object is gone");
         else if (error->http_status > 0)
-                run_finish(run, is_unrecoverable(error->http_status) ? RESULT_UNRECOVERABLE : RESULT_RETRY,
+                run_finish(run,
+                           kube_error_blame(error) == KUBE_BLAME_REQUEST ? RESULT_UNRECOVERABLE
+                                                                         : write_result_of(error),
                            "the API server refused the handler's %s (HTTP %d): %s%s", what,
-                           error->http_status, words, advice(error->http_status));
+                           error->http_status, words, advice(error));
         else
-                run_finish(run, RESULT_RETRY, "the handler's %s could not be written: %s", what, words);
+                run_finish(run, write_result_of(error), "the handler's %s could not be written: %s", what,
+                           words);
 }
 
 void write_note_failure(struct run *run, const struct kube_response *response)
 {
+        run->http_status = response->error.http_status;
         worker_ask_refresh(run->worker, response);
         pass_throttle(run, &response->error);
 }
@@ -486,7 +496,7 @@ static void write_next(struct run *run)
         }
         r = steps[run->write_step].send(run);
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "a write cannot be started: %s", strerror(-r));
+                run_finish(run, write_result_not_started(r), "a write cannot be started: %s", strerror(-r));
 }
 
 /* ---- discovery, kept for the watch */
@@ -499,8 +509,8 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
         run->discovery = NULL;
         if (!resource) {
                 write_note_failure(run, response);
-                run_finish(run, RESULT_RETRY, "the handler's answer could not be written: %s%s",
-                           error->message, advice(error->http_status == 401 ? 401 : 0));
+                run_finish(run, write_result_of(error), "the handler's answer could not be written: %s%s",
+                           error->message, error->http_status == 401 ? advice(error) : "");
                 return;
         }
         kube_resource_done(&run->watch->resource);
@@ -524,7 +534,8 @@ void write_discover(struct run *run)
         r = kube_discovery_start(run->worker->client, config->api_version, config->kind, on_discovered, run,
                                  &run->discovery);
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "the answer cannot be written: %s", strerror(-r));
+                run_finish(run, write_result_not_started(r), "the answer cannot be written: %s",
+                           strerror(-r));
 }
 
 /* By hand, of one that cannot be cleaned up; or of all, because the operator goes. */

@@ -8,6 +8,7 @@ import yaml
 
 from harness import ApiError, wait_until, watch
 from harness.api import Api
+from harness.operator import MESSAGE_ID
 
 PATHS = {
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
@@ -62,3 +63,42 @@ def test_enough_and_no_more(cluster, operator, make_handler, widgets, namespace,
         with pytest.raises(ApiError) as refused:
             account.resource("example.com/v1", "widgets").list()
         assert refused.value.code == 403
+
+
+def merge(cluster, path, patch):
+    cluster.api.request("PATCH", path, patch, content_type="application/merge-patch+json")
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_rights_that_are_lost_for_a_while(cluster, operator, make_handler, widgets, back, sandbox):
+    """The right to write the status is taken from the operator's role: that is a matter of the watch, and of no object."""
+    name = f"gap-{'back' if back else 'gone'}"
+    entry = watch("widgets", make_handler("""printf '{"status":{"seen":true}}'"""), retry={"first": "100ms", "max": "10m", "attempts": 2},
+                  deadline="1h" if back else "3s")
+    operator.configure(cluster, [entry], operator=f"{name}.example.com")
+    manifests = derive(operator, "--service-account", name)
+    apply(cluster, manifests)
+    token = cluster.api.request("POST", f"/api/v1/namespaces/default/serviceaccounts/{name}/token",
+                                {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})["status"]["token"]
+    kubeconfig = sandbox.subfolder("account") / "kubeconfig"
+    cluster.write_kubeconfig(kubeconfig, token)
+    operator.configure(types.SimpleNamespace(kubeconfig=kubeconfig), [entry], operator=f"{name}.example.com")
+    operator.start_ready().wait_synced()
+    role = next(manifest for manifest in manifests if manifest["kind"] == "ClusterRole"
+                and any("widgets/status" in rule.get("resources", ()) for rule in manifest["rules"]))
+    path = f"{PATHS['ClusterRole']}/{role['metadata']['name']}"
+    merge(cluster, path, {"rules": [dict(rule, resources=[each for each in rule.get("resources", ()) if each != "widgets/status"])
+                                    for rule in role["rules"] if rule.get("resources") != ["widgets/status"]]})
+    account = Api(kubeconfig)
+    status = "/apis/example.com/v1/namespaces/{}/widgets/{}/status"
+    wait_until(lambda: account.raw("PATCH", status.format("default", "none"), {}, "application/merge-patch+json").code == 403, "the role to be changed")
+    widgets.create(name, spec={})
+    if not back:
+        operator.wait_exit(expect=77)
+        return
+    operator.wait_for_log("cannot patch resource", message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID["RUN_FAILED"])) >= 4, "more refusals than attempts")
+    merge(cluster, path, {"rules": role["rules"]})
+    wait_until(lambda: widgets.get(name).get("status") == {"seen": True}, "the status")
+    operator.wait_for_log("works again", message_id=MESSAGE_ID["WATCH_RECOVERED"])
+    operator.stop()

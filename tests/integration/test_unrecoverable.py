@@ -86,7 +86,7 @@ def finalizers(widgets, name):
 def test_a_refused_finalizer_lets_no_handler_run(configured, devserver, widgets, handler):
     operator = configured(finalizer=True, onUnrecoverable="throttle", retry={"throttle": "50ms"})
     refused = devserver.fault(match={"verb": "patch", "name": "a"}, times=0, status=403, reason="Forbidden",
-                              message="widgets.example.com is forbidden: cannot patch")
+                              message='admission webhook "w" denied the request: cannot patch')
     operator.start_ready().wait_synced()
     widgets.create("a")
     wait_until(lambda: len(attempts(devserver, "a")) >= 3, "three attempts")
@@ -106,7 +106,7 @@ def test_a_finalizer_that_may_not_go_holds_the_object(configured, devserver, wid
     widgets.create("a")
     handler.wait_finished(name="a")
     refused = devserver.fault(match={"verb": "patch", "name": "a"}, times=0, status=403, reason="Forbidden",
-                              message="widgets.example.com is forbidden: cannot patch")
+                              message='admission webhook "w" denied the request: cannot patch')
     widgets.delete("a")
     operator.wait_for_log("cannot patch", message_id=MESSAGE_ID["THROTTLED"], key="default/a")
     wait_until(lambda: len(attempts(devserver, "a")) >= 4, "more attempts")

@@ -456,11 +456,14 @@ static void test_refusals(void **state)
                 const char *says;
         } row[] = {
                 {"403 Forbidden", REFUSAL("403", "Forbidden", "widgets \\\"a\\\" is forbidden"),
-                 RESULT_UNRECOVERABLE,
+                 RESULT_FORBIDDEN,
                  "the API server refused the handler's status (HTTP 403): widgets \"a\" is forbidden (http"},
                 {"422 Unprocessable Entity", REFUSAL("422", "Invalid", "status.phase: Invalid"),
                  RESULT_UNRECOVERABLE, "status.phase: Invalid; mend what the handler answers"},
-                {"500 Internal Server Error", "oops", RESULT_RETRY, "(HTTP 500)"},
+                {"403 Forbidden",
+                 REFUSAL("403", "Forbidden", "admission webhook \\\"w\\\" denied the request: no"),
+                 RESULT_UNRECOVERABLE, "its admission is in the way"},
+                {"500 Internal Server Error", "oops", RESULT_UNAVAILABLE, "(HTTP 500)"},
         };
         struct peer *peer = started(state, "echo '{\"status\":{\"phase\":\"Ready\"}}'");
 
@@ -481,8 +484,8 @@ static void test_unauthorized(void **state)
         struct peer *peer = started(state, "echo '{\"status\":{\"phase\":\"Ready\"}}'");
 
         peer->patch_status[0] = peer->patch_status[1] = "401 Unauthorized";
-        assert_int_equal(peer_run(peer)->result, RESULT_RETRY);
-        assert_int_equal(peer_run(peer)->result, RESULT_RETRY);
+        assert_int_equal(peer_run(peer)->result, RESULT_FORBIDDEN);
+        assert_int_equal(peer_run(peer)->result, RESULT_FORBIDDEN);
         assert_int_equal(peer->refreshes, 1); /* one a credential */
 }
 
@@ -492,7 +495,7 @@ static void test_retry_after(void **state)
 
         peer->patch_status[0] = "429 Too Many Requests";
         peer->headers = "Retry-After: 1\r\n";
-        assert_int_equal(peer_run(peer)->result, RESULT_RETRY);
+        assert_int_equal(peer_run(peer)->result, RESULT_UNAVAILABLE);
         assert_int_equal(peer->throttles, 1);
 }
 
