@@ -59,12 +59,20 @@ static int add_operator(struct command *command, const char *runtime_directory, 
         if (strcmp(log, "journal") == 0)
                 r = add_unit(command, (pid_t)ctl_number(status, "pid"));
         else
-                r = error_set(
-                        error, -ENOENT,
-                        "the operator does not log to the journal but as %s on its standard error; in a "
-                        "container look for \"watch\" and \"key\" there: kubectl logs POD | jq -r "
-                        "'select(.key == \"NAMESPACE/NAME\") | .message'",
-                        strcmp(log, "json") == 0 ? "JSON lines" : "text");
+                r = strcmp(log, "json") == 0
+                            ? error_set(
+                                      error, -ENOENT,
+                                      "the operator does not log to the journal but as JSON lines on its "
+                                      "standard error; in a container look for \"watch\" and \"key\" there: "
+                                      "kubectl logs POD | jq -r 'select(.key == \"NAMESPACE/NAME\") | "
+                                      ".message'")
+                            : error_set(
+                                      error, -ENOENT,
+                                      "the operator does not log to the journal but as text on its standard "
+                                      "error; in a container look for the key there: kubectl logs POD | "
+                                      "grep "
+                                      "-F NAMESPACE/NAME (--log json makes lines that can be selected by "
+                                      "fields)");
         cJSON_Delete(status);
         return r;
 }

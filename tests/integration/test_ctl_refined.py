@@ -83,3 +83,11 @@ def test_replay_shows_both_results(devserver, operator, sandbox, handler, by_han
     empty = sandbox.subfolder("empty", operator.user, 0o700)
     said = by_hand("replay", empty, expect=64)
     assert "has no record in it" in said.stderr and said.stdout == ""
+
+
+def test_the_hint_of_logs_fits_the_format(configured):
+    configured.arguments = ["--log", "text"]
+    configured.start_ready()
+    done = configured.ctl.run("logs", "widgets", "default/a")
+    assert done.returncode == 69 and "as text on its standard error" in done.stderr
+    assert "grep -F" in done.stderr and "jq" not in done.stderr, done.stderr
