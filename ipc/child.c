@@ -26,6 +26,7 @@
 
 static const struct option option[] = {
         {"log", required_argument, NULL, 'l'},
+        {"log-level", required_argument, NULL, 'L'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -209,7 +210,7 @@ int child_ready(struct child *child)
 static int parse_arguments(const struct child_operations *operations, int argc, char **argv,
                            enum log_target *ret_target)
 {
-        int c;
+        int c, level;
 
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
                 switch (c) {
@@ -219,6 +220,13 @@ static int parse_arguments(const struct child_operations *operations, int argc, 
                                         argv[0], optarg);
                                 return -EINVAL;
                         }
+                        break;
+                case 'L':
+                        if (log_level_parse(optarg, &level) < 0) {
+                                fprintf(stderr, "%s: there is no log level \"%s\"\n", argv[0], optarg);
+                                return -EINVAL;
+                        }
+                        log_set_level(level);
                         break;
                 case 'V':
                         puts("reconciled " RECONCILED_VERSION);

@@ -140,6 +140,26 @@ int log_init(enum log_target target, const char *role)
         return fd < 0 ? fd : 0;
 }
 
+static const char *const level_name[] = {
+        [LOG_ERR] = "error", [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice",
+        [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+};
+
+int log_level_parse(const char *name, int *ret)
+{
+        for (int i = LOG_ERR; i <= LOG_DEBUG; i++)
+                if (strcmp(level_name[i], name) == 0) {
+                        *ret = i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+const char *log_level_name(void)
+{
+        return level_name[self.level];
+}
+
 void log_set_level(int level)
 {
         self.level = level;

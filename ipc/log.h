@@ -28,8 +28,10 @@ struct log_field {
 int log_target_parse(const char *name, enum log_target *ret); /* "auto", "journal", "json", "text" */
 const char *log_target_name(enum log_target target);          /* as resolved; for passing it to children */
 int log_init(enum log_target target, const char *role);
-int log_attach(sd_event *event); /* drains from this loop */
-void log_set_level(int level);   /* LOG_INFO by default */
+int log_attach(sd_event *event);                 /* drains from this loop */
+void log_set_level(int level);                   /* LOG_INFO by default */
+int log_level_parse(const char *name, int *ret); /* "error", "warning", "notice", "info", "debug" */
+const char *log_level_name(void);                /* of this process; for passing it to children */
 uint64_t log_dropped(void);
 void log_done(void); /* drains for at most 500 ms */
 

@@ -13,7 +13,11 @@
 
 _noreturn_ static void exec_child(const char *path, const char *log_target, int channel)
 {
-        char *const argument[] = {(char *)(uintptr_t)path, (char[]){"--log"}, (char *)(uintptr_t)log_target,
+        char *const argument[] = {(char *)(uintptr_t)path,
+                                  (char[]){"--log"},
+                                  (char *)(uintptr_t)log_target,
+                                  (char[]){"--log-level"},
+                                  (char *)(uintptr_t)log_level_name(),
                                   NULL};
         sigset_t none;
         int null = open("/dev/null", O_RDONLY);

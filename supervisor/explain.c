@@ -33,6 +33,12 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
         if (done->result == RESULT_BEHIND || done->result == RESULT_UNNEEDED ||
             done->result == RESULT_RETURNED)
                 return;
+        if (done->result == RESULT_SUCCESS)
+                log_write(LOG_DEBUG, NULL,
+                          LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                                     {"RECONCILED_UID", done->uid}),
+                          "%s of %s of watch %s (%s) has succeeded after %llu ms", run.action, done->key,
+                          done->watch, reason, (unsigned long long)(duration_usec / 1000));
         /* Short of memory, it is merely not shown. */
         (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
                            clock_boottime_usec());

@@ -8,6 +8,7 @@
 static const struct option option[] = {
         {"config", required_argument, NULL, 'c'},
         {"log", required_argument, NULL, 'l'},
+        {"log-level", required_argument, NULL, 'L'},
         {"state-directory", required_argument, NULL, 's'},
         {"runtime-directory", required_argument, NULL, 'r'},
         {"record", required_argument, NULL, 'R'},
@@ -26,6 +27,8 @@ static void help(void)
              "                           and the *.yaml files of conf.d beside it)\n"
              "  --check                  check the configuration, say every mistake, and end\n"
              "  --log TARGET             auto, journal, json or text (default: auto)\n"
+             "  --log-level LEVEL        error, warning, notice, info (default) or debug (each success, "
+             "too)\n"
              "  --state-directory DIR    store and ledger (default: $STATE_DIRECTORY or " RECONCILED_STATEDIR
              ")\n"
              "  --runtime-directory DIR  control socket (default: $RUNTIME_DIRECTORY or " RECONCILED_RUNDIR
@@ -81,7 +84,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 {
         struct options options = {.log_target = LOG_TARGET_AUTO};
         const char *state = NULL, *runtime = NULL, *record = NULL;
-        int c, r;
+        int c, r, level;
 
         while ((c = getopt_long(argc, argv, "h", option, NULL)) >= 0)
                 switch (c) {
@@ -91,6 +94,12 @@ int options_parse(int argc, char **argv, struct options *ret)
                 case 'l':
                         if (log_target_parse(optarg, &options.log_target) < 0)
                                 return usage("--log takes auto, journal, json or text", optarg);
+                        break;
+                case 'L':
+                        if (log_level_parse(optarg, &level) < 0)
+                                return usage("--log-level takes error, warning, notice, info or debug",
+                                             optarg);
+                        log_set_level(level);
                         break;
                 case 's':
                         state = optarg;

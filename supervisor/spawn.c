@@ -80,7 +80,8 @@ bool spawner_check(struct supervisor *supervisor, uint64_t now, uint64_t *longes
 
 int spawn_child(struct child_slot *child, int *ret_fd)
 {
-        const char *const argument[] = {"--log", log_target_name(LOG_TARGET_AUTO), NULL};
+        const char *const argument[] = {"--log", log_target_name(LOG_TARGET_AUTO), "--log-level",
+                                        log_level_name(), NULL};
         int pair[2], r;
 
         r = sys_socketpair_seqpacket(pair);

@@ -34,3 +34,22 @@ def test_a_watcher_that_does_not_answer_holds_no_status_up(devserver, operator, 
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_until(lambda: operator.ctl.status()["watches"][0]["objects"] == 1, "its answer")
+
+
+def test_log_level(devserver, operator, handler, widgets):
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w")
+    for level, shown in (("debug", True), ("info", False), ("warning", False)):
+        operator.arguments = ["--log-level", level]
+        operator.start_ready()
+        wait_until(lambda: operator.ctl.status()["watches"][0]["state"] == "in-sync", "the watch")
+        before = handler.count()
+        assert operator.ctl.run("retry", "widgets", "default/w").returncode == 0 or level == "debug"
+        wait_until(lambda: handler.count() > before or (level == "debug" and handler.count() > 0), "a run")
+        wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] > 0, "its success")
+        if shown:
+            operator.wait_for_log("has succeeded after")
+        operator.stop()
+        text = operator.output.text()
+        assert ("has succeeded after" in text) == shown, text
+        assert ("is in sync" in text) == (level != "warning"), text
