@@ -6,7 +6,7 @@
 #include "store/hash.h"
 #include "store/internal.h"
 
-#define FLAG_UNHELD 1
+#define FLAG_HELD 1
 
 /* Two sums, because most who look at a record want to know which version of the object it is, and nothing of
  * the object itself, which is most of it. */
@@ -53,7 +53,7 @@ void record_encode(const MDB_val *key, const struct store_object *object, char *
                 .uid_size = (uint32_t)strlen(object->uid),
                 .resource_version_size = (uint32_t)strlen(object->resource_version),
                 .json_size = (uint32_t)object->json_size,
-                .flags = object->unheld ? FLAG_UNHELD : 0,
+                .flags = object->held ? FLAG_HELD : 0,
         };
         char *at = out + sizeof(header), *json = out + identity_size(&header);
 
@@ -84,7 +84,7 @@ int record_decode_identity(const MDB_val *key, const MDB_val *value, struct stor
                 .uid = data + sizeof(header),
                 .resource_version = data + sizeof(header) + header.uid_size + 1,
                 .fingerprint = header.fingerprint,
-                .unheld = (header.flags & FLAG_UNHELD) != 0,
+                .held = (header.flags & FLAG_HELD) != 0,
         };
         return 0;
 }
@@ -131,7 +131,7 @@ int record_copy(const struct store_object *borrowed, bool with_json, struct stor
                 .resource_version = strdup(borrowed->resource_version),
                 .fingerprint = borrowed->fingerprint,
                 .mark = borrowed->mark,
-                .unheld = borrowed->unheld,
+                .held = borrowed->held,
         };
 
         if (with_json && (copy.json = malloc(borrowed->json_size + 1))) {

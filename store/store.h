@@ -34,7 +34,7 @@ struct store_object {
         char *json;    /* as it came, unparsed; NUL-terminated; may be empty for a tombstone without a last
                           state */
         size_t json_size;
-        bool unheld; /* it was being deleted without our finalizer, and had lost that before */
+        bool held; /* since it is being deleted, a watch that wanted our finalizer has seen that on it */
         enum finalizer_state finalizer; /* as announced; not stored with it */
 };
 

@@ -430,7 +430,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
         };
-        r = finalizer_note(watcher, &last, false);
+        r = finalizer_note_end(watcher, &last);
         if (r < 0)
                 return store_failed(watcher, r);
         r = bury(watcher, &last);

@@ -2,9 +2,9 @@
 /*
  * Our finalizer on what the server shows. Its loss changes no fingerprint, so nothing else would notice it:
  * an object that lacks it, or has it although the watch does not want it, is announced as that. And of an
- * object that is being deleted without it we note, in the store, whether it was lost before: who takes it
- * off an object that is being deleted wants it gone, but what was deleted without it is still owed its
- * cleanup.
+ * object that is being deleted we note, in the store, whether ours was on it then: who takes it off an
+ * object that is being deleted wants it gone. What was deleted without it, because it had lost it, or the
+ * watch did not want it at the time, is still owed its cleanup.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,18 +33,17 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
         return look(watcher, object, &view) < 0 ? FINALIZER_FINE : state_of(watcher, &view);
 }
 
-/* Of what is being deleted without ours. What was not seen before may have lost it before. */
-static int was_unheld(struct watcher *watcher, const struct store_object *object, bool *ret)
+/* Since it is being deleted. Without news of that from a watch that wanted ours, it was not: what is told
+ * once too often does less harm than what is never told. */
+static int was_held(struct watcher *watcher, const struct store_object *object, bool *ret)
 {
         struct store_object stored;
-        struct finalizer_view view;
-        int r = store_get(watcher->store, object->key, &stored);
+        int r = store_peek(watcher->store, object->key, &stored);
 
-        *ret = true;
+        *ret = false;
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        if (strcmp(stored.uid, object->uid) == 0 && !stored.unheld && look(watcher, &stored, &view) >= 0)
-                *ret = !view.deleting;
+        *ret = stored.held && strcmp(stored.uid, object->uid) == 0;
         store_object_done(&stored);
         return 0;
 }
@@ -53,7 +52,7 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
 {
         struct finalizer_view view;
 
-        object->unheld = false;
+        object->held = false;
         object->finalizer = FINALIZER_FINE;
         /* Where it is not wanted, only what a start or a reload finds is looked at: events cost nothing, and
          * of what is being deleted the worker sees it. */
@@ -62,7 +61,14 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
         if (look(watcher, object, &view) < 0)
                 return 0;
         object->finalizer = state_of(watcher, &view);
-        if (!watcher->config->holds || !view.deleting || view.ours)
+        if (!watcher->config->holds || !view.deleting)
                 return 0;
-        return was_unheld(watcher, object, &object->unheld);
+        object->held = view.ours;
+        return view.ours ? 0 : was_held(watcher, object, &object->held);
+}
+
+/* Its last state shows ours also when the loss of that was its end: only what was seen before counts. */
+int finalizer_note_end(struct watcher *watcher, struct store_object *last)
+{
+        return watcher->config->holds ? was_held(watcher, last, &last->held) : 0;
 }

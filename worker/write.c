@@ -570,18 +570,16 @@ static void prepare_unselected(struct run *run)
 }
 
 /* It is gone, and our finalizer was not to let it: it had lost that before anybody deleted it, or had not
- * got it yet, or the server deleted it in the moment in which the finalizer was added (kubernetes#77988). It
- * was handed to a handler, and is finalized all the same. Only where somebody took our finalizer off while
- * it was being deleted, that is his will. */
+ * got it yet, or nobody wanted it then, or the server deleted it in the moment in which the finalizer was
+ * added (kubernetes#77988). It was handed to a handler, and is finalized all the same. Only where somebody
+ * took our finalizer off while it was being deleted, that is his will. */
 static void prepare_gone(struct run *run)
 {
-        bool owed = !run->object.json || run->object.unheld || !finalizer_is_deleting(run);
-
         run->action = ACTION_FINALIZE;
-        if (owed)
-                run_handler(run);
-        else
+        if (run->object.held)
                 run_finish(run, RESULT_STALE, "somebody else took our finalizer away");
+        else
+                run_handler(run);
 }
 
 /* What is being deleted is finalized while our finalizer holds it, and where it had lost that before; else
@@ -592,7 +590,7 @@ static void prepare_deleting(struct run *run)
 
         run->action = ACTION_FINALIZE;
         there = finalizer_is_there(run);
-        if (there > 0 || (there == 0 && run->object.unheld && run->order->handed_out))
+        if (there > 0 || (there == 0 && !run->object.held && run->order->handed_out))
                 run_handler(run);
         else if (there == 0)
                 run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");

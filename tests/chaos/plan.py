@@ -13,7 +13,7 @@ OBJECT = {"create", "update", "status", "delete", "hold", "release", "relabel", 
 # How often a step is what, in a thousand.
 _WEIGHTS = {
     "create": 330, "update": 230, "status": 80, "delete": 150, "hold": 40, "release": 50, "relabel": 50, "child": 15,
-    "revert": 12, "reuse": 12, "relabel under way": 6, "drop finalizer": 10, "switch finalizer": 0, "remove watch": 1,
+    "revert": 12, "reuse": 12, "relabel under way": 6, "drop finalizer": 10, "switch finalizer": 1, "remove watch": 1,
     "kill": 5, "kill supervisor": 2, "suspend": 2, "kill handler": 4, "stop": 1, "reload": 1, "pause": 2,
     "lose store": 1,
 }

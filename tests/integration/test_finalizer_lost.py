@@ -301,6 +301,46 @@ def test_switched_on_while_the_finalizer_cannot_be_written(configure, start, tak
     operator.stop()
 
 
+def test_switched_on_after_it_was_deleted(configure, start, take, operator, handler, widgets):
+    """Another finalizer holds it: that ours is not on it is nobody's will."""
+    start(finalizer=False)
+    widgets.create("dying", finalizers=[OTHER])
+    handler.wait_finished(name="dying")
+    widgets.delete("dying")
+    settled(handler, widgets, "seen")
+    configure(finalizer=True)
+    take()
+    rob(widgets, "dying")
+    gone(widgets, "dying")
+    handler.wait_finished(name="dying", action="finalize")
+    settled(handler, widgets)
+    operator.stop()
+    assert runs(handler, "dying").count("finalize") == 1
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
+
+
+def test_switched_off_and_on_while_it_is_being_deleted(configure, start, take, operator, handler, widgets):
+    """We have taken ours off ourselves, as nobody wanted it; so nobody wanted the cleanup to be left out."""
+    handler.behave('[ "$RECONCILED_ACTION" != finalize ] || [ -e "${0%/*}/clean" ]')
+    start(retry={"first": "1h", "max": "1h"})
+    widgets.create("dying", finalizers=[OTHER])
+    handler.wait_finished(name="dying")
+    widgets.delete("dying")
+    handler.wait_finished(name="dying", action="finalize")
+    configure(finalizer=False, retry={"first": "1h", "max": "1h"})
+    take()
+    wait_until(lambda: finalizers(widgets, "dying") == [OTHER], "ours to go")
+    settled(handler, widgets, "seen")
+    (handler.folder / "clean").touch()
+    configure(finalizer=True)
+    take()
+    rob(widgets, "dying")
+    gone(widgets, "dying")
+    handler.wait_finished(name="dying", action="finalize", count=2)
+    operator.stop()
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
+
+
 # ---- switched off
 
 
