@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/folder.h"
 #include "base/syscall.h"
 #include "ipc/message-id.h"
 
@@ -163,13 +164,34 @@ static int init_parts(struct supervisor *supervisor)
         return r;
 }
 
+/* What the operator finds under its own names, in either folder: each is as good as what we have written. */
+static const char *const own_name[] = {
+        "instance", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
+        "store",    "under-way",     "under-way.new",     "finalizers",
+        "slots",    "secrets",       "control.sock",
+};
+
+static int take_folder(char **folder, struct error *error)
+{
+        char *whole;
+        int r = folder_own(*folder, &whole, error);
+
+        if (r < 0)
+                return r;
+        free(*folder);
+        *folder = whole;
+        for (size_t i = 0; i < ELEMENTS(own_name) && r >= 0; i++)
+                r = folder_check_entry(whole, own_name[i], error);
+        return r;
+}
+
 static int init_folders(struct supervisor *supervisor, struct error *error)
 {
         _cleanup_free_ char *store = NULL;
-        int r = make_folder(supervisor->options->state_directory, error);
+        int r = take_folder(&supervisor->options->state_directory, error);
 
         if (r >= 0)
-                r = make_folder(supervisor->options->runtime_directory, error);
+                r = take_folder(&supervisor->options->runtime_directory, error);
         if (asprintf(&store, "%s/store", supervisor->options->state_directory) < 0) {
                 store = NULL;
                 return error_set(error, -ENOMEM, "no memory");
@@ -194,8 +216,10 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         r = feed_can_tell(supervisor, config, &error);
         if (r < 0)
                 return refuse(exit_code_for(r, EXIT_CODE_CONFIGURATION), "the configuration", &error);
-        if (init_folders(supervisor, &error) < 0)
-                return refuse(EXIT_CODE_IO, "the folders cannot be made", &error);
+        r = init_folders(supervisor, &error);
+        if (r < 0)
+                return refuse(r == -EPERM || r == -ENOTDIR ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                              "the folders", &error);
         r = state_folder_take(supervisor, &error);
         if (r < 0)
                 return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the state folder",

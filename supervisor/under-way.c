@@ -100,10 +100,11 @@ static bool read_texts(const char *text, size_t size, const char *ret[3])
         return true;
 }
 
+/* The group is not looked at: Kubernetes gives what a volume holds to the group of the pod (fsGroup). */
 static bool is_ours(int fd, struct stat *ret)
 {
         return fstat(fd, ret) >= 0 && S_ISREG(ret->st_mode) && ret->st_uid == geteuid() &&
-               (ret->st_mode & 077) == 0;
+               (ret->st_mode & 07) == 0;
 }
 
 /* -ENOENT: there is none; -EBADMSG: it is not what we have written. */

@@ -10,15 +10,16 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
+#include "base/folder.h"
 #include "worker/redact.h"
 
 #define PRUNE_EVERY 16 /* runs */
 
 struct record {
         struct worker *worker;
-        const char *folder; /* "" : by hand */
-        int fd;             /* by hand: the one file */
-        struct text lines;  /* of the run that is under way */
+        int folder;        /* -1: by hand, or it cannot be used */
+        int fd;            /* by hand: the one file */
+        struct text lines; /* of the run that is under way */
         bool has_request;
         bool failure_told;
         unsigned written;
@@ -61,47 +62,54 @@ static void prune(const struct record *record)
 {
         struct dirent **entry = NULL;
         uint64_t bytes = 0;
-        int count = scandir(record->folder, &entry, name_filter, alphasort);
+        int count = scandirat(record->folder, ".", &entry, name_filter, alphasort);
 
         for (int i = count - 1; i >= 0; i--) {
-                _cleanup_free_ char *path = NULL;
                 struct stat st;
 
-                if (asprintf(&path, "%s/%s", record->folder, entry[i]->d_name) < 0)
-                        path = NULL;
-                if (path && lstat(path, &st) == 0) {
+                if (fstatat(record->folder, entry[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
                         bytes += (uint64_t)st.st_size;
                         if (count - i > RECORD_FILES_MAX || bytes > RECORD_BYTES_MAX)
-                                (void)unlink(path); /* another worker may have been there first */
+                                (void)unlinkat(record->folder, entry[i]->d_name,
+                                               0); /* another worker may have been there first */
                 }
                 free(entry[i]);
         }
         free(entry);
 }
 
+/* What a worker with our number has left, or somebody else has put there, is not written to. */
+static int write_file(const struct record *record, const char *hidden, const char *name)
+{
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        if (unlinkat(record->folder, hidden, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(record->folder, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        r = fd < 0 ? -errno : write_all(fd, &record->lines);
+        if (r >= 0 && renameat(record->folder, hidden, record->folder, name) < 0)
+                r = -errno;
+        if (fd >= 0 && r < 0)
+                (void)unlinkat(record->folder, hidden, 0);
+        return r;
+}
+
 /* Names sort by time; of one worker they are never the same. */
 static void keep_run(struct record *record)
 {
-        _cleanup_free_ char *path = NULL, *hidden = NULL;
-        _cleanup_close_ int fd = -1;
-        uint64_t name = clock_realtime_usec();
+        char name[64], hidden[32];
+        uint64_t now = clock_realtime_usec();
         int r;
 
-        record->last_name = name > record->last_name ? name : record->last_name + 1;
-        if (asprintf(&path, "%s/%020" PRIu64 "-%d.jsonl", record->folder, record->last_name, getpid()) < 0)
-                path = NULL;
-        if (asprintf(&hidden, "%s/.%d.new", record->folder, getpid()) < 0)
-                hidden = NULL;
-        if (!path || !hidden || record->lines.failed)
+        if (record->folder < 0 || record->lines.failed)
                 return;
-        fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : write_all(fd, &record->lines);
-        if (r >= 0 && rename(hidden, path) < 0)
-                r = -errno;
-        if (r < 0) {
-                (void)unlink(hidden);
+        record->last_name = now > record->last_name ? now : record->last_name + 1;
+        snprintf(name, sizeof(name), "%020" PRIu64 "-%d.jsonl", record->last_name, getpid());
+        snprintf(hidden, sizeof(hidden), ".%d.new", getpid());
+        r = write_file(record, hidden, name);
+        if (r < 0)
                 tell_failure(record, hidden, -r);
-        }
         if (record->written++ % PRUNE_EVERY == 0)
                 prune(record);
 }
@@ -241,6 +249,21 @@ static int open_trace(struct record *record)
         return 0;
 }
 
+/* Requests may hold anything: only where nobody else can read or replace them. */
+static void open_folder(struct record *record)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        _cleanup_free_ char *path = NULL;
+
+        if (folder_own(record->worker->config->record_folder, &path, &error) < 0) {
+                log_warning("runs are not recorded: %s", error_message(&error));
+                return;
+        }
+        record->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (record->folder < 0)
+                tell_failure(record, path, errno);
+}
+
 int record_new(struct worker *worker, struct record **ret)
 {
         const struct message_config_worker *config = worker->config;
@@ -254,12 +277,12 @@ int record_new(struct worker *worker, struct record **ret)
         if (!record)
                 return -ENOMEM;
         record->worker = worker;
-        record->folder = config->record_folder;
+        record->folder = -1;
         record->fd = -1;
         if (config->trace_file[0])
                 r = open_trace(record);
-        else if (mkdir(record->folder, 0700) < 0 && errno != EEXIST)
-                tell_failure(record, record->folder, errno);
+        else
+                open_folder(record);
         if (r < 0) {
                 free(record);
                 return r;
@@ -274,6 +297,8 @@ void record_free(struct record *record)
                 return;
         if (record->fd >= 0)
                 close(record->fd);
+        if (record->folder >= 0)
+                close(record->folder);
         text_done(&record->lines);
         free(record);
 }
