@@ -284,6 +284,7 @@
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  * http_status: of the last request of the run that was refused; 0 = none.
+ * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
@@ -300,6 +301,8 @@
         U64(known_version)                                                                                  \
         U64(related)                                                                                        \
         BOOL(changed)                                                                                       \
+        STR(kinds)                                                                                          \
+        BOOL(kinds_known)                                                                                   \
         U64(requeue_after_usec)                                                                             \
         STR(message)                                                                                        \
         STR(settling)                                                                                       \
@@ -434,7 +437,8 @@
  * an unfinished run left, "" = nothing. doubtful: the watch's trigger program is not run on it.
  * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
  * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 =
- * none. handed_out: a run of it was given to a worker before, as far as the ledger knows.
+ * none. kinds: of which it had children ("v1/ConfigMap,apps/v1/Deployment"), should it have lost their list.
+ * handed_out: a run of it was given to a worker before, as far as the ledger knows.
  */
 #define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         U64(sequence)                                                                                       \
@@ -450,6 +454,7 @@
         STR(at_least_version)                                                                               \
         U64(known_fingerprint)                                                                              \
         U64(known_related)                                                                                  \
+        STR(kinds)                                                                                          \
         BOOL(doubtful)                                                                                      \
         BOOL(handed_out)                                                                                    \
         U64(generation)

@@ -285,6 +285,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.settling = row->settling;
                 run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
                 run.known_related = row->related;
+                run.kinds = row->kinds;
                 if (was_written_lately(supervisor, row))
                         run.at_least_version = row->written_version;
         }

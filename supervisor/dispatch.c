@@ -152,6 +152,7 @@ static int change_restored(struct watch *watch, const struct record_change *chan
                 .first_error = (char[]){""},
                 .settling = (char[]){""},
                 .written_version = (char[]){""},
+                .kinds = row->kinds,
                 .handled_realtime = row->handled_realtime,
                 .crashes = row->crashes,
                 .crashed_realtime = row->crashed_realtime,

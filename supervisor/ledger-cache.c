@@ -50,6 +50,8 @@ int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
                 r = text_keep(&cached->row.settling, row->settling, (size_t)PTRDIFF_MAX - 1);
         if (r >= 0)
                 r = text_keep(&cached->row.written_version, row->written_version, LEDGER_TEXT_MAX);
+        if (r >= 0)
+                r = text_keep(&cached->row.kinds, row->kinds, (size_t)PTRDIFF_MAX - 1);
         if (r < 0)
                 return r;
         kept.key = cached->row.key;
@@ -59,6 +61,7 @@ int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
         kept.first_error = cached->row.first_error;
         kept.settling = cached->row.settling;
         kept.written_version = cached->row.written_version;
+        kept.kinds = cached->row.kinds;
         cached->row = kept;
         return 0;
 }
@@ -93,6 +96,7 @@ static void cached_done(struct cached_row *cached)
         text_forget(&cached->row.first_error);
         text_forget(&cached->row.settling);
         text_forget(&cached->row.written_version);
+        text_forget(&cached->row.kinds);
 }
 
 /* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again.
@@ -196,7 +200,7 @@ struct cached_row *cache_add(struct row_cache *cache, const char *watch, const c
         cached->row.key = memcpy(cached->names + watch_size, key, key_size);
         cached->row.uid = memcpy(cached->names + watch_size + key_size, uid, uid_size);
         cached->row.next_reason = cached->row.last_error = cached->row.first_error = nothing;
-        cached->row.settling = cached->row.written_version = nothing;
+        cached->row.settling = cached->row.written_version = cached->row.kinds = nothing;
         cached->hash = row_hash(watch, key, uid);
         bucket = &cache->bucket[cached->hash % CACHE_ROWS];
         cached->chain = *bucket;

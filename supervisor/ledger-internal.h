@@ -10,7 +10,7 @@
         "fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "                           \
         "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
         "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
-        "unselected, related, refused"
+        "unselected, related, refused, kinds"
 #define ROW_COLUMNS   "watch, key, uid, " ROW_STATE
 /* How the last run ended: a part of the row that is not read with it. */
 #define RUN_COLUMNS   "ran_realtime, ran_usec, ran_action, ran_reason, ran_result, ran_version"
@@ -30,7 +30,7 @@
 /* What is selected of a row: all that its checksum is of, so that it is held against it here, not by SQLite,
  * which would read each column once more for that. */
 #define ROW_SELECTED ROW_COLUMNS ", " RUN_COLUMNS ", checksum"
-#define ROW_VALUES   30 /* columns of a row and its run */
+#define ROW_VALUES   31 /* columns of a row and its run */
 
 #define LEDGER_TEXT_MAX 2048 /* of an error */
 

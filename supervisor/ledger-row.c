@@ -58,6 +58,7 @@ static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_
                 .unselected = number[21] != 0,
                 .related = (uint64_t)number[22],
                 .refused = (uint64_t)number[23],
+                .kinds = text_of(statement, &values, 24),
         };
         *ret_checksum = values.checksum;
         return ledger_all_was_read(statement);
@@ -86,8 +87,9 @@ int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret)
         row.first_error = strdup(from->first_error);
         row.settling = strdup(from->settling);
         row.written_version = strdup(from->written_version);
+        row.kinds = strdup(from->kinds);
         if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error ||
-            !row.settling || !row.written_version) {
+            !row.settling || !row.written_version || !row.kinds) {
                 ledger_row_done(&row);
                 return -ENOMEM;
         }
@@ -134,6 +136,7 @@ void ledger_row_done(struct ledger_row *row)
         free(row->first_error);
         free(row->settling);
         free(row->written_version);
+        free(row->kinds);
         *row = (struct ledger_row){0};
 }
 
@@ -349,6 +352,7 @@ static void bind_state(struct binding *binding, const struct ledger_row *row)
         bind_number(binding, row->unselected);
         bind_number(binding, row->related);
         bind_number(binding, row->refused);
+        bind_text(binding, row->kinds);
 }
 
 static void bind_run(struct binding *binding, const struct ledger_run *run)

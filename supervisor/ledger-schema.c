@@ -86,6 +86,7 @@ static const char *const migration[LEDGER_SCHEMA] = {
 
         "CREATE TABLE erased (what TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;" /* ledger-former.c */
         "ALTER TABLE ledger ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE ledger ADD COLUMN kinds TEXT NOT NULL DEFAULT '';"
         "PRAGMA application_id = 1380142086;"
         "PRAGMA user_version = 6;",
 };

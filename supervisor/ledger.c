@@ -16,20 +16,21 @@
 #define CHECKPOINT_USEC  (60 * USEC_PER_SEC)
 
 #define STATE_VALUES                                                                                        \
-        "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24"
+        "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, "    \
+        "?24, ?25"
 #define NAME_VALUES "?1, ?2, ?3"
 /* What no index has. */
 #define PLAIN_COLUMNS                                                                                       \
         "fingerprint, failed_fingerprint, next_reason, last_error, first_error, handled_realtime, "         \
         "deleting, crashes, crashed_realtime, settling, written_realtime, written_version, "                \
-        "known_version, unselected, related, refused"
-#define PLAIN_VALUES "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23, ?24"
-#define RUN_VALUES   "?25, ?26, ?27, ?28, ?29, ?30"
-#define SUM_VALUE    "?31" /* of a row that is written with its run: computed with the values */
+        "known_version, unselected, related, refused, kinds"
+#define PLAIN_VALUES "?4, ?5, ?8, ?9, ?10, ?11, ?13, ?15, ?16, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25"
+#define RUN_VALUES   "?26, ?27, ?28, ?29, ?30, ?31"
+#define SUM_VALUE    "?32" /* of a row that is written with its run: computed with the values */
 /* A row of which nothing is known yet; one with the run that it has. */
 #define SUM_OF_BLANK                                                                                        \
         "row_sum(?1, ?2, ?3, 0, 0, 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, '', 0, '', 0, 0, 0, "             \
-        "0, 0, 0, '', '', '', '')"
+        "0, '', 0, 0, '', '', '', '')"
 #define SUM_KEEPING_RUN "row_sum(" NAME_VALUES ", " STATE_VALUES ", " RUN_COLUMNS ")"
 
 static const char *const sql[STATEMENT_TOTAL] = {

@@ -45,6 +45,7 @@ struct ledger_row {
         uint64_t known_version; /* what it was up to this version is what was read and our own changes; 0 */
         uint64_t related;       /* fingerprint of the related objects at the last success; 0 */
         char *settling;         /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
+        char *kinds;            /* of the children that it has: "v1/ConfigMap,apps/v1/Deployment"; "" */
 };
 
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);

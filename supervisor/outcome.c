@@ -440,7 +440,8 @@ static int apply_result(struct ending *ending)
         ending->was_retry = ending->was_retry || ending->row.settling[0];
         if (ends_settling(result) && text_replace(&ending->row.settling, "") < 0)
                 return -ENOMEM;
-        if (note_write(ending) < 0)
+        if (note_write(ending) < 0 ||
+            (ending->done->kinds_known && text_replace(&ending->row.kinds, ending->done->kinds) < 0))
                 return -ENOMEM;
         note_recovery(ending);
         switch (result) {
@@ -523,9 +524,11 @@ static int load_row(struct supervisor *supervisor, struct ending *ending)
                 .first_error = strdup(""),
                 .settling = strdup(""),
                 .written_version = strdup(""),
+                .kinds = strdup(""),
         };
         return ending->row.key && ending->row.uid && ending->row.next_reason && ending->row.last_error &&
-                               ending->row.first_error && ending->row.settling && ending->row.written_version
+                               ending->row.first_error && ending->row.settling &&
+                               ending->row.written_version && ending->row.kinds
                        ? 0
                        : -ENOMEM;
 }

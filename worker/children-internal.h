@@ -8,6 +8,7 @@
 #include "worker/settle.h"
 
 enum phase {
+        PHASE_RECALL,
         PHASE_RESOLVE,
         PHASE_REMEMBER,
         PHASE_APPLY,
@@ -22,10 +23,14 @@ struct children {
         struct run *run;
         struct child_owner owner;
         struct child_list wanted, known; /* by the answer; by the annotation */
-        bool cleanup;                    /* the object goes: all of them go */
-        bool undo;                       /* `known` is what the plan says */
-        bool wait;                       /* ... and are to become ready: nothing is undone */
-        char waiting[400];               /* the first that is not ready, and why; "" = none */
+        struct child_list lost;          /* kinds whose children are to be looked for: children-recall.c */
+        bool recalled;                   /* that was done */
+        bool own_namespace;              /* ... in the object's namespace alone */
+        char *next_page;
+        bool cleanup;      /* the object goes: all of them go */
+        bool undo;         /* `known` is what the plan says */
+        bool wait;         /* ... and are to become ready: nothing is undone */
+        char waiting[400]; /* the first that is not ready, and why; "" = none */
         struct settle_plan plan;
         enum phase phase;
         size_t position;          /* in the list of the phase */
@@ -61,6 +66,12 @@ int children_request(struct children *children, const struct child_object *child
 int children_send_body(struct children *children, const struct child_object *child, const struct text *body,
                        void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
 void children_advance(struct children *children);
+void children_finish_failed(struct children *children);     /* ends the run */
+bool children_is_believed(const struct children *children); /* what is said not to be served */
+
+/* children-recall.c */
+int children_read_lost(struct children *children);
+int children_recall_next(struct children *children); /* of the phase table */
 
 /* children-prune.c */
 int children_prune_next(struct children *children); /* of the phase table */

@@ -22,7 +22,7 @@ void children_leave_kind(struct children *children, const struct child_object *c
 }
 
 /* A server that is another one for a moment does not serve what was there and will be. */
-static bool is_believed(const struct children *children)
+bool children_is_believed(const struct children *children)
 {
         return children->undo || children->run->order->attempt >= UNSERVED_MAX;
 }
@@ -54,7 +54,7 @@ static void on_searched(struct kube_resource *resource, const struct kube_error 
         int r = 0;
 
         children->search = NULL;
-        if (resource || (error->http_status == 404 && is_believed(children))) {
+        if (resource || (error->http_status == 404 && children_is_believed(children))) {
                 r = settle_kind(children, child, resource);
                 if (resource)
                         kube_resource_done(resource);
@@ -202,7 +202,7 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
                 record = children_find_record(run, response->body);
                 r = record ? child_list_from_record(record, &children->wanted) : 0;
         } else if (!kube_error_is_not_found(&response->error) &&
-                   (response->error.http_status != 404 || !is_believed(children))) {
+                   (response->error.http_status != 404 || !children_is_believed(children))) {
                 write_note_failure(run, response);
                 run_finish(run, write_result_of(&response->error),
                            "its children are not deleted yet: whether another object has its name cannot be "

@@ -226,6 +226,8 @@ int children_send_record(struct children *children)
 
 int children_remember_next(struct children *children)
 {
+        if (children->recalled && children->known.count > 0 && !children->remembered)
+                return children_send_record(children);
         for (size_t i = 0; i < children->wanted.count && !children->remembered; i++) {
                 const struct child_object *child = &children->wanted.child[i];
 

@@ -24,7 +24,9 @@ struct child_object *children_current_child(struct children *children)
 {
         bool of_known = children->phase == PHASE_PRUNE || children->phase == PHASE_RESTORE ||
                         children->phase == PHASE_LOOK;
-        struct child_list *list = of_known ? &children->known : &children->wanted;
+        struct child_list *list = children->phase == PHASE_RECALL ? &children->lost
+                                  : of_known                      ? &children->known
+                                                                  : &children->wanted;
 
         if (children->position >= list->count)
                 return NULL;
@@ -55,7 +57,7 @@ enum run_result children_result(const struct children *children)
                                                       : RESULT_UNAVAILABLE;
 }
 
-static void finish_failed(struct children *children)
+void children_finish_failed(struct children *children)
 {
         struct run *run = children->run;
         _cleanup_free_ char *trouble = text_take(&children->trouble), *cause = NULL;
@@ -107,7 +109,7 @@ bool children_take_refusal(struct children *children, const char *what, const st
         children_fail(children, child, is_claimed(error) ? CLAIMED : what,
                       confidential_words(secret, error, words, sizeof(words)));
         if (is_about_server(children, error)) {
-                finish_failed(children);
+                children_finish_failed(children);
                 return false;
         }
         if (child && error->http_status >= 500)
@@ -167,6 +169,8 @@ static void note_no_kind(struct children *children, struct child_object *child, 
                 children_fail(children, child, "cannot be restored", why);
         else if (children->phase == PHASE_LOOK)
                 children_note_unready(children, child, why);
+        else if (children->phase == PHASE_RECALL && !children_is_believed(children))
+                children_fail(children, child, "cannot be looked for", why);
 }
 
 static void on_kind(struct kube_resource *resource, const struct kube_error *error,
@@ -398,6 +402,7 @@ static const struct {
         int (*next)(struct children *children);
         bool of_apply, of_cleanup, of_undo, of_wait;
 } phase_table[PHASE_COUNT] = {
+        [PHASE_RECALL] = {children_recall_next, .of_apply = true, .of_cleanup = true},
         [PHASE_RESOLVE] = {resolve_next, .of_apply = true},
         [PHASE_REMEMBER] = {children_remember_next, .of_apply = true},
         [PHASE_APPLY] = {apply_next, .of_apply = true},
@@ -416,7 +421,7 @@ static void all_done(struct children *children)
                 return;
         }
         if (children->failures > 0 || children->undo) {
-                finish_failed(children);
+                children_finish_failed(children);
                 return;
         }
         if (run->action == ACTION_FINALIZE && children->left > 0) {
@@ -476,6 +481,8 @@ static int children_new(struct run *run, struct children **ret)
                              run->order->key);
         if (r >= 0)
                 r = children_read_record(children);
+        if (r >= 0)
+                r = children_read_lost(children);
         if (r >= 0 && !children->cleanup)
                 r = child_list_from_answer(run->answer.children_text, &children->wanted);
         if (r < 0) {
@@ -492,8 +499,10 @@ bool children_are_due(const struct run *run)
 
         if (run->action == ACTION_RECONCILE)
                 return run->answer.children != NULL;
-        record = run->answer.not_done ? NULL : children_find_record(run, write_current_json(run));
-        return record && record[0];
+        if (run->answer.not_done)
+                return false;
+        record = children_find_record(run, write_current_json(run));
+        return record ? record[0] : run->order->kinds[0];
 }
 
 /* Another tool's set on the same object: neither may take the other's members away. */
@@ -533,6 +542,8 @@ void children_free(struct children *children)
         child_owner_done(&children->owner);
         child_list_done(&children->wanted);
         child_list_done(&children->known);
+        child_list_done(&children->lost);
+        free(children->next_page);
         text_done(&children->trouble);
         settle_plan_done(&children->plan);
         free(children);

@@ -4,8 +4,9 @@
  * Carrying out `children`: each is applied (server-side apply) in the order of kinds, what was left out is
  * deleted, and when the object goes they go. What an object has is remembered in an annotation on it,
  * OPERATOR/children, which is written before a child is made and shortened when it is gone: nothing is made
- * that is not remembered, and no list of the server is needed. Only what carries the object's ApplySet label
- * is deleted, whatever the annotation says.
+ * that is not remembered, and no list of the server is needed, unless somebody has taken the annotation off
+ * (children-recall.c). Only what carries the object's ApplySet label is deleted, whatever the annotation
+ * says.
  */
 #include "worker/worker.h"
 
@@ -19,4 +20,6 @@ uint64_t children_essence(const struct run *run);
 /* What the run's children lack to be ready, if they are to be waited for; NULL: nothing. Borrowed. */
 const char *children_waiting(const struct run *run);
 void children_begin_wait(struct run *run); /* ends the run: it goes on without a worker */
+/* Of which kinds the object has children now, for the ledger; -ENODATA: as before. */
+int children_kinds(const struct children *children, struct text *out);
 void children_free(struct children *children);

@@ -64,6 +64,8 @@ static bool is_kept(enum run_result result)
 static void run_end(struct run *run, enum run_result result, const char *text)
 {
         struct worker *worker = run->worker;
+        _cleanup_text_ struct text kinds = TEXT_EMPTY;
+        bool kinds_known = run->children && children_kinds(run->children, &kinds) >= 0;
         struct message_done done = {
                 .sequence = run->order->sequence,
                 .action = (uint64_t)run->action,
@@ -78,6 +80,8 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .own_resource_version = run->own_version,
                 .known_version = run->known_version,
                 .related = run->related_fingerprint,
+                .kinds = kinds.data,
+                .kinds_known = kinds_known,
                 .settling = run->settling,
                 .settle_after_usec = run->settle_after_usec,
                 .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,

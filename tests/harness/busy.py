@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that others write to all the time; what follows holds on the devserver and on a real server alike."""
+"""Objects that others write to; what follows holds on the devserver and on a real server alike."""
 import contextlib
+import json
 import threading
 
 from .api import ApiError
@@ -92,3 +93,79 @@ def change_while_the_handler_runs(start, handler, widgets, config_maps, **more):
         handler.wait_finished(name="behind")
     operator.stop()
     assert [each.object["spec"]["size"] for each in handler.requests(name="w")] == [1, 2]
+
+
+# ---- the record of an object's children is lost
+
+
+def child(name, place):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": place.namespace}, "data": {"a": "1"}}
+
+
+def answer_reconcile(handler, answer):
+    handler.behave(f"[ \"$RECONCILED_ACTION\" != reconcile ] || printf '%s' '{json.dumps(answer)}'")
+
+
+def made(widgets, number):
+    return widgets.get("w").get("status", {}).get("made") == number
+
+
+def replaced(widgets, **spec):
+    """As `kubectl replace` with a file that knows no annotations and no labels."""
+    def attempt():
+        now = widgets.get("w")
+        body = {**now, "spec": spec or now.get("spec", {})}
+        body["metadata"] = {key: value for key, value in now["metadata"].items() if key not in ("annotations", "labels")}
+        try:
+            return widgets.replace(body)
+        except ApiError as error:
+            assert error.code == 409
+            return None
+
+    return wait_until(attempt, "the replacement")
+
+
+def with_children(start, handler, widgets, place, **more):
+    operator = start(**{**BUSY, "readyCondition": False, **more})
+    answer_reconcile(handler, {"children": [child("a", place), child("b", place)], "status": {"made": 1}})
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: made(widgets, 1), "its children")
+    return operator
+
+
+def pruned_though_the_record_is_lost(start, handler, widgets, place):
+    operator = with_children(start, handler, widgets, place, finalizer=False)
+    answer_reconcile(handler, {"children": [child("b", place)], "status": {"made": 2}})
+    replaced(widgets, size=2)
+    wait_until(lambda: made(widgets, 2), "the second run")
+    assert not place.exists("a") and place.exists("b")
+    record = [value for key, value in widgets.get("w")["metadata"]["annotations"].items() if key.endswith("/children")]
+    assert [entry.rsplit("/", 1)[1] for entry in record[0].split(",")] == ["b"]
+    operator.stop()
+
+
+def released_only_when_lost_children_are_gone(start, handler, widgets, place):
+    operator = with_children(start, handler, widgets, place)
+    operator.stop()
+    replaced(widgets, size=1)
+    widgets.delete("w")
+    assert widgets.exists("w")
+    operator.start_ready()
+    wait_until(lambda: is_gone(widgets, "w"), "the end of it", 60)
+    assert not place.exists("a") and not place.exists("b")
+    operator.stop()
+
+
+def others_are_left_alone_when_the_record_is_lost(start, handler, widgets, place):
+    """Anybody may put the label of a set on an object: only what we have applied is ours."""
+    operator = with_children(start, handler, widgets, place)
+    theirs = child("theirs", place)
+    theirs["metadata"]["labels"] = place.get("a")["metadata"]["labels"]
+    place.create(body=theirs)
+    operator.stop()
+    replaced(widgets, size=1)
+    widgets.delete("w")
+    operator.start_ready()
+    wait_until(lambda: is_gone(widgets, "w"), "the end of it", 60)
+    assert not place.exists("a") and not place.exists("b") and place.exists("theirs")
+    operator.stop()

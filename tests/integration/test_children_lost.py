@@ -3,6 +3,8 @@
 import pytest
 
 from harness import wait_until, watch
+from harness.busy import (others_are_left_alone_when_the_record_is_lost, pruned_though_the_record_is_lost,
+                          released_only_when_lost_children_are_gone)
 from harness.operator import MESSAGE_ID
 
 
@@ -24,6 +26,60 @@ def start(devserver, operator, handler):
         return operator
 
     return start
+
+
+@pytest.fixture
+def elsewhere(api):
+    """Where no reference may be, so that nobody but us deletes."""
+    api.resource("v1", "namespaces").create("other")
+    return api.resource("v1", "configmaps", "other")
+
+
+def test_pruned_though_the_record_is_lost(start, handler, widgets, elsewhere):
+    pruned_though_the_record_is_lost(start, handler, widgets, elsewhere)
+
+
+def test_released_only_when_lost_children_are_gone(start, handler, widgets, elsewhere):
+    released_only_when_lost_children_are_gone(start, handler, widgets, elsewhere)
+
+
+def test_others_are_left_alone_when_the_record_is_lost(start, handler, widgets, elsewhere):
+    others_are_left_alone_when_the_record_is_lost(start, handler, widgets, elsewhere)
+
+
+def test_nothing_is_released_while_lost_children_cannot_be_listed(start, handler, widgets, elsewhere, devserver):
+    operator = start(finalizer=True)
+    handler.behave("""[ "$RECONCILED_ACTION" != reconcile ] || printf '{"children": [{"apiVersion": "v1", "kind": "ConfigMap",
+"metadata": {"name": "a", "namespace": "other"}}], "status": {"made": true}}'""")
+    widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status", {}).get("made"), "its child")
+    fault = devserver.fault(match={"verb": "list", "resource": "configmaps"}, status=403, times=0)
+    assert fault is not None
+    widgets.merge_patch("w", {"metadata": {"annotations": None}})
+    widgets.delete("w")
+    operator.wait_for_log("cannot be looked for", key="default/w")
+    assert widgets.exists("w") and elsewhere.exists("a")
+    devserver.clear_faults()
+    wait_until(lambda: not widgets.exists("w"), "the end of it")
+    assert not elsewhere.exists("a")
+    operator.stop()
+
+
+def test_no_list_is_asked_for_while_the_record_is_there(start, handler, widgets, config_maps, devserver):
+    operator = start()
+    handler.answer({"children": [config_map("a"), config_map("b")], "status": {"made": 1}})
+    widgets.create("w")
+    wait_until(lambda: widgets.get("w").get("status", {}).get("made") == 1, "its children")
+    handler.answer({"children": [], "status": {"made": 2}})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: widgets.get("w")["status"]["made"] == 2, "their end")
+    handler.answer({"children": [config_map("c")], "status": {"made": 3}})
+    widgets.merge_patch("w", {"spec": {"size": 3}})
+    wait_until(lambda: widgets.get("w")["status"]["made"] == 3, "another one")
+    assert config_maps.names() == ["c"]
+    operator.stop()
+    assert not [each for each in devserver.requests() if each.get("verb") == "list" and each.get("resource") == "configmaps"
+                and "part-of" in str(each)]
 
 
 def test_annotations_that_others_have_filled_harm_that_object_only(start, handler, widgets, config_maps):

@@ -50,7 +50,8 @@ static void test_rows_survive(void **state)
                                  .crashes = 6,
                                  .crashed_realtime = 7,
                                  .quarantined_until = 8,
-                                 .settling = (char[]){"{}"}};
+                                 .settling = (char[]){"{}"},
+                                 .kinds = (char[]){"v1/ConfigMap,apps/v1/Deployment"}};
         struct ledger_row back;
         struct ledger *ledger;
         char *aside, *scope, *cluster;
@@ -74,6 +75,7 @@ static void test_rows_survive(void **state)
         assert_true(back.throttled == 5 && back.crashes == 6 && back.crashed_realtime == 7 &&
                     back.quarantined_until == 8);
         assert_string_equal(back.settling, "{}");
+        assert_string_equal(back.kinds, "v1/ConfigMap,apps/v1/Deployment");
         ledger_row_done(&back);
         assert_int_equal(ledger_count(ledger, "w"), 2);
         assert_int_equal(ledger_scope_get(ledger, "w", &scope, &cluster), 0);
