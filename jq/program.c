@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jq.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -46,16 +47,23 @@ static void set_complaint(struct error *error, const char *text)
         error_set(error, -EINVAL, "%s", start ? start : "no memory");
 }
 
+/* jq's own writes to our standard error, past the log: raw content, also of Secrets. On the same line, so
+ * that complaints name the right one. */
+#define QUIET "def stderr: .; "
+
 int jq_program_new(const char *text, struct jq_program **ret, struct error *error)
 {
         struct jq_program *program = calloc(1, sizeof(*program));
+        _cleanup_free_ char *quiet = NULL;
 
-        if (!program || !(program->state = jq_init())) {
+        if (asprintf(&quiet, QUIET "%s", text) < 0)
+                quiet = NULL;
+        if (!quiet || !program || !(program->state = jq_init())) {
                 free(program);
                 return error_set(error, -ENOMEM, "no memory for a jq program");
         }
         jq_set_error_cb(program->state, on_complaint, program);
-        if (!jq_compile(program->state, text)) {
+        if (!jq_compile(program->state, quiet)) {
                 set_complaint(error,
                               program->complaint.data ? program->complaint.data : "it does not compile");
                 jq_program_free(program);

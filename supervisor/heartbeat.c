@@ -104,6 +104,8 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         if (healthy)
                 healthy = spawner_check(supervisor, now, &longest);
         if (healthy)
+                healthy = state_folder_check(supervisor);
+        if (healthy)
                 sd_notify(0, "WATCHDOG=1");
         metrics_push(supervisor);
         ledger_clock_note(supervisor);

@@ -9,8 +9,10 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/exit-code.h"
 #include "base/syscall.h"
 #include "supervisor/supervisor.h"
 
@@ -141,6 +143,30 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
         read_starts(supervisor);
         write_starts(supervisor, -1);
         return 0;
+}
+
+/* Somebody may remove it under us: what is written from then on is nowhere at the next start. */
+bool state_folder_check(struct supervisor *supervisor)
+{
+        _cleanup_free_ char *path = NULL;
+        struct stat ours, there;
+
+        if (asprintf(&path, "%s/instance", supervisor->options->state_directory) < 0) {
+                path = NULL;
+                return true;
+        }
+        if (fstat(supervisor->lock_fd, &ours) < 0)
+                return true;
+        if (stat(path, &there) < 0 ? errno != ENOENT && errno != ENOTDIR
+                                   : ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+                return true;
+        supervisor_fatal(
+                supervisor, EXIT_CODE_IO, NULL, NULL,
+                "the state directory %s was removed or replaced while the operator ran: what has "
+                "been handled since is not known to the next start; leave it alone while an operator "
+                "runs",
+                supervisor->options->state_directory);
+        return false;
 }
 
 void state_folder_note_exit(struct supervisor *supervisor)

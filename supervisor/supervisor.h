@@ -260,6 +260,8 @@ void watch_empty(struct watch *watch);
 /* state-folder.c: one instance a state folder; the count of starts. */
 int state_folder_take(struct supervisor *supervisor, struct error *error);
 int runtime_folder_take(struct supervisor *supervisor, struct error *error); /* likewise */
+/* false: it is not there any more, and that was fatal. */
+bool state_folder_check(struct supervisor *supervisor);
 void state_folder_note_exit(struct supervisor *supervisor);
 void state_folder_note_reports(struct supervisor *supervisor, uint64_t now);
 void state_folder_note_time(struct supervisor *supervisor);

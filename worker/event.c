@@ -383,6 +383,14 @@ static const char *text_or(const cJSON *item, const char *key, const char *other
         return text ? text : otherwise;
 }
 
+/* An Event about an Event would be an object of the same watch, and lead to the next one for ever. */
+static bool is_of_events(const struct record_watch *watch)
+{
+        return strcmp(watch->kind, "Event") == 0 &&
+               (strcmp(watch->api_version, "v1") == 0 ||
+                strncmp(watch->api_version, "events.k8s.io/", strlen("events.k8s.io/")) == 0);
+}
+
 static const char *action_of(const struct run *run)
 {
         return run->action == ACTION_FINALIZE     ? "Finalize"
@@ -403,7 +411,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         const cJSON *item;
 
         if (!recorder || run_is_replay(run) || run->order->action == ACTION_DELETED ||
-            run->action == ACTION_FINALIZER)
+            run->action == ACTION_FINALIZER || is_of_events(event.watch))
                 return;
         if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && children_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)
@@ -428,6 +436,8 @@ int recorder_report(struct recorder *recorder, const struct message_report *repo
 
         if (!watch)
                 return -EPROTO;
+        if (is_of_events(watch->config))
+                return 0;
         record(recorder, &(struct event){.watch = watch->config,
                                          .key = report->key,
                                          .uid = report->uid,
