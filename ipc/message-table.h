@@ -202,8 +202,10 @@
  * serial are ignored, so a 401 anywhere refreshes once for all. */
 #define MESSAGE_refresh_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
 
-/* The API server said Retry-After: nobody sends a request before this time. */
+/* The API server said Retry-After: nobody sends a request to this resource ("group/plural"; "" = any)
+ * before this time. */
 #define MESSAGE_throttle_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+        STR(resource)                                                                                       \
         U64(until_boottime)                                                                                 \
         STR(reason)
 

@@ -14,6 +14,7 @@
 
 #include "base/duration.h"
 #include "kube/libcurl.h"
+#include "kube/resource.h"
 #include "kube/transfer.h"
 
 #define CONNECT_TIMEOUT_MS 30000L
@@ -58,9 +59,9 @@ static void client_destroy(struct kube_client *client)
         free(client);
 }
 
-static bool is_throttled(struct kube_client *client)
+static bool is_throttled(const struct kube_transfer *transfer)
 {
-        return client->throttle_until > clock_boottime_usec();
+        return throttle_until(&transfer->client->throttles, transfer->resource) > clock_boottime_usec();
 }
 
 static void launch(struct kube_transfer *transfer)
@@ -108,7 +109,7 @@ static bool settle_one(struct kube_client *client)
                         transfer_destroy(transfer);
                         return true;
                 }
-                if (!transfer->running && !is_throttled(client)) {
+                if (!transfer->running && !is_throttled(transfer)) {
                         launch(transfer);
                         return true;
                 }
@@ -326,24 +327,40 @@ const char *kube_client_server(const struct kube_client *client)
         return client->credential.server ? client->credential.server : "";
 }
 
+static int on_throttle_over(sd_event_source *source, uint64_t usec, void *userdata);
+
+static void arm_throttle(struct kube_client *client)
+{
+        uint64_t next = throttle_next_end(&client->throttles, clock_boottime_usec());
+
+        client->throttle_timer = sd_event_source_disable_unref(client->throttle_timer);
+        if (next > 0 && sd_event_add_time(client->event, &client->throttle_timer, CLOCK_BOOTTIME, next, 1,
+                                          on_throttle_over, client) < 0)
+                client->throttles = (struct throttles){0}; /* rather too early than never */
+}
+
 static int on_throttle_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct kube_client *client = userdata;
 
+        arm_throttle(client);
         turn_begin(client);
         turn_end(client);
         return 0;
 }
 
-void kube_client_throttle(struct kube_client *client, uint64_t until_boottime)
+void kube_client_throttle(struct kube_client *client, const char *resource, uint64_t until_boottime)
 {
-        if (until_boottime <= client->throttle_until)
-                return;
-        client->throttle_until = until_boottime;
-        client->throttle_timer = sd_event_source_disable_unref(client->throttle_timer);
-        if (sd_event_add_time(client->event, &client->throttle_timer, CLOCK_BOOTTIME, until_boottime, 1,
-                              on_throttle_over, client) < 0)
-                client->throttle_until = 0; /* rather too early than never */
+        if (throttle_note(&client->throttles, resource, until_boottime))
+                arm_throttle(client);
+}
+
+uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path)
+{
+        char resource[THROTTLE_RESOURCE_MAX];
+
+        kube_path_resource(path, resource, sizeof(resource));
+        return throttle_until(&client->throttles, resource);
 }
 
 void kube_client_on_unusable(struct kube_client *client,
@@ -370,6 +387,8 @@ size_t kube_client_count(const struct kube_client *client, struct record_counter
 
         for (size_t i = 0; i < count; i++)
                 counter[i] = (struct record_counter){name[i], client->count[i]};
+        if (count < max)
+                counter[count++] = (struct record_counter){"api_wishes", client->wishes};
         return count;
 }
 
@@ -485,7 +504,7 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
         if (ret_transfer)
                 *ret_transfer = transfer;
         /* Not finished inside this call: the caller has not yet noted the transfer. */
-        if (client->depth == 0 && !is_throttled(client))
+        if (client->depth == 0 && !is_throttled(transfer))
                 launch(transfer);
         return 0;
 }

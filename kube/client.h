@@ -69,8 +69,10 @@ struct kube_exchange {
 void kube_client_on_exchange(struct kube_client *client,
                              void (*on_exchange)(const struct kube_exchange *exchange, void *userdata),
                              void *userdata);
-/* No request leaves before this time (CLOCK_BOOTTIME); requests started meanwhile wait. */
-void kube_client_throttle(struct kube_client *client, uint64_t until_boottime);
+/* No request to this resource (kube_path_resource(); "": none at all) leaves before this time
+ * (CLOCK_BOOTTIME); requests started meanwhile wait. */
+void kube_client_throttle(struct kube_client *client, const char *resource, uint64_t until_boottime);
+uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
 /* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
  * callback must not touch the client. */
 void kube_client_on_unusable(struct kube_client *client,

@@ -87,6 +87,8 @@ static int take_status(struct kube_error *error, const cJSON *status)
         if (cJSON_IsNumber(retry) && retry->valueint > 0)
                 error->retry_after_sec =
                         retry->valueint < KUBE_RETRY_AFTER_MAX ? retry->valueint : KUBE_RETRY_AFTER_MAX;
+        /* Priority and fairness, and a server that shuts down, answer in plain text. */
+        error->of_resource = error->http_status != 503 || string_of(details, "kind") != NULL;
         error->names_object = string_of(details, "name") != NULL && string_of(details, "name")[0];
         error->other_uid = is_other_uid(error->http_status, details, message);
         error->resource_version_too_large = is_too_large(error->http_status, details, message);
@@ -227,7 +229,9 @@ int kube_error_copy(const struct kube_error *from, struct kube_error *ret)
 
         copy.reason = from->reason ? strdup(from->reason) : NULL;
         copy.message = from->message ? strdup(from->message) : NULL;
-        if ((from->reason && !copy.reason) || (from->message && !copy.message)) {
+        copy.resource = from->resource ? strdup(from->resource) : NULL;
+        if ((from->reason && !copy.reason) || (from->message && !copy.message) ||
+            (from->resource && !copy.resource)) {
                 kube_error_done(&copy);
                 return -ENOMEM;
         }
@@ -239,6 +243,7 @@ void kube_error_done(struct kube_error *error)
 {
         free(error->reason);
         free(error->message);
+        free(error->resource);
         *error = KUBE_ERROR_NONE;
 }
 

@@ -74,3 +74,26 @@ int kube_key_split(const char *key, char **ret_namespace, char **ret_name)
         *ret_name = TAKE_PTR(name);
         return 0;
 }
+
+void kube_path_resource(const char *path, char *buffer, size_t size)
+{
+        bool core = strncmp(path, "/api/", 5) == 0, grouped = strncmp(path, "/apis/", 6) == 0;
+        const char *group = core ? "" : path + 6, *rest;
+        size_t group_size = grouped ? strcspn(group, "/?") : 0, length;
+
+        buffer[0] = '\0';
+        if (!core && !grouped)
+                return;
+        rest = core ? path + 4 : group + group_size;
+        rest += strspn(rest, "/");
+        rest += strcspn(rest, "/?"); /* the version */
+        if (strncmp(rest, "/namespaces/", 12) == 0) {
+                const char *behind = rest + 12 + strcspn(rest + 12, "/?");
+
+                if (behind[0] == '/')
+                        rest = behind;
+        }
+        length = rest[0] == '/' ? strcspn(rest + 1, "/?") : 0;
+        if (length > 0)
+                snprintf(buffer, size, "%.*s/%.*s", (int)group_size, group, (int)length, rest + 1);
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/resource.h"
 
 #define BODY_MAX_DEFAULT ((size_t)64 * 1024 * 1024)
 #define ERROR_BODY_MAX   ((size_t)1024 * 1024)
@@ -354,6 +355,7 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
 
         if (!path)
                 return -ENOMEM;
+        kube_path_resource(request->path, transfer->resource, sizeof(transfer->resource));
         r = credential->tls_server_name[0] ? set_url(transfer, path, credential)
                                            : set_plain_url(transfer, path, credential);
         if (r >= 0)
@@ -490,6 +492,11 @@ static void describe_error(struct kube_transfer *transfer, CURLcode code, struct
                 kube_error_from_status(&response->error, response->http_status,
                                        transfer->body.data ? transfer->body.data : "", transfer->body.size);
                 add_identity(&transfer->client->credential, &response->error);
+                if (response->error.retry_after_sec > 0) {
+                        transfer->client->wishes++;
+                        if (response->error.of_resource && transfer->resource[0])
+                                response->error.resource = strdup(transfer->resource);
+                }
         }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 /* The insides of the API client: one transfer, the client's copy of the credential. Private to kube/. */
 #include "base/text.h"
+#include "base/throttle.h"
 #include "kube/client.h"
 #include "kube/libcurl.h"
 #include "kube/warning.h"
@@ -24,7 +25,8 @@ struct kube_client {
         sd_event *event;
         CURLM *multi; /* NULL until something is asked for */
         sd_event_source *timer, *soon, *throttle_timer;
-        uint64_t throttle_until;
+        struct throttles throttles;
+        uint64_t wishes; /* answers with Retry-After */
         struct credential credential;
         char *user_agent;
         struct kube_transfer *transfer; /* all of them */
@@ -56,6 +58,7 @@ struct kube_transfer {
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         void *userdata;
+        char resource[THROTTLE_RESOURCE_MAX];
         char error_text[CURL_ERROR_SIZE];
         bool running, cancelled, failed_to_start, stopped_by_owner, body_too_large;
 };

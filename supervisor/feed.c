@@ -217,6 +217,18 @@ static void send_credential(struct child_slot *child)
                 (void)channel_send(child->channel, MESSAGE_CREDENTIAL, &supervisor->credential->credential);
 }
 
+static void send_throttles(struct child_slot *child)
+{
+        const struct throttles *throttles = &child->supervisor->throttles;
+
+        for (size_t i = 0; i < THROTTLES_MAX && talks_to_server(child); i++)
+                if (throttles->entry[i].until > clock_boottime_usec())
+                        (void)channel_send(
+                                child->channel, MESSAGE_THROTTLE,
+                                &(struct message_throttle){.resource = throttles->entry[i].resource,
+                                                           .until_boottime = throttles->entry[i].until});
+}
+
 void feed_ready(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
@@ -231,9 +243,7 @@ void feed_ready(struct child_slot *child)
         }
         /* One that a reload has started is bound by the wishes of the server as well. Nothing is read before
          * it has its credential. */
-        if (talks_to_server(child) && supervisor->throttle_until > clock_boottime_usec())
-                (void)channel_send(child->channel, MESSAGE_THROTTLE,
-                                   &(struct message_throttle){.until_boottime = supervisor->throttle_until});
+        send_throttles(child);
         send_credential(child);
         if (child->kind == KIND_WATCHER) {
                 watch = &supervisor->watch[child->index];
@@ -266,9 +276,8 @@ void feed_throttle(struct child_slot *from, const struct message_throttle *throt
 {
         struct supervisor *supervisor = from->supervisor;
 
-        if (throttle->until_boottime <= supervisor->throttle_until)
+        if (!throttle_note(&supervisor->throttles, throttle->resource, throttle->until_boottime))
                 return;
-        supervisor->throttle_until = throttle->until_boottime;
         for (size_t i = 0; i < supervisor->child_count; i++) {
                 struct child_slot *child = &supervisor->child[i];
 

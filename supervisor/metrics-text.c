@@ -391,6 +391,16 @@ static void write_requests(const struct supervisor *supervisor, struct text *tex
                 text_printf(text, "rest_client_requests_total{code=\"%s\"} %" PRIu64 "\n", class[c].code,
                             sum);
         }
+        head(text, "reconciled_retry_after", COUNTER, "Answers of the API server with Retry-After.");
+        for (int workers = 0; workers < 2; workers++) {
+                uint64_t sum = 0;
+
+                for (size_t i = 0; i < supervisor->child_count; i++)
+                        if ((supervisor->child[i].kind == KIND_WORKER) == (workers == 1))
+                                sum += child_total(&supervisor->child[i], "api_wishes");
+                text_printf(text, "reconciled_retry_after_total{role=\"%s\"} %" PRIu64 "\n",
+                            workers ? "worker" : "watcher", sum);
+        }
 }
 
 uint64_t workers_sum(const struct supervisor *supervisor, const char *counter)

@@ -12,6 +12,7 @@
 
 #include "base/cgroup.h"
 #include "base/slot.h"
+#include "base/throttle.h"
 #include "ipc/channel.h"
 #include "ipc/log.h"
 #include "supervisor/config.h"
@@ -196,7 +197,7 @@ struct supervisor {
         struct message *credential; /* the newest: for children that become ready later */
         struct cgroup_delegation delegation;
         int64_t memory_kills; /* that are known of; -1: the kernel does not tell */
-        uint64_t throttle_until;
+        struct throttles throttles;
         uint64_t started_realtime;
         uint64_t reported; /* the objects that were crashed over until then, by the ledger's clock, have
                               their Events; report.c */

@@ -221,15 +221,30 @@ static bool is_wish(const struct kube_error *error)
         return error->retry_after_sec > 0 && (error->http_status == 429 || error->http_status >= 500);
 }
 
-/* A server that is overloaded says so to one; it means all. */
+/* Whether it is the resource that is watched; before it is discovered, none is. */
+static bool is_own_resource(const struct watcher *watcher, const char *resource)
+{
+        const struct kube_resource *own = &watcher->resource;
+        size_t length = own->group ? strlen(own->group) : 0;
+
+        return own->plural && strncmp(resource, own->group ? own->group : "", length) == 0 &&
+               resource[length] == '/' && strcmp(resource + length + 1, own->plural) == 0;
+}
+
+void trouble_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime)
+{
+        kube_client_throttle(watcher->client, resource, until_boottime);
+        if ((!resource[0] || is_own_resource(watcher, resource)) && until_boottime > watcher->throttle_until)
+                watcher->throttle_until = until_boottime;
+}
+
+/* A server that is overloaded says so to one; it means all that it says it of. */
 static void pass_throttle(struct watcher *watcher, const struct kube_error *error)
 {
-        struct message_throttle throttle = {.reason = error->message};
+        struct message_throttle throttle = {.resource = error->resource, .reason = error->message};
 
         throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        if (throttle.until_boottime > watcher->throttle_until)
-                watcher->throttle_until = throttle.until_boottime;
-        kube_client_throttle(watcher->client, throttle.until_boottime);
+        trouble_wish(watcher, error->resource ? error->resource : "", throttle.until_boottime);
         (void)child_send(watcher->child, MESSAGE_THROTTLE, &throttle);
 }
 

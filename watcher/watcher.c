@@ -234,9 +234,7 @@ static int on_message(struct child *child, struct message **message)
         case MESSAGE_CREDENTIAL:
                 return on_credential(watcher, &(*message)->credential);
         case MESSAGE_THROTTLE:
-                kube_client_throttle(watcher->client, (*message)->throttle.until_boottime);
-                if ((*message)->throttle.until_boottime > watcher->throttle_until)
-                        watcher->throttle_until = (*message)->throttle.until_boottime;
+                trouble_wish(watcher, (*message)->throttle.resource, (*message)->throttle.until_boottime);
                 return 0;
         case MESSAGE_ASK:
                 return tell_position(watcher, (*message)->ask.serial);

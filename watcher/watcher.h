@@ -192,6 +192,8 @@ void probe_found_older(struct stream *stream, const char *found); /* the databas
 int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
                      uint64_t serial);
 /* A request is about to start: one that is held back by a server's wish is subject to the deadline, too. */
+/* Retry-After, of this resource; "": of the whole server. */
+void trouble_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime);
 void trouble_held(struct watcher *watcher, struct trouble *trouble);
 void trouble_progress(struct trouble *trouble);
 void trouble_slow(const struct watcher *watcher,

@@ -456,6 +456,22 @@ static int read_recorded(struct run *run)
         return file_read(path, RECORDED_MAX, &run->recorded, &size);
 }
 
+/* Its handler would run for an answer that cannot be written, and a worker wait for that. false: ended. */
+static bool may_write(struct run *run)
+{
+        _cleanup_free_ char *path =
+                run->watch->discovered ? kube_path(&run->watch->resource, NULL, NULL, NULL) : NULL;
+        uint64_t now = clock_boottime_usec();
+        uint64_t until = path ? kube_client_throttled_until(run->worker->client, path) : 0;
+
+        if (until < now + USEC_PER_SEC)
+                return true;
+        run_finish(run, RESULT_UNAVAILABLE,
+                   "the API server wants no requests for %s for %llu s (Retry-After)",
+                   run->watch->resource.plural, (unsigned long long)((until - now) / USEC_PER_SEC));
+        return false;
+}
+
 static void begin(struct run *run)
 {
         int r;
@@ -470,6 +486,8 @@ static void begin(struct run *run)
                 return;
         }
 
+        if (!may_write(run))
+                return;
         /* By hand somebody may be faster than the watch: "delete it, and then let it go". */
         if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE) {
                 unselected_fetch(run);

@@ -120,7 +120,8 @@ static int on_message(struct child *child, struct message **message)
         case MESSAGE_CREDENTIAL:
                 return kube_client_set_credential(worker->client, &(*message)->credential);
         case MESSAGE_THROTTLE:
-                kube_client_throttle(worker->client, (*message)->throttle.until_boottime);
+                kube_client_throttle(worker->client, (*message)->throttle.resource,
+                                     (*message)->throttle.until_boottime);
                 return 0;
         case MESSAGE_RUN:
                 return waiting_take(worker, message);

@@ -36,12 +36,13 @@ void worker_ask_refresh(struct worker *worker, const struct kube_response *respo
 
 static void pass_throttle(struct run *run, const struct kube_error *error)
 {
-        struct message_throttle throttle = {.reason = error->message};
+        struct message_throttle throttle = {.resource = error->resource, .reason = error->message};
 
         if (error->retry_after_sec <= 0 || (error->http_status != 429 && error->http_status < 500))
                 return;
         throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        kube_client_throttle(run->worker->client, throttle.until_boottime);
+        kube_client_throttle(run->worker->client, error->resource ? error->resource : "",
+                             throttle.until_boottime);
         (void)child_send(run->worker->child, MESSAGE_THROTTLE, &throttle);
 }
 

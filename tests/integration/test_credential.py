@@ -327,12 +327,27 @@ def test_retry_after_binds_every_process(make_devserver, operator, handler):
     handler.answer({"status": {"seen": True}})
     operator.configure(server, [watch("widgets", handler), watch("maps", handler, api_version="v1", kind="ConfigMap")])
     operator.start_ready().wait_synced()
-    server.fault({"verb": "watch", "resource": "configmaps"}, status=429, retryAfter=2)
+    server.fault({"verb": "watch", "resource": "configmaps"}, status=429, retryAfter=2, body="too many requests")
     server.close_watches("cut", {"resource": "configmaps"})
     refused = wait_until(lambda: server.requests(lambda request: request["status"] == 429), "the refusal")[0]
     seen(server, "one")
     wrote = wait_until(lambda: server.requests(lambda request: request.get("verb") == "patch"), "the write")[0]
     assert wrote["time"] - refused["time"] >= 1.9
+    operator.stop()
+
+
+def test_retry_after_of_one_resource_binds_that_alone(make_devserver, operator, handler):
+    """An hour for ConfigMaps: widgets are written all the same, and nobody waits for longer than the cap."""
+    server = make_devserver()
+    handler.answer({"status": {"seen": True}})
+    operator.configure(server, [watch("widgets", handler), watch("maps", handler, api_version="v1", kind="ConfigMap")])
+    operator.start_ready().wait_synced()
+    server.fault({"verb": "watch", "resource": "configmaps"}, status=429, retryAfter=3600, times=0)
+    server.close_watches("cut", {"resource": "configmaps"})
+    wait_until(lambda: server.requests(lambda request: request["status"] == 429), "the refusal")
+    operator.wait_for_log("does not work for now", watch="maps")
+    seen(server, "one")
+    wait_until(lambda: server.requests(lambda request: request.get("verb") == "patch"), "the write")
     operator.stop()
 
 

@@ -217,8 +217,8 @@ static void test_throttle(void **state)
 
         fixture->server.on_request = answer_ok;
         request.timeout_usec = 200 * USEC_PER_MSEC; /* counts from the moment it may leave */
-        kube_client_throttle(fixture->client, until);
-        kube_client_throttle(fixture->client, until - 200 * USEC_PER_MSEC); /* the longer wish counts */
+        kube_client_throttle(fixture->client, "", until);
+        kube_client_throttle(fixture->client, "", until - 200 * USEC_PER_MSEC); /* the longer wish counts */
         assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
         assert_int_equal(kube_client_start(fixture->client, &request, &cancelled), 0);
         assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
