@@ -389,6 +389,9 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
         struct run *run = userdata;
 
         run->transfer = NULL;
+        /* What is released is over, whatever others have changed of it meanwhile. */
+        if (run->carrying_out && run->action == ACTION_FINALIZE)
+                run->foreign = false;
         if (kube_error_is_not_found(&response->error) && run->carrying_out)
                 write_done(run); /* it has gone: that is what was wanted */
         else if (response->error.failure != KUBE_FAILURE_NONE)
