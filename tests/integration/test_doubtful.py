@@ -87,7 +87,7 @@ def test_release(configured, handler, widgets):
     handler.wait_finished(name="poison")
     assert operator.ctl.run("release", "widgets", "default/other").returncode == 70
     assert operator.ctl.run("release", "widgets", "default/poison").returncode == 0
-    assert operator.logs(message_id=MESSAGE_ID["RELEASED"], key="default/poison")
+    operator.wait_for_log(message_id=MESSAGE_ID["RELEASED"], key="default/poison")
     assert not operator.ctl.status()["doubtful"]
     widgets.merge_patch("poison", {"spec": {"size": 0, "poison": False}})
     wait_until(lambda: operator.ctl.status()["watches"][0]["objects"] == 0, "the filter to be asked again")
