@@ -19,6 +19,7 @@
 #include "watcher/watcher.h"
 
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define PATIENCE_MIN_USEC  USEC_PER_SEC
 
 static int ask(struct stream *stream);
 
@@ -60,6 +61,7 @@ static void settle(struct stream *stream)
 void probe_answered(struct stream *stream)
 {
         stream->probe_due = stream->connection_lost = false;
+        stream->probe_waited_usec = 0;
         trouble_forget(stream->watcher, &stream->probe_trouble);
 }
 
@@ -122,6 +124,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         _cleanup_free_ char *version = NULL;
 
         stream->probe = NULL;
+        stream->probe_waited_usec = 0;
         if (watcher_is_over(stream->watcher))
                 return;
         if (is_refusal(&response->error)) {
@@ -139,6 +142,16 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
 }
 
+/* A question that ends with its watch, and is asked again beside the next one, is the same question: one to
+ * which nobody answers would never fail, where watches end sooner than that. */
+static uint64_t patience(const struct stream *stream)
+{
+        uint64_t waited = stream->probe_waited_usec;
+
+        return waited + PATIENCE_MIN_USEC < PROBE_TIMEOUT_USEC ? PROBE_TIMEOUT_USEC - waited
+                                                               : PATIENCE_MIN_USEC;
+}
+
 static int ask(struct stream *stream)
 {
         struct watcher *watcher = stream->watcher;
@@ -147,7 +160,7 @@ static int ask(struct stream *stream)
                 .method = "GET",
                 .path = path,
                 .accept = request_accept(watcher, REQUEST_PROBE),
-                .timeout_usec = PROBE_TIMEOUT_USEC,
+                .timeout_usec = patience(stream),
                 .on_done = on_done,
                 .userdata = stream,
         };
@@ -156,6 +169,7 @@ static int ask(struct stream *stream)
         trouble_held(watcher, &stream->probe_trouble);
         if (watcher->throttle_until > clock_boottime_usec())
                 settle(stream); /* the answer may be an hour away */
+        stream->probe_asked = clock_boottime_usec();
         r = path ? kube_client_start(watcher->client, &request, &stream->probe) : -ENOMEM;
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
@@ -180,6 +194,8 @@ void probe_start(struct stream *stream)
 
 void probe_cancel(struct stream *stream)
 {
+        if (stream->probe)
+                stream->probe_waited_usec += clock_boottime_usec() - stream->probe_asked;
         kube_transfer_cancel(stream->probe);
         stream->probe = NULL;
         stream->probe_timer = sd_event_source_disable_unref(stream->probe_timer);

@@ -74,6 +74,8 @@ struct stream {
         /* The question beside the watch: probe.c. */
         struct kube_transfer *probe;
         sd_event_source *probe_timer;
+        uint64_t probe_asked,
+                probe_waited_usec; /* CLOCK_BOOTTIME; by questions that were given up unanswered */
         struct trouble probe_trouble;
         bool probe_due, connection_lost;
 };

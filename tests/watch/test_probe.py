@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import ledger, wait_until
+from harness import ledger, scaled, wait_until
 from harness.operator import MESSAGE_ID
 
 from .conftest import LIST, query
@@ -78,4 +78,19 @@ def test_a_question_that_fails_is_asked_at_the_pace_of_failures(resumed):
         follower.works(f"proof-{number}")
     asked = [request for request in follower.requests("list") if query(request).get("limit") == "1"]
     assert len(asked) == 1, asked
+    follower.stop()
+
+
+def test_a_question_without_an_answer_fails_though_watches_end_sooner(resumed):
+    """Each watch asks it again; that nobody has answered for half a minute counts all the same."""
+    follower = resumed({"hang": True})
+    end = time.monotonic() + scaled(150)
+    while time.monotonic() < end and not follower.operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"]):
+        count = len(follower.watches())
+        wait_until(lambda: follower.watches() and time.time() > follower.watches()[-1]["time"] + 5, "a watch that has lasted", 60)
+        follower.devserver.close_watches("clean")
+        follower.wait_watches(count + 1)
+    said = follower.operator.wait_for_log(message_id=MESSAGE_ID["WATCH_DEGRADED"], deadline=1)
+    assert "?limit=1" in said["message"], said
+    follower.works()
     follower.stop()
