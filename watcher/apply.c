@@ -97,6 +97,17 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         return r;
 }
 
+/* In a database that went back in time a version says nothing of what came before it: held against those of
+ * our own writes, what is older than they are would pass for one of them. */
+static int announce_stored(struct stream *stream, const struct store_object *object, bool first)
+{
+        struct store_object told = *object;
+
+        if (stream->list_replaces)
+                told.resource_version = NULL;
+        return mark_dirty(stream->watcher, CHANGE_UPDATED, &told, first);
+}
+
 static int store_object_now(struct stream *stream, const struct store_object *object, bool listed)
 {
         struct watcher *watcher = stream->watcher;
@@ -109,8 +120,8 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
                         r = store_put(watcher->store, object);
                 if (r >= 0 && dirty && is_owned(watcher))
                         return owned_changed(watcher, object);
-                if (r >= 0 && dirty && !is_swept(watcher, object, listed))
-                        r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
+                if (r >= 0 && dirty && (stream->list_replaces || !is_swept(watcher, object, listed)))
+                        r = announce_stored(stream, object, listed && !watcher->first_synced);
         }
         return r < 0 ? r : 0;
 }

@@ -77,6 +77,29 @@ def test_a_deletion_under_way_is_withdrawn(devserver, configured, handler, widge
     assert actions(handler) == ["reconcile", "deleted", "reconcile"]
 
 
+def test_what_goes_back_right_after_its_run_is_reconciled(devserver, configured, handler, widgets):
+    """Its version is below that of the status which that run has written: it is no echo of it."""
+    handler.behave("echo '{\"status\":{\"run\":\"'$$'\"}}'")
+    operator = configured()
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"size": 1})
+    handler.wait_finished(name="a")
+    backup = devserver.snapshot()
+    widgets.merge_patch("a", {"spec": {"size": 2}})
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"] == {"size": 2})
+    for number in range(20):
+        widgets.create(f"later-{number}")
+    handler.wait_finished(name="later-19")
+    widgets.merge_patch("a", {"spec": {"size": 3}})
+    changed = int(widgets.get("a")["metadata"]["resourceVersion"])
+    wait_until(lambda: ledger.read(operator, f"SELECT key FROM ledger WHERE key = 'default/a' AND known_version >= {changed}"),
+               "the end of its run")
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    handler.wait_finished(name="a", count=2, where=lambda request: request.object["spec"] == {"size": 1})
+    operator.stop()
+
+
 def test_a_finalize_that_wants_to_come_again_and_is_done_is_over(configured, handler, widgets):
     """requeueAfter beside success: the object is released, and nothing is left to come back for."""
     handler.answer({"requeueAfter": "1h"})
