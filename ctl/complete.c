@@ -56,7 +56,7 @@ static void pass(struct place *place, const char *word)
         } else if (strncmp(word, "--", 2) == 0 && !place->over) {
                 pass_option(place, word);
         } else if ((strcmp(word, "-n") == 0 || strcmp(word, "-o") == 0) && !place->over) {
-                place->asking = word[1];
+                place->asking = (unsigned char)word[1];
         } else if (word[0] == '-' && !place->over) {
                 return;
         } else if (!place->verb) {

@@ -65,7 +65,7 @@ static void make_room(struct supervisor *supervisor)
                 if (channel_queued(peer->channel) == 0)
                         idle = peer;
         }
-        if (supervisor->control_count >= PEERS_MAX)
+        if (last && supervisor->control_count >= PEERS_MAX)
                 peer_free(idle ? idle : last);
 }
 

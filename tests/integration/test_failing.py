@@ -144,5 +144,5 @@ def test_wrong_usage(start, operator):
     assert operator.ctl.run("retry", "--all-failed", "widgets", "default/a").returncode == 64
     assert operator.ctl.run("retry", "widgets").returncode == 64
     wrong = operator.ctl.run("frobnicate")
-    assert wrong.returncode == 64 and "status, top, explain" in wrong.stderr
+    assert wrong.returncode == 64 and "status, get, top, explain" in wrong.stderr
     assert json.loads(operator.ctl.run("status", "--json").stdout)["failing"] == []
