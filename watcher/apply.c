@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "ipc/message-id.h"
 #include "watcher/watcher.h"
 
@@ -97,13 +98,21 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         return r;
 }
 
+#define WENT_BACK_USEC (10 * USEC_PER_SEC) /* longer than anybody takes a low version for an echo */
+
+static bool went_back_lately(const struct stream *stream)
+{
+        return stream->went_back_boottime > 0 &&
+               clock_boottime_usec() - stream->went_back_boottime < WENT_BACK_USEC;
+}
+
 /* In a database that went back in time a version says nothing of what came before it: held against those of
  * our own writes, what is older than they are would pass for one of them. */
 static int announce_stored(struct stream *stream, const struct store_object *object, bool first)
 {
         struct store_object told = *object;
 
-        if (stream->list_replaces)
+        if (stream->list_replaces || went_back_lately(stream))
                 told.resource_version = NULL;
         return mark_dirty(stream->watcher, CHANGE_UPDATED, &told, first);
 }

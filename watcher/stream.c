@@ -346,6 +346,7 @@ void stream_replace(struct stream *stream)
                 frame_reset(&each->frame);
                 each->probe_due = each->connection_lost = each->resumed = false;
                 each->list_replaces = true;
+                each->went_back_boottime = clock_boottime_usec();
         }
         if (positions_forget(watcher) < 0) {
                 store_failed(watcher, -EIO);

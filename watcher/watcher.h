@@ -74,6 +74,7 @@ struct stream {
         /* The question beside the watch: probe.c. */
         struct kube_transfer *probe;
         sd_event_source *probe_timer;
+        uint64_t went_back_boottime; /* when that was seen of the database; 0: never */
         uint64_t probe_asked,
                 probe_waited_usec; /* CLOCK_BOOTTIME; by questions that were given up unanswered */
         struct trouble probe_trouble;

@@ -100,6 +100,29 @@ def test_what_goes_back_right_after_its_run_is_reconciled(devserver, configured,
     operator.stop()
 
 
+def test_what_changes_right_after_a_restore_is_reconciled(devserver, configured, handler, widgets):
+    """It went back to what was handled last; its next version is below what we had written meanwhile."""
+    handler.behave("echo '{\"status\":{\"run\":\"'$$'\"}}'")
+    operator = configured()
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"size": 1})
+    handler.wait_finished(name="a")
+    backup = devserver.snapshot()
+    for number in range(20):
+        widgets.create(f"later-{number}")
+    for count, size in ((1, 2), (2, 1)):
+        widgets.merge_patch("a", {"spec": {"size": size}})
+        handler.wait_finished(name="a", count=count, where=lambda request, size=size: request.object["spec"] == {"size": size})
+    changed = int(widgets.get("a")["metadata"]["resourceVersion"])
+    wait_until(lambda: ledger.read(operator, f"SELECT key FROM ledger WHERE key = 'default/a' AND known_version >= {changed - 1}"),
+               "the end of its run")
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    widgets.merge_patch("a", {"spec": {"size": 3}})
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"] == {"size": 3})
+    operator.stop()
+
+
 def test_a_finalize_that_wants_to_come_again_and_is_done_is_over(configured, handler, widgets):
     """requeueAfter beside success: the object is released, and nothing is left to come back for."""
     handler.answer({"requeueAfter": "1h"})
