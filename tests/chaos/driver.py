@@ -12,7 +12,7 @@ import time
 from harness import ApiError, Operator, Timeout, scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
 
-from . import handlers, plan, server
+from . import handlers, plan, restore, server
 from .world import FINALIZED, HOLD, OURS, SELECTED, Notes, Thing, as_it_is, finalizer_differs, missing
 
 # What systemd starts again (units/reconciled.service); 0 only when it was asked for.
@@ -130,6 +130,8 @@ class Chaos:
 
     def _do(self, step):
         if step.what == "restore":
+            if not restore.get_ahead(self):
+                return False
             # Whose end it is may be told before this is over.
             for thing in self.things.values():
                 self._allow_end(thing)
@@ -183,13 +185,14 @@ class Chaos:
         self.things = {(kind, body["metadata"]["name"]): as_it_is(known.pop(body["metadata"]["uid"], None), kind, body)
                        for kind, body in live}
         for thing in self.things.values():
-            thing.chosen_since = None
+            thing.chosen_since, thing.went_back = None, thing.number
             self._allow_end(thing)
             self.notes.write("relabelled", thing.uid)
         self.gone = list(known.values())
         for thing in self.gone:
             thing.deleting = True
         self._unsure.clear()
+        restore.wait_asked(self)
 
     def _next(self):
         self._number += 1
@@ -646,7 +649,7 @@ class Chaos:
         def may_differ(name):
             number, gaps = self._disturbed.get(name, (0, 0))
             owner = self.things.get(("held", name))
-            return owner is not None and (owner.number % 13 == 0 or (owner.number == number and gaps != self._gaps))
+            return owner is not None and (owner.number % 13 == 0 or owner.number == owner.went_back or (owner.number == number and gaps != self._gaps))
 
         wanted = {thing.name: (str(thing.number), thing.uid) for thing in self.things.values()
                   if thing.kind == "held" and not thing.deleting}

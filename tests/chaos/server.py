@@ -32,7 +32,7 @@ class Simulated:
         self.api, self.kubeconfig = self._devserver.api, self._devserver.kubeconfig
         self.gaps, self.expires = 0, False
         self.restored = False  # until the driver has looked at what there is now
-        self._snapshot = None
+        self._snapshot, self._told = None, 0
         self._pause = threading.Event()
 
     def admit(self, operator):
@@ -65,9 +65,19 @@ class Simulated:
         if self._snapshot is None:
             return False
         self.gaps += 1
+        self._told = len(self._devserver.requests())
         self._devserver.restore(self._snapshot)
         self._snapshot, self.restored = None, True
         return True
+
+    @property
+    def may_restore(self):
+        return self._snapshot is not None
+
+    def asked(self):
+        """Namespaces of which the operator has asked for one widget since the last restore."""
+        return {entry["namespace"] for entry in self._devserver.requests()[self._told:]
+                if "limit=1" in entry["query"].split("&") and entry.get("resource") == "widgets"}
 
     def outage(self, values):
         self._devserver.suspend()

@@ -26,6 +26,7 @@ class Thing:
     gold: bool = True
     held: bool = False  # by a finalizer of ours
     deleting: bool = False
+    went_back: int = 0  # spec.essence when it was restored: what we had written was undone, and nothing demands it anew
     chosen_since: int | None = 0  # spec.essence when it was last labelled gold; None: one that it had had before
 
 
@@ -35,7 +36,7 @@ def as_it_is(thing, kind, body):
     gold = metadata.get("labels", {}).get("tier") == "gold"
     since = thing.chosen_since if thing is not None and thing.gold and gold else number
     return Thing(kind, metadata["name"], metadata["uid"], number, gold, HOLD in metadata.get("finalizers", []),
-                 "deletionTimestamp" in metadata, since)
+                 "deletionTimestamp" in metadata, chosen_since=since)
 
 
 @dataclass
@@ -141,7 +142,7 @@ def missing(thing, live, told):
         return f"its essence is {thing.number}; last: {last}"
     if told.how == AGAIN:
         return f"its essence is {thing.number}, whose handler wanted to run again"
-    if told.how != PERMANENT and seen != thing.number:
+    if told.how != PERMANENT and seen != thing.number and thing.went_back != thing.number:
         return f"its essence is {thing.number}; its status says {live.get('status')}"
     return ""
 
