@@ -144,8 +144,17 @@ MASKS = [
 ]
 
 
+def in_order(text):
+    """A real server names the definitions of a version in the order of a map, another one each time."""
+    found = re.findall(r'\{"name":"[^{}]*\}', text)
+    if '"kind":"APIResourceList"' not in text or not found:
+        return text
+    resource = re.compile(r'"name":"([^"/]*)')
+    return text.replace(",".join(found), ",".join(sorted(found, key=lambda each: resource.search(each).group(1))))
+
+
 def masked(response, own_words):
-    text = response.text
+    text = in_order(response.text)
     if own_words:
         text = re.sub(r'"message":".*(,"reason":"[^"]*")(,"details":.*)?(,"code":)', r'\1\3', text)
     for pattern, mask in MASKS:
