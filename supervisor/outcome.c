@@ -137,11 +137,6 @@ static int succeeded(struct ending *ending)
 
         ending->watch->successes++;
         ending->outcome.handled = true;
-        /* No handler has heard of it: it was being deleted, and only our finalizer was left over on it. */
-        if (done->action == ACTION_FINALIZER && ending->is_first) {
-                ending->remove_row = true;
-                return 0;
-        }
         if (done->action == ACTION_FINALIZE
                     ? delay == 0
                     : ending->kind != CHANGE_UPDATED || done->action == ACTION_RELEASE) {

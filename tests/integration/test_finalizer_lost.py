@@ -2,6 +2,7 @@
 """Our finalizer where it is not as its watch wants it: lost by an object that lives, never put on an object that was
 handled before the watch wanted it, left over on an object after the watch stopped wanting it."""
 import os
+import shutil
 import signal
 import time
 
@@ -422,3 +423,22 @@ def test_another_watch_of_the_kind_keeps_it(devserver, operator, handler, make_h
     handler.wait_finished(name="w", where=lambda request: request.object.get("spec") == {"size": 2})
     operator.stop()
     assert finalizers(widgets, "w") == [FINALIZER]
+
+
+@pytest.mark.parametrize("lost", ["ledger", "state"])
+def test_switched_off_without_its_ledger_while_it_is_being_deleted(start, operator, handler, widgets, lost):
+    """Our finalizer on it is the proof that its handler has heard of it."""
+    start()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    operator.stop()
+    widgets.delete("a")
+    for path in operator.state_directory.iterdir():
+        if path.is_dir() and lost == "state":
+            shutil.rmtree(path)
+        elif path.name.startswith("ledger"):
+            path.unlink()
+    start(finalizer=False)
+    wait_until(lambda: not widgets.exists("a"), "the finalizer to be taken off")
+    handler.wait_finished(name="a", action="deleted")
+    operator.stop()
