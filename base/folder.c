@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See folder.h. What each part of a path has passed, nobody but root and we can replace any more; so the
- * path may be opened by its name from then on. */
+/* See folder.h. Once each part of a path has been checked, only root and we can replace it; so the path may
+ * be opened by its name from then on. */
 #include "base/folder.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static int check_mode(const char *path, const struct stat *st, bool is_parent, b
                 path, (unsigned)(st->st_mode & 07777), others ? "o-w" : "g-w", path);
 }
 
-/* Of one part of the path. st: of the part above it, then of this one. */
+/* Checks one part of the path. st: of the part above it, then of this one. */
 static int check_part(const char *path, bool is_last, struct stat *st, struct error *error)
 {
         struct stat above = *st;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Folders of our own. What others can put there is not used: neither the folder nor what is found in it, nor
- * any folder above it in which they could put another one into its place.
+ * Folders of our own. A folder in which others can put something is refused. So is one that others could
+ * replace, because they may write to a folder above it.
  */
 #include <stddef.h>
 
 #include "base/error.h"
 
-/* Makes the folder (0700) if it is not there, and looks at each part of its path, and of where links in it
- * lead. Each must be ours or root's, and writable for nobody else but (as the folder above /tmp/x) with the
- * sticky bit; a group that we are in may write where it is let, and into the root of a volume everybody, as
- * containers have it. *ret: the path without links, for all that follows. -EPERM, -ENOTDIR: it is not to be
- * used; anything else: it cannot be made. */
+/* Makes the folder (0700) if it is missing, and checks each part of its path, links followed. Each part must
+ * belong to us or to root, and must not be writable by others. Exceptions: a folder above with the sticky
+ * bit (as /tmp of /tmp/x), a group that we are in, and the root of a volume, as containers have it. *ret:
+ * the path without links, for all that follows. -EPERM, -ENOTDIR: the folder must not be used; anything
+ * else: it cannot be made. */
 int folder_own(const char *path, char **ret, struct error *error);
 
-/* Of a folder of our own: what is there under this name must have been made by us (or root), all that is in
- * it as well, and be no link. 0 as well where there is nothing. */
+/* Checks an entry of a folder of our own: we (or root) must have made it and all that is in it, and it must
+ * be no link. 0 as well if there is no such entry. */
 int folder_check_entry(const char *folder, const char *name, struct error *error);

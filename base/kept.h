@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Texts that must not lie on a disk, in files of a folder in memory. Who refers to one writes down its id,
- * and must be able to do without it: a reboot takes them all.
+ * Texts that must not lie on a disk, in files of a folder in memory. A reference to a text is its id. Its
+ * user must be able to do without the text: a reboot takes them all.
  */
 #include <stddef.h>
 

@@ -8,5 +8,5 @@ bool memory_holds(const char *path);
 
 #define MEMORY_SHARED "/dev/shm" /* where a machine without a runtime directory in memory has some */
 
-/* A folder with all that is in it. What cannot be removed stays; 0, or the negative errno of the first. */
+/* Removes a folder with all that is in it, and stops at the first failure. 0, or its negative errno. */
 int folder_remove(const char *path);

@@ -121,7 +121,7 @@ static void add_deletions_note(cJSON *notes, const struct config *config)
                          names.data);
 }
 
-/* Of what handlers answer, this much is known without running one. */
+/* The kinds that handlers may answer as children, as far as they are known without running one. */
 static void add_children_notes(cJSON *notes, const struct config *config)
 {
         for (size_t i = 0; i < config->watch_count; i++) {

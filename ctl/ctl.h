@@ -83,7 +83,7 @@ int ctl_logs(const char *runtime_directory, const struct logs_options *options);
 /* Returns the exit code. */
 int ctl_top(const char *runtime_directory, uint64_t interval_usec);
 
-/* Of an answer to "explain": what the watch's store has of the key; -ENOENT: nothing. */
+/* Reads from the watch's store the object that an answer to "explain" is about; -ENOENT: it is not there. */
 int ctl_read_store(const cJSON *answer, const char *key, struct store_object *ret);
 
 /* argument: watch, key. Why the object did or did not run; returns the exit code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reconciledctl says of itself: all of it, and each verb. */
+/* The help of reconciledctl: of the program, and of each verb. */
 #include <stdio.h>
 #include <string.h>
 

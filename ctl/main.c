@@ -552,8 +552,8 @@ static int take_option(struct options *options, int c, const char *text)
         return 0;
 }
 
-/* What was asked for and never arrived is no success. A closed pipe ends us by its signal, where that is
- * not ignored. */
+/* Output that was asked for and could not be written is no success. A closed pipe ends us by its signal,
+ * unless that is ignored. */
 static int output_done(int code)
 {
         if (fflush(stdout) == 0 && !ferror(stdout))

@@ -21,7 +21,7 @@ static int no_answer(struct error *error)
         return error_set(error, -ETIMEDOUT, "the operator does not answer");
 }
 
-/* Of connect() as well: nobody takes connections from the queue of an operator that is stopped. */
+/* The timeout bounds connect() as well: an operator that is stopped (SIGSTOP) accepts no connections. */
 static int bound_sending(int fd)
 {
         struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_MS / 1000};

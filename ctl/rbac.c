@@ -149,7 +149,7 @@ static bool is_owned(const struct config_watch *watch, const struct config_owned
 }
 
 /* Children block the deletion of their owner in the foreground. Where the API server enforces permissions on
- * owner references (OpenShift does), whoever writes such a reference must be allowed to set the owner's
+ * owner references (OpenShift does), the writer of such a reference must be allowed to set the owner's
  * finalizers. */
 static void add_children_rules(const struct rbac_options *options, const struct config_watch *watch,
                                const char *plural, cJSON *rules)

@@ -56,7 +56,7 @@ static void put_last(cJSON *object, const char *const *name, size_t count)
         }
 }
 
-/* What is not named comes behind. */
+/* The named members come first, in this order; the others follow. */
 static void put_first(cJSON *object, const char *const *name, size_t count)
 {
         for (size_t i = count; i > 0; i--) {

@@ -250,8 +250,8 @@ static uint64_t version_of(const cJSON *object)
         return version_is_number(version) ? strtoull(version, NULL, 10) : 0;
 }
 
-/* Of a List that says its own resourceVersion, as one that a server has answered, objects keep theirs, and
- * the server goes on from the List's. What came before is no history that a watch could begin from. */
+/* A List with a resourceVersion of its own (as a server answers it): its objects keep their versions, and
+ * the server goes on from the List's. No watch can begin at an older version. */
 static int load_versioned(struct server *server, const char *path, cJSON *items, uint64_t version,
                           struct error *error)
 {

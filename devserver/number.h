@@ -6,7 +6,7 @@
  */
 #include "json/json.h"
 
-/* What a client has sent. NULL: no valid JSON, a number that no double holds, or no memory. */
+/* Parses JSON that a client has sent. NULL: not valid, a number that no double holds, or no memory. */
 cJSON *number_parse(const char *text, size_t size);
-/* Of a tree that was not read by number_parse(). -ERANGE, -ENOMEM. */
+/* The same for a tree that number_parse() did not read. -ERANGE, -ENOMEM. */
 int number_normalize(cJSON *tree);

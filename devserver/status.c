@@ -55,7 +55,8 @@ static cJSON *details(const struct request *request)
 void answer_status_causes(struct request *request, int code, const char *reason, cJSON *causes,
                           const char *message)
 {
-        /* What nobody could decode was about nothing; and a conflict of managers names only their fields. */
+        /* A request that cannot be decoded is about no object; a conflict of managers names only their
+         * fields. */
         bool is_about_object = code != 400 && code != 415 && !(causes && strcmp(reason, "Conflict") == 0);
         cJSON *status = status_object(code, reason, message);
         cJSON *info = is_about_object ? details(request) : cJSON_CreateObject();

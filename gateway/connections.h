@@ -3,7 +3,7 @@
 /*
  * Who is connected, and for how long. libmicrohttpd bounds the silence of a connection, not its age: a
  * client that sends a byte now and then would keep its place for ever, and a few hundred of them all places.
- * So a connection has an absolute deadline, and whoever is too many takes the place of the oldest one: of
+ * So a connection has an absolute deadline, and one above the limit takes the place of the oldest one: of
  * its own address first.
  */
 #include <microhttpd.h>

@@ -228,10 +228,10 @@
         LIST(header, header)                                                                                \
         STR(identity)
 
-/* Somebody wants to know how things stand now: answered by POSITION with the same serial. */
+/* The supervisor asks a watcher how things stand now; POSITION answers with the same serial. */
 #define MESSAGE_ask_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
 
-/* What the store holds, and how far the newest stream has come; "": nowhere yet. */
+/* How many objects the store holds, and how far the newest stream has come; "": nowhere yet. */
 #define MESSAGE_position_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
         U64(serial)                                                                                         \
         U64(objects)                                                                                        \

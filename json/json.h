@@ -20,7 +20,7 @@ int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
 /* The same; NULL: no JSON, or no memory. */
 cJSON *json_parse(const char *text, size_t size);
 
-/* Whatever the order of members. Numbers are equal when they are written alike. In the place of
+/* The order of members does not matter. Numbers are equal when they are written alike. Replaces
  * cJSON_Compare(), which takes twice as long for each level. */
 bool json_equal(const cJSON *a, const cJSON *b);
 bool json_is_number(const cJSON *item);

@@ -26,7 +26,7 @@ enum kube_failure {
 /* Whose matter a failure is. */
 enum kube_blame {
         KUBE_BLAME_SERVER,  /* the server's, or the network's: it passes, and says nothing of the object */
-        KUBE_BLAME_RIGHTS,  /* that of whoever gives us our rights: 401, 403 */
+        KUBE_BLAME_RIGHTS,  /* of those who grant us our rights: 401, 403 */
         KUBE_BLAME_REQUEST, /* what we ask for: it would be refused the same way for ever */
         KUBE_BLAME_OBJECT,  /* this object's as it is now: it may pass */
         KUBE_BLAME_COUNT

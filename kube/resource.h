@@ -37,7 +37,7 @@ void kube_discovery_cancel(struct kube_discovery *discovery); /* frees; after on
  * "". Each segment is percent-escaped. The caller owns the result; NULL on lack of memory. */
 char *kube_path(const struct kube_resource *resource, const char *namespace_name, const char *name,
                 const char *subresource);
-/* What Retry-After is bound to: "example.com/widgets" or "/pods" of such a path, "" of others. */
+/* The resource that a Retry-After holds for: "example.com/widgets" or "/pods", "" for any other path. */
 void kube_path_resource(const char *path, char *buffer, size_t size);
 /* Appends "?key=value" or "&key=value", escaped. */
 int kube_path_add(struct text *path, const char *key, const char *value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the files of process.h share: one process, and its three pipes (streams.c). */
+/* Shared by the files that implement process.h: one process, and its three pipes (streams.c). */
 #include "process/lines.h"
 #include "process/process.h"
 
@@ -40,5 +40,5 @@ void stream_close(struct process *process, int which);
 int stream_send_input(struct process *process);
 /* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
 int stream_listen(struct process *process);
-/* What stands in the pipe when the last writer is gone. */
+/* Reads what is left in the pipe when the last writer is gone. */
 void stream_drain(struct process *process, int which);

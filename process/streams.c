@@ -131,7 +131,7 @@ static bool read_piece(struct process *process, int which)
         return true;
 }
 
-/* What a serving handler said before its answer stands in the other pipe by now, and is of the same run. */
+/* The stderr of a serving handler from before its answer is in its pipe by now, and is of the same run. */
 static bool read_output(struct process *process)
 {
         if (!read_piece(process, STDOUT))
@@ -165,8 +165,8 @@ int stream_listen(struct process *process)
         return r;
 }
 
-/* What stands in the pipes when the last writer is gone: at most their capacity. More can only come from a
- * process that is not ours but was given the pipe, and that one is not waited for. */
+/* Reads what is left in the pipe when the last writer is gone: at most its capacity. More can come only from
+ * a process that is not ours but was given the pipe, and that one is not waited for. */
 void stream_drain(struct process *process, int which)
 {
         for (int i = 0; i < DRAIN_PIECES && process->fd[which] >= 0; i++)

@@ -7,7 +7,7 @@
 
 #include "process/process.h"
 
-/* What a process has used that was waited for. */
+/* The resources that a process used, as known once it was reaped. */
 struct process_usage usage_of(const struct rusage *usage);
 
 uint64_t usage_memory(pid_t pid); /* bytes, now */

@@ -220,8 +220,8 @@ int main(int argc, char **argv)
         signal(SIGINT, SIG_IGN); /* a terminal's; the supervisor says what follows from it */
         signal(SIGHUP, SIG_IGN);
         signal(SIGTERM, SIG_IGN); /* of a stop of the whole control group: the end of the channel ends it */
-        /* What we start stays in this group: a signal to the supervisor's group, as of a shell's `kill %1`
-         * or of timeout(1), is a stop that the supervisor carries out, and reaches nobody else. */
+        /* All that we start stays in this group. So a signal to the supervisor's group, as from a shell's
+         * `kill %1` or from timeout(1), reaches the supervisor alone, which carries out the stop. */
         (void)setpgid(0, 0);
         if (sys_set_not_dumpable() < 0 || sys_follow_parent(CHANNEL_FD, SIGKILL) < 0 ||
             sys_set_nonblocking(CHANNEL_FD, false) < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What an object's metadata says of our finalizer, found with the scanner. */
+/* Finds our finalizer in an object's metadata, with the scanner. */
 #include "store/scan.h"
 
 struct finalizer_view {

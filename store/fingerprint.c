@@ -181,8 +181,7 @@ static int hash_value(struct hasher *hasher, enum level level, uint64_t *ret)
         struct span value;
         int r;
 
-        /* What is nested more deeply counts as it is written: servers sort members and add no white space.
-         */
+        /* Deeper levels are hashed as they are written: servers sort members and add no white space. */
         if ((c != '{' && c != '[') || hasher->depth + 1 >= SCAN_DEPTH_MAX) {
                 r = take_value(hasher, &value);
                 if (r >= 0)

@@ -18,15 +18,15 @@ struct identity {
         char resource_version[IDENTITY_VERSION_MAX + 1];
 };
 
-/* whole: nobody else looks at the rest, whether it is an object at all. -EBADMSG: nobody knows which object
- * this is. -ENAMETOOLONG: it is known to be none of ours, because its name or UID is longer than the bounds
- * or holds control characters. */
+/* whole: the rest is checked too, because nobody else checks that it is an object at all. -EBADMSG: the
+ * object cannot be identified. -ENAMETOOLONG: the object is none of ours, because its name or UID is longer
+ * than the bounds or holds control characters. */
 int identity_read(const char *json, size_t size, bool whole, struct identity *ret);
 
 /* Whether text that is not of this release's making, as of an older store, keeps to the bounds. */
 bool identity_fits(const char *key, const char *uid);
 
-/* What an object's owner references say about an owner of one kind. */
+/* The owner of one kind that an object's owner references name. */
 struct owner {
         char key[IDENTITY_KEY_MAX + 1]; /* as an owner in the object's own namespace; "": there is none */
         char uid[IDENTITY_UID_MAX + 1];
@@ -34,8 +34,8 @@ struct owner {
         bool ignored; /* a reference to that kind names no object that there can be */
 };
 
-/* The owner that controls the object, else the first. Versions of a group are the same objects. What one
- * reference says never hides another one. -EBADMSG: this is no object. */
+/* Finds the owner that controls the object, else the first. The version of the group does not matter. No
+ * reference hides another one. -EBADMSG: this is no object. */
 int owner_find(const char *json, size_t size, const char *api_version, const char *kind, struct owner *ret);
 
 /* Whether that is the object with this key: an owner in a namespace has its objects there and nowhere else;

@@ -80,7 +80,7 @@ void record_encode(const MDB_val *key, const struct store_object *object, char *
 int record_decode(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 /* Without the JSON, which is not looked at: what it costs does not grow with the object. */
 int record_decode_identity(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
-/* With the JSON, and without a look at it: for who can do with damage in it. */
+/* With the JSON, whose checksum is not verified: for callers that tolerate damage in it. */
 int record_decode_unchecked(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 int record_copy(const struct store_object *borrowed, bool with_json, struct store_object *ret);
 

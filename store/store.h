@@ -68,7 +68,7 @@ int store_writer_new(const char *folder, bool *ret_rebuilt, struct store **ret, 
 /* The same, of at most so many bytes (0: as many as there are): what is beyond that is -ENOSPC. */
 int store_writer_new_within(const char *folder, uint64_t size_max, bool *ret_rebuilt, struct store **ret,
                             struct error *error);
-/* What is not committed is given up, and nothing is written any more (-ENOSPC). */
+/* Drops all that is not committed; every later write fails with -ENOSPC. */
 void store_stop(struct store *store);
 /* Starts a new, empty generation. Nothing is carried over: what the ledger holds tells which deletions are
  * still owed. */

@@ -567,7 +567,7 @@ static int copy_namespaces(const struct config_watch *from, struct config_watch 
         return 0;
 }
 
-/* Of the watch that its objects are seen by: number counts `owns` first, then `related`. */
+/* The name of the watch that follows an `owns` or `related` entry; number counts `owns` first. */
 static char *owned_name(const struct config_watch *parent, size_t number)
 {
         bool is_related = number >= parent->owns_count;

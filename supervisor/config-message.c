@@ -36,7 +36,7 @@ struct record_string *config_strings(char *const *text, size_t count)
         return string;
 }
 
-/* Of "group/version", or "version" of the core group. */
+/* The length of the group in "group/version"; 0 for "version", the core group. */
 static size_t group_size(const char *api_version)
 {
         const char *slash = strchr(api_version, '/');

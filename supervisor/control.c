@@ -55,7 +55,7 @@ static void peer_free(struct control_peer *peer)
 }
 
 /* The list is in the order in which peers were last heard. The one that has been silent for the longest and
- * has nothing to read gives way: a probe must get through, whoever keeps connections open. */
+ * has nothing to read gives way: a probe must get through although others keep connections open. */
 static void make_room(struct supervisor *supervisor)
 {
         struct control_peer *idle = NULL, *last = NULL;

@@ -191,8 +191,8 @@ static int stay_at_rest(struct watch *watch, const struct record_change *change,
                        : 0;
 }
 
-/* The operator has died over it in a run that was not for a change (what settled, or was due). What it is
- * now is no reason to run before its time. */
+/* The operator died in a run of this object that was not for a change (the object was settling, or was due).
+ * The object's present content is no reason to run before its time. */
 static int adopt_crash(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
         struct ledger_row adopted = *row;

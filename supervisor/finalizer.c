@@ -151,8 +151,8 @@ int finalizer_review(struct watch *watch, const struct record_change *change)
         return r < 0 ? r : 0;
 }
 
-/* What is read after our own write must not be older than it. That no change of others came between is not
- * known: nobody has looked at the object. */
+/* A read after our own write must not return an older version. Whether others changed the object in between
+ * is not known: nobody has looked at it. */
 static int note_write(struct supervisor *supervisor, const struct message_done *done)
 {
         struct ledger_row row = {0};

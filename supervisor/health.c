@@ -44,7 +44,7 @@ bool watch_is_in_trouble(const struct watch *watch)
         return watch->health == WATCH_DEGRADED || watch->health == WATCH_FAILED;
 }
 
-/* What the watcher says comes first: where it cannot read, nothing is written either. */
+/* The watcher's trouble comes first: where it cannot read, nothing is written either. */
 static int review(struct watch *watch)
 {
         const struct watch_trouble *trouble =

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger's clock: what says when something on record is due. It begins as CLOCK_REALTIME, goes on as
- * CLOCK_BOOTTIME does, and takes no part when somebody sets the machine's clock: a backoff is as long as it
- * was meant to be, whether the clock goes back or forward meanwhile. How far it is from CLOCK_BOOTTIME is in
- * the state folder, so that the next life of the same boot has the same clock. After another boot it is
- * CLOCK_REALTIME again, but never behind what was last seen of it: then all that waits still waits for as
- * long as it did.
+ * The ledger's clock decides when something on record is due. This clock begins as CLOCK_REALTIME, goes on
+ * as CLOCK_BOOTTIME does, and does not follow when the machine's clock is set: a backoff is as long as it
+ * was meant to be, whether the machine's clock goes back or forward meanwhile. Its offset from
+ * CLOCK_BOOTTIME is in the state folder, so that the next life in the same boot has the same clock. After
+ * another boot it is CLOCK_REALTIME again, but never behind its last known value: then all that waits still
+ * waits for as long as it did.
  */
 #include <string.h>
 #include <systemd/sd-id128.h>

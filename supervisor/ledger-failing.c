@@ -77,7 +77,7 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit
         return r;
 }
 
-/* What waits is next in the index of times, before the resyncs of all others: so many are looked at. */
+/* Rows that wait come first in the index of times, before the resyncs of all others: 2,000 are read. */
 #define CHOSEN " (?1 = '' OR watch = ?1) AND (?2 = '' OR (key >= ?2 AND key < ?3)) "
 
 static const char *state_query(const char *state)

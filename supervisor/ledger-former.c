@@ -61,7 +61,7 @@ static int put_plan(struct ledger *ledger, sqlite3_stmt *found, const char *id)
         return r;
 }
 
-/* 1: one was there. What cannot be kept is lost, and its rollback says so. */
+/* 1: one was there. A text that cannot be kept is lost, and its rollback says so. */
 static int move_one(struct ledger *ledger, ledger_keep_t keep, void *userdata)
 {
         char id[KEPT_ID_SIZE];

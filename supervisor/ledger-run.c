@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger's memory of how a row's last run ended. Read when somebody asks. */
+/* How a row's last run ended, as the ledger remembers it. Read on request only. */
 #include <errno.h>
 
 #include "supervisor/ledger-internal.h"

@@ -66,7 +66,7 @@ int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const 
 int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
 /* Of the run that it is owed. */
 enum change_kind ledger_row_kind(const struct ledger_row *row);
-/* It says nothing of what was handled any more, and runs as soon as its object is announced. */
+/* Clears what the row says was handled, so that its object runs as soon as it is announced. */
 void ledger_row_unknown(struct ledger_row *row);
 bool ledger_row_is_suspect(const struct ledger_row *row); /* it runs alone and last */
 void ledger_row_done(struct ledger_row *row);
@@ -164,8 +164,8 @@ int ledger_pause_see(struct ledger *ledger, const char *watch, ledger_see_pause_
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster);
 int ledger_scope_set(struct ledger *ledger, const char *watch, const char *scope, const char *cluster);
 
-/* What older releases have written here of Secrets (a rollback that is under way) goes to `keep`, and the
- * file is written anew without it, free pages and log included; once. Returns 1 when that was done now. */
+/* Hands content of Secrets that older releases wrote here (for a rollback that is under way) to `keep`, and
+ * writes the file anew without it, free pages and log included; once. Returns 1 when that was done now. */
 typedef int (*ledger_keep_t)(const char *text, size_t size, char id[KEPT_ID_SIZE], void *userdata);
 int ledger_erase_former(struct ledger *ledger, ledger_keep_t keep, void *userdata);
 /* Whether an unfinished run refers to this text (base/kept.h): 1, 0. */

@@ -58,7 +58,7 @@ uint64_t retry_delay(const struct config_watch *config, uint64_t attempts)
 
 /* ---- log */
 
-/* Those that count: that the server could not be asked is nobody's failure. */
+/* The failures that count: a run that could not reach the server, or was refused by it, is none. */
 static uint64_t own_attempts(const struct ledger_row *row)
 {
         return row->attempts - row->refused;
@@ -261,7 +261,7 @@ static int failed(struct ending *ending)
         return schedule_retry(ending, delay, "retry");
 }
 
-/* What has run because the server seemed to be well again sits its backoff out. */
+/* A run that came early, because the server seemed to be well again, waits for its whole backoff now. */
 static int unavailable(struct ending *ending)
 {
         bool was_early = strcmp(ending->row.next_reason, "recovered") == 0;
@@ -589,9 +589,8 @@ static int forget_deletion(struct supervisor *supervisor, const struct ending *e
         return handled_add(ending->watch, run->key, run->uid, sequence);
 }
 
-/* Whatever the run has come to: a row that told of it would be of an object that the watch has nothing to do
- * with. What the queue has for it since (that it is to be told, or that it is selected again) is another
- * run. */
+/* The object has left the watch, so no row tells how the run ended. The queue may hold another run of it (it
+ * is to be told, or is selected again). */
 static int leave(struct ending *ending)
 {
         const struct message_done *done = ending->done;
@@ -619,9 +618,9 @@ static int withdraw(struct ending *ending)
         return 0;
 }
 
-/* What its handler has seen last is not what the row says: it was handed out, and did not succeed. That is
- * in the write that its end needs anyway, so that what the object goes back to is run, also after a restart.
- */
+/* The handler ran without success, so the row's fingerprint is not the content that it saw last. The row is
+ * cleared of it: then the object runs even if it goes back to its old content, also after a restart. The end
+ * of the run writes the row anyway. */
 static void note_handed_out(struct ending *ending)
 {
         if (ending->done->handler_ran && ending->done->result != RESULT_SUCCESS)

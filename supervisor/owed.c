@@ -2,8 +2,7 @@
 /*
  * After the first sync of a watcher's life: the ledger's rows, page by page, so that it can say which of
  * them are gone. Pages leave only as fast as the watcher reads them, and everything else has its turn
- * between two of them. Rows that fell due while nobody had the watch in his configuration (due.c) are due
- * again now.
+ * between two of them. Rows that fell due while the watch was not configured (due.c) are due again now.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,7 +21,7 @@ struct page {
         bool woken; /* rows of it are due */
 };
 
-/* Its reason says that it had a time. What ends an object is announced by the watcher anyway. */
+/* A row with a reason had a time. The watcher announces the end of an object anyway. */
 static bool fell_asleep(const struct ledger_row *row)
 {
         return row->next_realtime == 0 && row->next_reason[0] && !row->deleting && !row->unselected;

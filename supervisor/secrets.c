@@ -280,7 +280,7 @@ static int look_into(const char *path)
         return size < 0 ? -errno : 0;
 }
 
-/* What cannot be read is not kept either: nobody knows what it holds. */
+/* An entry that cannot be read is not kept either: it may hold anything. */
 static int judge_set_aside(struct supervisor *supervisor _unused_, const char *folder, const char *name)
 {
         _cleanup_free_ char *path = NULL;
@@ -308,7 +308,7 @@ static int judge_set_aside(struct supervisor *supervisor _unused_, const char *f
         return 0;
 }
 
-/* What an older release has kept in the ledger of a rollback that is under way goes on from memory. */
+/* A rollback that is under way goes on from memory with what an older release kept in the ledger for it. */
 static int keep(const char *text, size_t size, char id[KEPT_ID_SIZE], void *userdata)
 {
         const struct supervisor *supervisor = userdata;
@@ -347,7 +347,7 @@ int secrets_clean(struct supervisor *supervisor)
 
 /* ---- the end */
 
-/* A runtime directory is somebody else's to remove; and what fails is started again. */
+/* The runtime directory is not ours to remove; and an operator that fails is started again. */
 void secrets_end(struct supervisor *supervisor)
 {
         bool ours = supervisor->secrets_parent &&

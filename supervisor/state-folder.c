@@ -145,7 +145,7 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
         return 0;
 }
 
-/* Somebody may remove it under us: what is written from then on is nowhere at the next start. */
+/* The folder may be removed under us: the next start would find nothing of what is written from then on. */
 bool state_folder_check(struct supervisor *supervisor)
 {
         _cleanup_free_ char *path = NULL;

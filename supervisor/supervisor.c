@@ -164,7 +164,7 @@ static int init_parts(struct supervisor *supervisor)
         return r;
 }
 
-/* What the operator finds under its own names, in either folder: each is as good as what we have written. */
+/* The operator's own names, in either folder. It takes what it finds under them for its own writing. */
 static const char *const own_name[] = {
         "instance", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
         "store",    "under-way",     "under-way.new",     "finalizers",

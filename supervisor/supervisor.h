@@ -54,7 +54,7 @@ struct handled {
         uint64_t sequence;
 };
 
-/* What is wrong with a watch, by one source. */
+/* The trouble of a watch, as one source reports it. */
 struct watch_trouble {
         enum watch_health health;
         uint64_t since_realtime, failures;
@@ -70,7 +70,7 @@ struct refusal {
         struct watch_trouble trouble;
 };
 
-/* What retry.c makes due. */
+/* Which rows retry.c makes due. */
 enum retry_scope {
         RETRY_NOTHING,
         RETRY_REFUSED, /* what waits for the server */
@@ -279,12 +279,12 @@ void ledger_clock_note(struct supervisor *supervisor); /* now and then */
 /* secrets.c: where what is confidential is kept, so that none of it goes to a disk. */
 int secrets_begin(struct supervisor *supervisor, struct error *error); /* the folder, before all stores */
 void secrets_warn(const struct supervisor *supervisor); /* where it is a disk, and something needs it */
-/* Of a watch of this configuration; owned by the caller; NULL: no memory. */
+/* The folder for the store of a watch with this configuration; owned by the caller; NULL: no memory. */
 char *secrets_store_folder(const struct supervisor *supervisor, const struct config_watch *config);
 char *secrets_kept_folder(const struct supervisor *supervisor);
 /* A store is where it belongs: what lies in the other place is of an older release or configuration. */
 void secrets_move(const struct supervisor *supervisor, const struct config_watch *config);
-/* What former lives have left: on the disk, by older releases, and in memory what nobody refers to. */
+/* Removes leftovers of former lives: of older releases on the disk, and in memory what no row refers to. */
 int secrets_clean(struct supervisor *supervisor);
 void secrets_end(struct supervisor *supervisor);
 
@@ -348,7 +348,7 @@ int assign_runs(struct supervisor *supervisor);
 void assign_send(struct supervisor *supervisor); /* once the ledger knows of them */
 /* What a worker answers is taken from it. -EPROTO: it was not given that, or does not do it yet. */
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret);
-/* What a worker has of this object is to end, or to come back where it has not begun. */
+/* Asks the worker to end its run of this object, or to give it back if it has not begun. */
 void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason);
 /* As people count, of a watch or (NULL) of all: what a worker was given and has not begun waits still. */
 struct queue_counts assign_count(const struct supervisor *supervisor, const struct watch *watch);
@@ -513,7 +513,7 @@ void stop_gracefully(struct supervisor *supervisor);
 /* The cause is logged once, first; message_field may be NULL. */
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
                       const char *key, const char *format, ...) _printf_(5, 6);
-/* The same a moment later, where nobody has asked for a stop by then. Of several the first counts. */
+/* The same a moment later, unless a stop was requested by then. The first of several calls counts. */
 void supervisor_fatal_unless_stopped(const struct child_slot *child, const char *format, ...) _printf_(2, 3);
 void teardown_continue(struct supervisor *supervisor);
 

@@ -207,7 +207,7 @@ static const char *doubt_of(const struct file *file)
         return file->unlisted > 0 ? "the name of an object that ran was too long to be noted" : NULL;
 }
 
-/* What the folder of an older release has: nothing is doubted that it did not know of. */
+/* The state folder of an older release has no such note: that alone is no reason for doubt. */
 static int judge_missing(struct supervisor *supervisor, const char **ret_doubt)
 {
         bool kept = false;

@@ -185,8 +185,8 @@ static char *shown_text(struct span value)
         return text;
 }
 
-/* One whose name or uid nobody can have whom we serve: no store and no ledger holds it, so whatever else a
- * list does not show is gone all the same. Said once a life, counted always. */
+/* No object that we serve can have this name or uid. No store and no ledger holds such an object, so a list
+ * is complete without it. Logged once a life, counted always. */
 static int refuse_object(struct watcher *watcher, const char *json, size_t size)
 {
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our finalizer on what the server shows. Its loss changes no fingerprint, so nothing else would notice it:
- * an object that lacks it, or has it although the watch does not want it, is announced as that. And of an
- * object that is being deleted we note, in the store, whether ours was on it then: who takes it off an
- * object that is being deleted wants it gone. What was deleted without it, because it had lost it, or the
- * watch did not want it at the time, is still owed its cleanup.
+ * Our finalizer on the objects that the server shows. Its loss changes no fingerprint, so nothing else would
+ * notice it: an object that lacks it, or has it although the watch does not want it, is announced as that.
+ * For an object that is being deleted, the store notes whether our finalizer was on it then: a user who
+ * takes the finalizer off such an object wants it gone. An object that was deleted without the finalizer,
+ * because it had lost it, or the watch did not want it at the time, is still owed its cleanup.
  */
 #include <errno.h>
 #include <string.h>

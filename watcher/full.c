@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Confidential objects are kept in memory, within a bound (`secrets.memory`). What does not fit is no reason
- * to end the others, nor to begin again and again: the watch stands still with what it has, says so, and is
- * subject to its deadline. The next life begins with an empty store: there may be fewer by then.
+ * Confidential objects are kept in memory, within a bound (`secrets.memory`). A watch that reaches it
+ * neither ends the other watches nor starts over again and again: it stands still with what it has, says so,
+ * and is subject to its deadline. The next life begins with an empty store: there may be fewer objects by
+ * then.
  */
 #include <errno.h>
 #include <sys/statvfs.h>
@@ -65,7 +66,7 @@ static int on_full(sd_event_source *source _unused_, void *userdata)
         return 0;
 }
 
-/* Whoever has come here is in the middle of something: the rest is done when that has returned. */
+/* The caller is in the middle of something: the rest is done once it has returned to the event loop. */
 int watcher_is_full(struct watcher *watcher)
 {
         if (watcher->full)

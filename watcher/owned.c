@@ -25,7 +25,7 @@ static void note_ignored(struct watcher *watcher, const char *key)
                 watcher->config->watch, key, watcher->config->owner_kind);
 }
 
-/* What cannot be read has no owner. */
+/* An object that cannot be read has no owner. */
 static void find_owner(const struct watcher *watcher, const char *json, size_t size, struct owner *ret)
 {
         if (owner_find(json, size, watcher->config->owner_api_version, watcher->config->owner_kind, ret) < 0)

@@ -142,8 +142,8 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
 }
 
-/* A question that ends with its watch, and is asked again beside the next one, is the same question: one to
- * which nobody answers would never fail, where watches end sooner than that. */
+/* A question that ends with its watch, and is asked again beside the next one, counts as one question: if
+ * watches ended sooner than its timeout, a question without an answer would never fail. */
 static uint64_t patience(const struct stream *stream)
 {
         uint64_t waited = stream->probe_waited_usec;

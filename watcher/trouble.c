@@ -238,7 +238,7 @@ void trouble_wish(struct watcher *watcher, const char *resource, uint64_t until_
                 watcher->throttle_until = until_boottime;
 }
 
-/* A server that is overloaded says so to one; it means all that it says it of. */
+/* An overloaded server tells one client to retry later; that holds for all processes of the operator. */
 static void pass_throttle(struct watcher *watcher, const struct kube_error *error)
 {
         struct message_throttle throttle = {.resource = error->resource, .reason = error->message};

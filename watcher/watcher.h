@@ -240,7 +240,7 @@ static inline bool is_owned(const struct watcher *watcher)
         return watcher->config->owner_kind[0] != '\0';
 }
 int owned_before_put(struct watcher *watcher, const struct store_object *object);
-/* It is stored as it is, by whatever release: a list makes whole what the store knows of owners. */
+/* The object is stored already, by any release: a list completes what the store knows of owners. */
 int owned_again(struct watcher *watcher, const struct store_object *object);
 int owned_changed(struct watcher *watcher, const struct store_object *object);
 int owned_gone(struct watcher *watcher, const char *key);

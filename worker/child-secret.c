@@ -65,7 +65,7 @@ static int find_key(struct span key, struct span value _unused_, void *userdata)
         return scan_string_equals(key, userdata) ? -EEXIST : 0;
 }
 
-/* What stringData says of a key is what counts. */
+/* An entry of stringData overrides the one of the same key in data. */
 static int copy_entry(struct span key, struct span value, void *userdata)
 {
         struct secret *secret = userdata;

@@ -54,7 +54,7 @@ bool children_take_refusal(struct children *children, const char *what, const st
 /* ... of an answer about the child itself, whose kind may be looked up once more before. */
 bool children_take_failure(struct children *children, const char *what,
                            const struct kube_response *response);
-/* Of the run, whose children have failed. */
+/* The result of a run whose children have failed. */
 enum run_result children_result(const struct children *children);
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
 int children_resolve(struct children *children, struct child_object *child);
@@ -75,7 +75,7 @@ int children_recall_next(struct children *children); /* of the phase table */
 
 /* children-prune.c */
 int children_prune_next(struct children *children); /* of the phase table */
-/* It is not served as the child says. Goes on, or ends the run. */
+/* Looks for the child's kind in all versions of its group. Goes on, or ends the run. */
 void children_search_kind(struct children *children, const struct child_object *child);
 /* Nothing of this kind is tried any more in this phase. */
 void children_leave_kind(struct children *children, const struct child_object *child);
@@ -91,7 +91,7 @@ char *children_find_record(const struct run *run, const char *json);
 int children_read_record(struct children *children);
 /* After others have written to the object: what stands there joins what is known. */
 int children_join_record(struct children *children);
-/* 1: sent, or the run was ended. What is remembered stays until it is over. */
+/* 1: sent, or the run was ended. A known child stays in the record until it is settled. */
 int children_send_record(struct children *children);
 int children_remember_next(
         struct children *children); /* of the phase table: nothing is made that is not remembered */
@@ -121,6 +121,6 @@ bool children_begin_undo(struct children *children, char *cause);
 void children_finish_undo(struct children *children, const char *trouble);
 int children_restore_next(struct children *children); /* of the phase table */
 
-/* By the clock of the ledger, where deadlines outlive the process and are moved by nobody who sets the
- * clock. */
+/* By the clock of the ledger: its deadlines outlive the process, and setting the machine's clock does not
+ * move them. */
 uint64_t children_now(const struct run *run);

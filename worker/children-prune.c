@@ -27,7 +27,7 @@ bool children_is_believed(const struct children *children)
         return children->undo || children->run->order->attempt >= UNSERVED_MAX;
 }
 
-/* What is known of its kind now holds for all children of it. */
+/* The answer about the child's kind holds for all children of that kind. */
 static int settle_kind(struct children *children, const struct child_object *child,
                        const struct kube_resource *resource)
 {
@@ -130,7 +130,7 @@ static int judge_found(struct children *children, const struct child_object *chi
 
         if (r < 0 || !object.uid.start)
                 return r < 0 ? r : -EBADMSG;
-        /* Somebody has made another one of this name. */
+        /* Another object has this name now. */
         if (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))
                 return 0;
         if (!set || strcmp(set, children->owner.set) != 0) {
@@ -188,7 +188,7 @@ static int find_place(struct children *children, struct child_object *child)
 
 /* ---- another object of the same name */
 
-/* What an object that is there has on record is not its predecessor's to delete: their set has one label. */
+/* Children in the record of the object that has the name now are kept: both objects' sets have one label. */
 static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                     void *userdata)
 {
@@ -225,7 +225,7 @@ static bool is_left_alone(const struct children *children, const struct child_ob
                child_list_has(&children->wanted, child);
 }
 
-/* What was left out goes when all that is wanted is there. */
+/* Children that were left out are deleted once all wanted ones are there. */
 int children_prune_next(struct children *children)
 {
         struct run *run = children->run;

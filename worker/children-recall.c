@@ -203,7 +203,7 @@ static int list_kind(struct children *children, const struct child_object *kind)
         return r < 0 ? r : 1;
 }
 
-/* What was found is not all while one kind is missing: nothing is done then. */
+/* If one kind could not be listed, the children that were found are not all: nothing is done then. */
 int children_recall_next(struct children *children)
 {
         struct child_object *kind = children_current_child(children);

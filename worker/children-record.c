@@ -167,8 +167,8 @@ static int count_annotation(struct span key, struct span value, void *userdata)
         return r;
 }
 
-/* What others have put there counts as well. 1: the run was ended; no error of the operator's: somebody has
- * to make room on this object. */
+/* Annotations of others count as well. 1: the run was ended. That is no error of the operator's: somebody
+ * has to make room on this object. */
 static int check_room(struct run *run, size_t ours)
 {
         char key[300];

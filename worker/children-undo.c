@@ -115,7 +115,7 @@ static void on_restored(struct kube_transfer *transfer _unused_, const struct ku
         children_advance(children);
 }
 
-/* What is sent from now on is for this one. */
+/* Requests from now on are for the object with this UID. */
 static int take_uid(struct child_object *child, struct span uid)
 {
         free(child->uid);

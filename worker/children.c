@@ -48,8 +48,8 @@ void children_fail(struct children *children, struct child_object *child, const 
                             child_describe(child, name, sizeof(name)), what, why);
 }
 
-/* One that is to blame for itself makes it a failure of the object. What we may not do in a namespace that a
- * handler has named is no matter of the whole watch. */
+/* A child that failed through its own fault makes the run a failure of the object. A missing right in a
+ * namespace that a handler has named does not concern the whole watch. */
 enum run_result children_result(const struct children *children)
 {
         return children->refused < children->failures ? RESULT_RETRY
@@ -76,8 +76,8 @@ void children_finish_failed(struct children *children)
                 run_finish(run, children_result(children), "%s", cause ? cause : "some of its children");
 }
 
-/* Where the server cannot be asked just now, the next child would fare no better. What is deleted is tried
- * kind by kind: an error of the server's may be that of one API behind it. */
+/* If the server cannot be asked just now, the next child would fare no better. Deletions are tried kind by
+ * kind: a 5xx may come from the one API behind the server that serves the kind. */
 static bool is_about_server(const struct children *children, const struct kube_error *error)
 {
         return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
@@ -135,8 +135,8 @@ bool children_take_failure(struct children *children, const char *what, const st
 
 /* ---- looking kinds up */
 
-/* What is known of its kind may be older than the kind is: before the handler is blamed it is looked up
- * anew. 1: the run was ended; -ESTALE: that is to be done. */
+/* Our knowledge of the kind may be stale: the kind is looked up anew before the handler is blamed. 1: the
+ * run was ended; -ESTALE: look it up. */
 static int settle_namespace(struct children *children, struct child_object *child)
 {
         if (child->namespace_filled) {
@@ -224,7 +224,7 @@ int children_resolve(struct children *children, struct child_object *child)
         return r < 0 ? r : 1;
 }
 
-/* What is the object itself would be deleted as its own child. */
+/* An object that is its own child would be deleted as that. */
 static int check_identities(struct children *children)
 {
         const struct child_list *list = &children->wanted;

@@ -20,6 +20,6 @@ uint64_t children_essence(const struct run *run);
 /* What the run's children lack to be ready, if they are to be waited for; NULL: nothing. Borrowed. */
 const char *children_waiting(const struct run *run);
 void children_begin_wait(struct run *run); /* ends the run: it goes on without a worker */
-/* Of which kinds the object has children now, for the ledger; -ENODATA: as before. */
+/* The kinds of the children that the object has now, for the ledger; -ENODATA: as before. */
 int children_kinds(const struct children *children, struct text *out);
 void children_free(struct children *children);

@@ -22,8 +22,8 @@ bool is_confidential(const struct worker *worker, const char *api_version, const
         return false;
 }
 
-/* Validation and webhooks quote what they refuse; who may do what, and who has set which field, is told
- * without. */
+/* Validation and webhooks quote what they refuse. Errors about rights, and about who has set which field,
+ * quote nothing. */
 static bool may_quote(const struct kube_error *error)
 {
         switch (error->http_status) {

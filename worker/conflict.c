@@ -5,8 +5,8 @@
  * read again, and the step that wrote begins anew with what is there now: the answer is kept, only our own
  * patch is made again. The handler's `patch` is for what the handler has seen, and is not made again.
  *
- * What others have changed may be what the handler would have answered otherwise. From then on nothing that
- * we write is claimed as known, so that the change runs the handler once more.
+ * With the changes of others, the handler might have answered otherwise. From then on nothing that we write
+ * is claimed as known, so that the change runs the handler once more.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -78,7 +78,7 @@ static void prune(const struct record *record)
         free(entry);
 }
 
-/* What a worker with our number has left, or somebody else has put there, is not written to. */
+/* Makes the file anew: one that a former worker of our number, or somebody else, left is not written to. */
 static int write_file(const struct record *record, const char *hidden, const char *name)
 {
         _cleanup_close_ int fd = -1;

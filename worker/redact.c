@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See redact.h. What holds no Secret is copied byte by byte. */
+/* See redact.h. JSON that holds no Secret is copied byte by byte. */
 #include "worker/redact.h"
 
 #include <string.h>

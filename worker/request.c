@@ -88,7 +88,7 @@ struct children_list {
         size_t count;
 };
 
-/* The store knows it by the UID that the reference says, which anybody may write who may make an object. */
+/* The store finds children by the UID in their reference, which anyone who may make an object can forge. */
 static bool is_child(const struct run *run, const struct store_object *child)
 {
         const struct record_watch *config = run->watch->config;

@@ -193,15 +193,15 @@ int write_patch(struct run *run, const char *subresource, const struct text *bod
 /* The object as the server has it now; *metadataOnly* watches get its metadata. */
 int write_get(struct run *run,
               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* It carried the resourceVersion, so its result is exactly what was read plus our change. */
+/* Our write carried the resourceVersion, so its result is exactly what was read plus our change. */
 int write_take_result(struct run *run, const struct kube_response *response);
-/* Of the object in `json`, as the watcher will compute it. */
+/* The fingerprint of the object in `json`, as the watcher will compute it. */
 int write_fingerprint(const struct run *run, const char *json, size_t size, uint64_t *ret);
 /* A credential that was refused is to be replaced: asked for once. */
 void worker_ask_refresh(struct worker *worker, const struct kube_response *response);
 void write_discover(struct run *run); /* anew, once a run; goes on where it was */
 void write_note_failure(struct run *run, const struct kube_response *response); /* 401, Retry-After */
-/* Of a request that was not about the object's own content: RETRY, unless it is nobody's failure. */
+/* For a request that was not about the object's own content: RETRY, unless server or rights are to blame. */
 enum run_result write_result_of(const struct kube_error *error);
 enum run_result write_result_not_started(int status);
 void write_failed(struct run *run, const char *what, const struct kube_response *response);

@@ -341,7 +341,7 @@ static int finalizer_is_there(struct run *run)
         return r;
 }
 
-/* It is not as the watch wants it. Nothing is added to what is being deleted. */
+/* The finalizer is not as the watch wants it. An object that is being deleted gets none. */
 static int finalizer_is_wrong(struct run *run)
 {
         int r;
@@ -389,7 +389,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
         struct run *run = userdata;
 
         run->transfer = NULL;
-        /* What is released is over, whatever others have changed of it meanwhile. */
+        /* An object that was let go is finished, whatever others have changed meanwhile. */
         if (run->carrying_out && run->action == ACTION_FINALIZE)
                 run->foreign = false;
         if (kube_error_is_not_found(&response->error) && run->carrying_out)
@@ -573,10 +573,11 @@ static void prepare_unselected(struct run *run)
                 write_start(run); /* only our finalizer is taken off */
 }
 
-/* It is gone, and our finalizer was not to let it: it had lost that before anybody deleted it, or had not
- * got it yet, or nobody wanted it then, or the server deleted it in the moment in which the finalizer was
- * added (kubernetes#77988). It was handed to a handler, and is finalized all the same. Only where somebody
- * took our finalizer off while it was being deleted, that is his will. */
+/* The object is gone although the watch wants finalizers: the object had lost ours before it was deleted,
+ * had not got it yet, the watch did not want it then, or the server deleted the object at the moment when
+ * the finalizer was added (kubernetes#77988). A handler has had the object, so it is finalized all the same.
+ * But if somebody took our finalizer off while the object was being deleted, that was intended: nothing
+ * runs. */
 static void prepare_gone(struct run *run)
 {
         run->action = ACTION_FINALIZE;
@@ -586,8 +587,8 @@ static void prepare_gone(struct run *run)
                 run_handler(run);
 }
 
-/* What is being deleted is finalized while our finalizer holds it, and where it had lost that before; else
- * it is no concern of ours. */
+/* An object that is being deleted is finalized while our finalizer holds it, or if it had lost the finalizer
+ * before; else it is no concern of ours. */
 static void prepare_deleting(struct run *run)
 {
         int there;
@@ -628,7 +629,7 @@ void write_prepare(struct run *run)
                 prepare_deleting(run);
                 return;
         }
-        /* Of what nobody wants to hold any more: it goes, and then its handler hears of that. */
+        /* The watch wants no finalizer any more: the object goes, and then its handler hears of that. */
         if (!run->watch->config->finalizer && finalizer_is_wrong(run) && finalizer_is_deleting(run))
                 run->action = ACTION_FINALIZER;
         write_next(run);

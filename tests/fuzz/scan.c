@@ -42,7 +42,7 @@ static void compare_text(const cJSON *metadata, const char *name, struct span sp
                 abort();
 }
 
-/* Whatever others write there keeps to the bounds of what is made of it. */
+/* The keys and UIDs that are read keep to their bounds, whatever the input. */
 static void check_bounds(const char *input, size_t size)
 {
         struct identity identity;
@@ -79,8 +79,7 @@ static void compare_object(const char *input, size_t size)
         cJSON_Delete(tree);
 }
 
-/* What json_read() takes it gives back: printed and read again it is the same. cJSON takes more than that.
- */
+/* A document that json_read() accepts is the same when it is printed and read again. cJSON accepts more. */
 static void compare_tree(const char *input, size_t size)
 {
         cJSON *tree = json_parse(input, size), *again, *other;

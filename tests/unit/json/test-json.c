@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read is what is printed. */
+/* JSON is printed as it was read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

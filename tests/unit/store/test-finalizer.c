@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the metadata says of our finalizer. */
+/* Our finalizer is found in the metadata. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -101,7 +101,7 @@ static void test_identity(void **state _unused_)
         assert_int_equal(read_of("\"name\":\"a\",\"resourceVersion\":\"7\"", &identity), -EBADMSG);
         assert_int_equal(read_of("\"name\":\"a\",\"uid\":\"1\"", &identity), -EBADMSG);
         assert_int_equal(read_of("\"name\":7,\"uid\":\"1\",\"resourceVersion\":\"7\"", &identity), -EBADMSG);
-        /* Nobody whom we serve is called so. */
+        /* No object that we serve has such a name. */
         assert_int_equal(read_of("\"name\":\"a/b\",\"uid\":\"1\",\"resourceVersion\":\"7\"", &identity),
                          -ENAMETOOLONG);
         assert_int_equal(

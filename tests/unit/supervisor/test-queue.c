@@ -80,7 +80,7 @@ static void test_a_nudge_is_no_update(void **state)
         queue_free(queue);
 }
 
-/* It starts no handler: what waits for one still waits, and what comes with one does it as well. */
+/* A bare nudge starts no handler: an item that waits for one, or comes while it runs, is kept. */
 static void test_a_bare_nudge_takes_nothing_away(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -322,7 +322,7 @@ static void test_what_was_read_needs_no_run(void **state)
         queue_free(queue);
 }
 
-/* What the handler was shown is a change, once our own write is behind it. */
+/* After our own write, the content that the handler was shown counts as a change. */
 static void test_an_own_write_that_is_taken_back(void **state)
 {
         struct queue *queue = new_queue(1, 0);
