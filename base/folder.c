@@ -33,8 +33,8 @@ static int refuse_owner(const char *path, const struct stat *st, struct error *e
         us = getpwuid(geteuid());
         return error_set(
                 error, -EPERM,
-                "%s belongs to the user %s (%u), and the operator runs as %s (%u): what others could "
-                "have put there is not used; run as its owner, give it to this user (chown), or choose "
+                "%s belongs to the user %s (%u), and the operator runs as %s (%u): that user could tamper "
+                "with the operator's files; run as its owner, give it to this user (chown), or choose "
                 "a folder of this user's own",
                 path, name, (unsigned)st->st_uid, us ? us->pw_name : "?", (unsigned)geteuid());
 }
@@ -49,7 +49,7 @@ static int check_mode(const char *path, const struct stat *st, bool is_parent, b
                 return 0;
         return error_set(
                 error, -EPERM,
-                "%s may be written by others (mode %04o): what they could have put there is not used; "
+                "%s may be written by others (mode %04o): they could tamper with the operator's files; "
                 "take that right away (chmod %s %s), or choose a folder that only this user can write",
                 path, (unsigned)(st->st_mode & 07777), others ? "o-w" : "g-w", path);
 }
@@ -125,11 +125,10 @@ static int check_entry(const char *path, const struct stat *st, int type, struct
         if (!is_trusted(st->st_uid))
                 return -refuse_owner(path, st, walk_error);
         if (S_ISLNK(st->st_mode))
-                return -error_set(
-                        walk_error, -EPERM,
-                        "%s is a symbolic link: what the operator keeps is not looked for elsewhere; "
-                        "put the thing itself there, or remove the link",
-                        path);
+                return -error_set(walk_error, -EPERM,
+                                  "%s is a symbolic link: the operator follows no links to its files; "
+                                  "put the file or folder itself there, or remove the link",
+                                  path);
         return 0;
 }
 

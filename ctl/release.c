@@ -26,7 +26,7 @@ static bool is_confirmed(const struct consent *consent)
         return fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0;
 }
 
-/* As the watch's store knows it; not known: the operator finds out. */
+/* Whether the watch's store has the object, and it is not being deleted; else the operator finds out. */
 static bool is_alive(const char *runtime_directory, char **argument)
 {
         _cleanup_error_ struct error unused = ERROR_NONE;
@@ -36,7 +36,7 @@ static bool is_alive(const char *runtime_directory, char **argument)
 
         if (ctl_query_about(runtime_directory, "explain", argument, &answer, &unused) < 0)
                 return false;
-        /* One that no watch wants goes in any case. */
+        /* A finalizer that no watch wants is taken off in any case. */
         wanted = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(answer, "watch"), "held");
         if (wanted && ctl_read_store(answer, argument[1], &object) >= 0)
                 tree = json_parse(object.json, object.json_size);

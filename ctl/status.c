@@ -52,9 +52,8 @@ static void print_watch(const cJSON *watch, bool wide)
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         print_progress(watch);
         if (ctl_is(watch, "unsure"))
-                printf("    what was under way at the last end is not known: objects that have changed "
-                       "since "
-                       "their last run, and may have been changed back, run once\n");
+                printf("    the runs under way at the last end are not known: objects that have changed "
+                       "since their last run, and may have been changed back, run once\n");
         if (ctl_text(watch, "waitsFor")[0])
                 printf("    nothing of it runs before watch %s is in sync\n", ctl_text(watch, "waitsFor"));
         if (ctl_number(watch, "pausedSince") > 0)
@@ -153,7 +152,7 @@ void ctl_print_status(const cJSON *status, bool wide)
                        ctl_text(status, "notReloaded"));
         cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
                 printf("left      %s on objects of kind %s, by watch %s (%" PRIu64
-                       "): nobody takes it off, see the log\n",
+                       "): no watch takes it off, see the log\n",
                        ctl_text(left, "finalizer"), ctl_text(left, "kind"), ctl_text(left, "watch"),
                        ctl_number(left, "objects"));
         if (ctl_number(status, "logLinesDropped") > 0)

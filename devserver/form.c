@@ -45,7 +45,7 @@ static void sort_all(cJSON *tree)
                 sort_all(child);
 }
 
-/* To the end, each behind those before: what is named last stands last. */
+/* Moves the named members to the end, in this order. */
 static void put_last(cJSON *object, const char *const *name, size_t count)
 {
         for (size_t i = 0; i < count; i++) {

@@ -23,7 +23,7 @@ static void shortest(double value, char *buffer, size_t size)
         }
 }
 
-/* Where an exponent would be small there is none, and zeros stand for digits that say nothing. */
+/* A number is written without a small exponent, with zeros in place of insignificant digits. */
 static int write_double(double value, struct text *out)
 {
         double magnitude = fabs(value);
@@ -76,7 +76,7 @@ static int normalize(cJSON *item)
         return 0;
 }
 
-/* As deep as json_read() lets it be. */
+/* The recursion is as deep as the tree, which json_read() bounds. */
 int number_normalize(cJSON *tree)
 {
         int r = cJSON_IsRaw(tree) && json_is_number(tree) ? normalize(tree) : 0;

@@ -66,7 +66,7 @@ static bool subresource_is_served(const struct request *request)
                (strcmp(request->subresource, "status") == 0 && request->resource->status_subresource);
 }
 
-/* One object has a namespace in its path if its kind belongs to namespaces, and else none. */
+/* The path of an object has a namespace exactly if its kind is namespaced. */
 static bool scope_is_served(const struct request *request)
 {
         bool has_namespace = request->namespace_name && request->namespace_name[0];

@@ -154,7 +154,7 @@ static bool has_changed(void)
         return true;
 }
 
-/* Said once a certificate: clients refuse it from then on. */
+/* Logged once for each certificate: clients refuse it from then on. */
 static void tell_untimely(void)
 {
         const char *why = untimely(&tls.pair);

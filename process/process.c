@@ -126,8 +126,7 @@ static void kill_all(struct process *process)
                 process->left_over = true;
 }
 
-/* Those whose grace ends in the same moment, as at a stop, go with it: all of /proc is read once for them.
- */
+/* Kills the others whose grace has ended by now, as at a stop: all of /proc is read once for all of them. */
 static void kill_others(const struct process *but, uint64_t now)
 {
         for (struct process *process = under_way.first; process; process = process->next)
@@ -368,9 +367,9 @@ void process_end(struct process *process, uint64_t grace_usec)
         end_with(process, PROCESS_ENDED, grace_usec);
 }
 
-/* To look for what one has left behind is to read all of /proc while others are spared: at the end of each
- * of many it would take a time that grows with their square. When the last is gone nobody is spared any
- * more, and the kernel says at once whether there is anybody left. */
+/* A search for what one process left behind reads all of /proc, to spare the others: after the end of each
+ * of many, the time would grow with their square. After the last end no process is spared any more, and the
+ * kernel says at once whether any is left. */
 void process_no_more(void)
 {
         under_way.last = true;

@@ -99,8 +99,7 @@ void process_usage(const struct process *process, struct process_usage *ret);
 uint64_t process_memory(const struct process *process);
 /* TERM to the group now, KILL to everything after `grace_usec`. Asked again, the earlier KILL counts. */
 void process_end(struct process *process, uint64_t grace_usec);
-/* None is started any more. Each end is told at once; what they leave behind is ended behind the last one.
- */
+/* No process is started any more. Each end is told at once; leftovers are killed after the last end. */
 void process_no_more(void);
 /* Kills what is left, and waits for it half a second at most. NULL is allowed. */
 void process_free(struct process *process);

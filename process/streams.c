@@ -122,7 +122,7 @@ static bool read_piece(struct process *process, int which)
                 process->output_error = (int)r;
         if (r <= 0) {
                 stream_close(process, which);
-                /* One that serves is of no use any more. */
+                /* A serving handler whose output failed is of no use any more. */
                 if (process->output_error < 0 && process->options.on_output)
                         process_end(process, process->options.grace_usec);
                 return false;

@@ -102,7 +102,7 @@ int store_position_get(struct store *store, const char *stream, struct store_pos
 int store_position_set(struct store *store, const char *stream, const struct store_position *position);
 void store_position_done(struct store_position *position);
 
-/* Which object (by its UID, as others say in their owner references) owns which (by their keys). */
+/* Which owner (by the UID that owner references name) has which objects (by their keys). */
 int store_owner_add(struct store *store, const char *uid, const char *key);
 int store_owner_remove(struct store *store, const char *uid, const char *key);
 /* For readers: the owner's objects whose keys begin with `prefix` ("namespace/"; "" = all), in place, in the

@@ -275,7 +275,7 @@ static void child_said_fatal(struct child_slot *child, const struct message_fata
                          fatal->reason);
 }
 
-/* To the whole control group, as by `systemctl kill`: then the supervisor's own SIGTERM comes as well. */
+/* If the whole control group was signalled (`systemctl kill`), the supervisor gets a SIGTERM of its own. */
 static void child_was_signalled(struct child_slot *child, const struct message_signalled *signalled)
 {
         char who[128];

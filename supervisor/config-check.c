@@ -453,7 +453,7 @@ static void check_all_kinds(struct reader *reader, yaml_node_t *node, const char
                     "children.kinds", watch->answers, watch->answers_count);
 }
 
-/* Without being told; other kinds may hold credentials as well, and only people know which. */
+/* Secrets are always confidential; other kinds may hold credentials as well, and only people know which. */
 static bool is_secret(const char *api_version, const char *kind)
 {
         return api_version && kind && strcmp(api_version, "v1") == 0 && strcmp(kind, "Secret") == 0;

@@ -52,7 +52,7 @@ bool config_is_of_kind(const struct config_watch *a, const struct config_watch *
                memcmp(a->api_version, b->api_version, size) == 0;
 }
 
-/* By their names alone: what a pattern matches, or a selector, is not known here. */
+/* Compares names only: it is not known here which objects a pattern or a selector matches. */
 static bool may_meet(const struct config_watch *a, const struct config_watch *b)
 {
         static const char special[] = "*?!";

@@ -53,7 +53,7 @@ static bool is_over(const struct watch *watch, const struct finalizer_try *try, 
         return now > try->not_before + watch->config->retry_max_usec;
 }
 
-/* Without those that are long ago; with room for one more. */
+/* Drops old tries, and makes room for one more. */
 static int make_room(struct watch *watch, uint64_t now)
 {
         size_t size = TRIES_FIRST, kept = 0;
@@ -78,7 +78,7 @@ static int make_room(struct watch *watch, uint64_t now)
         return 0;
 }
 
-/* One more. Returns how long the next one waits. */
+/* Notes one more try. Returns how long the next one waits. */
 static int note_try(struct watch *watch, const char *key, const char *uid, uint64_t *ret_delay)
 {
         uint64_t now = clock_boottime_usec(), hash = hash_of(key, uid);
@@ -115,7 +115,7 @@ void finalizer_forget(struct watch *watch)
 
 /* ---- a run of its own */
 
-/* One that is under way may have seen to it before it was lost. */
+/* An object whose run is under way does not wait: that run may have put the finalizer on before the loss. */
 static bool waits_for_first_run(const struct watch *watch, const struct ledger_row *row)
 {
         return row->fingerprint == 0 && row->failed_fingerprint == 0 &&
@@ -187,8 +187,8 @@ static void tell(const struct watch *watch, const struct message_done *done, boo
                           done->message, text);
         else if (lost)
                 log_write(LOG_WARNING, MESSAGE_ID_FINALIZER_RESTORED, fields,
-                          "%s of watch %s had lost our finalizer, though nobody is deleting it: it is on it "
-                          "again; should it be lost once more, that waits for %s",
+                          "%s of watch %s had lost our finalizer, though it is not being deleted: the "
+                          "finalizer was put on again; after another loss that waits for %s",
                           done->key, done->watch, text);
         else
                 log_write(LOG_DEBUG, NULL, fields, "our finalizer was %s %s of watch %s",

@@ -119,8 +119,8 @@ struct ledger_failing {
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret);
 int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                          size_t limit, ledger_visit_t visit, void *userdata);
-/* Those that are "failing", "waiting" or "quarantined", of a watch and a namespace ("": of all). -EINVAL: it
- * is none of these. */
+/* Visits rows that are "failing", "waiting" or "quarantined", of a watch and a namespace ("": of all).
+ * -EINVAL: the state is none of these. */
 int ledger_visit_state(struct ledger *ledger, const char *state, const char *watch, const char *namespace,
                        size_t limit, ledger_visit_t visit, void *userdata);
 int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);

@@ -2,8 +2,8 @@
 /*
  * Which kinds of objects may carry a finalizer of ours, in a file of the state folder that outlives the
  * configuration: a line for each watch that puts one on, "FINALIZER KIND APIVERSION WATCH". When no watch of
- * that kind is configured any more, or the operator has another name, nobody takes it off and no such object
- * can go. That is said at each start and reload, until somebody has taken the line out.
+ * that kind is configured any more, or the operator has another name, no watch takes it off and no such
+ * object can go. Each start and reload logs that, until an administrator has removed the line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void kind_of(const struct left *left, char *buffer, size_t size)
                 snprintf(buffer, size, "%s", left->kind);
 }
 
-/* By a watch that holds its objects with the same one, or takes it off them. */
+/* Whether a watch puts the same finalizer on such objects, or takes it off them. */
 static bool is_looked_after(const struct supervisor *supervisor, const struct left *left,
                             const char *finalizer)
 {
@@ -56,8 +56,8 @@ static void tell(const struct supervisor *supervisor, const struct left *left)
         kind_of(left, kind, sizeof(kind));
         log_write(
                 LOG_WARNING, MESSAGE_ID_FINALIZERS_LEFT, LOG_FIELDS({"RECONCILED_WATCH", left->watch}),
-                "objects of kind %s may carry the finalizer %s, which watch %s put on them and nobody takes "
-                "off any more: they cannot be deleted until that is done (%" PRIu64
+                "objects of kind %s may carry the finalizer %s, which watch %s put on them and no watch "
+                "takes off any more: they cannot be deleted until that is done (%" PRIu64
                 " were handed to its handler). Configure a watch of that kind with `finalizer: false` under "
                 "the same operator's name for a while, or: kubectl get %s -A -o json | jq '.items[] | "
                 "select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | "

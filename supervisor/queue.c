@@ -403,7 +403,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
                 entry->update = NULL;
         else
                 entry->nudge = NULL;
-        /* One run is for both; those of a later UID wait. One without a handler is for itself alone. */
+        /* One run serves update and nudge; those of a later UID wait. A bare run serves itself alone. */
         if (work->kind != CHANGE_DELETED && !work->bare) {
                 drop(&entry->update);
                 drop(&entry->nudge);

@@ -296,15 +296,14 @@ static int judge_set_aside(struct supervisor *supervisor _unused_, const char *f
         if (unlink(path) == 0)
                 log_write(
                         LOG_NOTICE, MESSAGE_ID_SECRETS_ERASED, NULL,
-                        "%s, a damaged ledger of an older release, may hold what Secrets were and has been "
+                        "%s, a damaged ledger of an older release, may hold content of Secrets and has been "
                         "erased",
                         path);
         else
-                log_write(
-                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
-                        "%s, a damaged ledger of an older release, may hold what Secrets were and cannot be "
-                        "erased: %s; remove it",
-                        path, strerror(errno));
+                log_write(LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                          "%s, a damaged ledger of an older release, may hold content of Secrets and cannot "
+                          "be erased: %s; remove it",
+                          path, strerror(errno));
         return 0;
 }
 
@@ -325,10 +324,11 @@ static int clean_disk(struct supervisor *supervisor)
         if (r > 0)
                 return each_entry(supervisor, state, "", judge_set_aside);
         if (r < 0 && r != -EBADMSG)
-                log_write(LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
-                          "the ledger of an older release may hold what Secrets were, and cannot be written "
-                          "anew without it: %s; the next start tries again",
-                          strerror(-r));
+                log_write(
+                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                        "the ledger of an older release may hold content of Secrets, and cannot be written "
+                        "anew without it: %s; the next start tries again",
+                        strerror(-r));
         return r == -EBADMSG ? r : 0;
 }
 

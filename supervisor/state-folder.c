@@ -160,12 +160,11 @@ bool state_folder_check(struct supervisor *supervisor)
         if (stat(path, &there) < 0 ? errno != ENOENT && errno != ENOTDIR
                                    : ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
                 return true;
-        supervisor_fatal(
-                supervisor, EXIT_CODE_IO, NULL, NULL,
-                "the state directory %s was removed or replaced while the operator ran: what has "
-                "been handled since is not known to the next start; leave it alone while an operator "
-                "runs",
-                supervisor->options->state_directory);
+        supervisor_fatal(supervisor, EXIT_CODE_IO, NULL, NULL,
+                         "the state directory %s was removed or replaced while the operator ran: the next "
+                         "start will not know what has been handled since; leave it alone while an operator "
+                         "runs",
+                         supervisor->options->state_directory);
         return false;
 }
 

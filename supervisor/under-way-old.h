@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* One run of the last life; and what releases before this one have left of theirs, in the runtime directory.
+/* One run of the last life; and the notes that older releases have left of theirs, in the runtime directory.
  */
 #include "supervisor/supervisor.h"
 

@@ -67,7 +67,7 @@ static size_t file_size(size_t count)
         return sizeof(struct file) + count * sizeof(struct record);
 }
 
-/* Those that run, those that have ended, and while nothing can be committed all that had begun before. */
+/* Runs under way, runs that have ended, and while no commit succeeds, all that had begun before. */
 static size_t record_count(const struct supervisor *supervisor)
 {
         return 2 * supervisor->worker_count * RUNS_AT_ONCE + ENDED_MAX;
@@ -229,7 +229,7 @@ static int judge_last_life(struct supervisor *supervisor, const char *path)
         if (r == -ENOENT) {
                 r = judge_missing(supervisor, &doubt);
         } else if (r == -EBADMSG) {
-                doubt = "the note of what was under way cannot be believed";
+                doubt = "the note of what was under way is not valid";
                 r = 0;
         } else if (r >= 0) {
                 doubt = doubt_of(file);

@@ -210,7 +210,7 @@ static int refuse_object(struct watcher *watcher, const char *json, size_t size)
         return 0;
 }
 
-/* As much of its name as can be read. */
+/* Logs as much of the object's name as can be read. */
 static int skip_unreadable(struct stream *stream, bool listed, const char *json, size_t size)
 {
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;

@@ -54,8 +54,8 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
 
         object->held = false;
         object->finalizer = FINALIZER_FINE;
-        /* Where it is not wanted, only what a start or a reload finds is looked at: events cost nothing, and
-         * of what is being deleted the worker sees it. */
+        /* If the watch wants no finalizer, only objects that a start or a reload lists are looked at: events
+         * cost nothing, and the worker sees the finalizer of an object that is being deleted. */
         if (!watcher->config->holds && !(watcher->config->releases && listed && !watcher->first_synced))
                 return 0;
         if (look(watcher, object, &view) < 0)

@@ -10,19 +10,17 @@
 #include "ipc/message-id.h"
 #include "watcher/watcher.h"
 
-/* One that no object can have: said once a life, counted always. */
+/* No object can have this name or uid: logged once a life, counted always. */
 static void note_ignored(struct watcher *watcher, const char *key)
 {
         if (watcher->count.owners_ignored++ > 0)
                 return;
-        log_write(
-                LOG_WARNING, MESSAGE_ID_OWNER_IGNORED,
-                LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}, {"RECONCILED_KEY", key}),
-                "watch %s, %s: an owner reference to a %s names no object that there can be (its name or "
-                "uid "
-                "is too long, or holds what no name holds); it is ignored (the first such object is named, "
-                "the others are counted)",
-                watcher->config->watch, key, watcher->config->owner_kind);
+        log_write(LOG_WARNING, MESSAGE_ID_OWNER_IGNORED,
+                  LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}, {"RECONCILED_KEY", key}),
+                  "watch %s, %s: an owner reference to a %s is ignored: no object can have its name and uid "
+                  "(too long, or control characters); only the first such object is logged, the others are "
+                  "counted",
+                  watcher->config->watch, key, watcher->config->owner_kind);
 }
 
 /* An object that cannot be read has no owner. */

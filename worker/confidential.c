@@ -74,7 +74,7 @@ void children_keep_former(struct children *children)
                     is_confidential(run->worker, child->api_version, child->kind))
                         r = keep(run->worker, child);
                 if (r < 0)
-                        log_warning("watch %s, %s: what %s was before cannot be kept in memory: %s",
+                        log_warning("watch %s, %s: the former content of %s cannot be kept in memory: %s",
                                     run->order->watch, run->order->key,
                                     child_describe(child, name, sizeof(name)), strerror(-r));
         }
@@ -110,7 +110,7 @@ void children_leave_lost(struct children *children, struct child_object *child)
         log_write(LOG_WARNING, MESSAGE_ID_SECRET_LOST,
                   LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
                              {"RECONCILED_UID", order->uid}),
-                  "watch %s, %s: %s is not rolled back: what it was before was kept in memory only and is "
+                  "watch %s, %s: %s is not rolled back: its former content was kept in memory only and is "
                   "lost; it stays as the failed attempt has made it",
                   order->watch, order->key, name);
         if (asprintf(&cause, "%.1200s; %s is not rolled back: what it was before is lost",

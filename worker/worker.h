@@ -177,7 +177,7 @@ void environment_free(const struct worker_watch *watch, char *const *environment
 
 /* write.c: our finalizer first, where the watch wants one; ends in run_handler() or run_finish(). */
 void write_prepare(struct run *run);
-/* Nothing is to be done but, maybe, to put our finalizer on it again. */
+/* The run does nothing but, if needed, put our finalizer on the object again. */
 void write_unneeded(struct run *run);
 void run_handler(struct run *run); /* run.c */
 /* Children, patch, status, then the finalizer of what is cleaned up; ends in run_finish. */
