@@ -168,7 +168,7 @@ static void add_children_rules(const struct rbac_options *options, const struct 
                         continue;
                 find_plural(options, kind->kind, answered, sizeof(answered));
                 add_rule(rules, &(struct rule){comment, kind->api_version, answered, NULL,
-                                               "get create patch delete"});
+                                               "get list create patch delete"});
         }
 }
 

@@ -82,8 +82,17 @@ def test_rbac_of_owned_kinds(devserver, operator, handler):
     assert rules["deployments"] == ["get", "list", "watch", "create", "patch", "delete"]
     said = operator.ctl.run("rbac", str(operator.config_file), "--service-account", "on").stdout
     assert "# what the objects of watch widgets own\n- apiGroups: [apps]\n" in said
-    assert "only kinds that `owns` names are known here" in said
+    assert "only kinds that `owns` or `children.kinds` names are known here" in said
     assert '  name: "on"\n' in said, "which YAML would read as true"
+
+
+def test_rbac_of_kinds_that_are_answered(devserver, operator, handler):
+    """They are listed as well: where the record of an object's children is lost."""
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["one"],
+                                         children={"kinds": [{"apiVersion": "apps/v1", "kind": "Deployment"}]})])
+    rules = {rule["resources"][0]: rule["verbs"] for rule in roles(operator)["Role", "one"]["rules"]}
+    assert rules["deployments"] == ["get", "list", "create", "patch", "delete"]
+    assert rules["widgets/finalizers"] == ["update"]
 
 
 def test_rbac_corrected(devserver, operator, handler):

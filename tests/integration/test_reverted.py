@@ -209,16 +209,11 @@ def another_mode(file):
     file.chmod(0o644)
 
 
-def a_link(file):
-    file.rename(file.with_suffix(".moved"))
-    file.symlink_to(file.with_suffix(".moved"))
-
-
 def nothing_in_it(file):
     os.truncate(file, 0)
 
 
-UNTOLD = [another_boot, os.unlink, another_mode, a_link, nothing_in_it]
+UNTOLD = [another_boot, os.unlink, another_mode, nothing_in_it]
 
 
 def under_way(operator):
