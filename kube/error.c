@@ -216,6 +216,9 @@ enum kube_blame kube_error_blame(const struct kube_error *error)
         case 409:
         case 410:
                 return KUBE_BLAME_OBJECT;
+        case 500: /* a field of another type than the kind has, in an apply */
+                return contains(error->message, "failed to create typed patch object") ? KUBE_BLAME_OBJECT
+                                                                                       : KUBE_BLAME_SERVER;
         default:
                 return error->http_status >= 500   ? KUBE_BLAME_SERVER
                        : error->http_status >= 400 ? KUBE_BLAME_REQUEST
