@@ -124,8 +124,8 @@
 
 #define MESSAGE_TABLE(M)                                                                                    \
         /* children to supervisor */                                                                        \
-        M(HELLO, hello, ROLE_CHILDREN, ROLE_SUPERVISOR, 256, CHILD_STARTING)                                \
-        M(READY, ready, ROLE_CHILDREN, ROLE_SUPERVISOR, 64, CHILD_CONFIGURED)                               \
+        M(HELLO, hello, ROLE_CHILDREN, ROLE_SUPERVISOR, 256, CHILD_STARTING | CHILD_STOPPING)               \
+        M(READY, ready, ROLE_CHILDREN, ROLE_SUPERVISOR, 64, CHILD_CONFIGURED | CHILD_STOPPING)              \
         M(HEARTBEAT, heartbeat, ROLE_CHILDREN, ROLE_SUPERVISOR, 8192,                                       \
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
         M(FATAL, fatal, ROLE_CHILDREN, ROLE_SUPERVISOR, 16384,                                              \

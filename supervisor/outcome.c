@@ -203,6 +203,8 @@ static int note_failure(struct ending *ending)
          * into. */
         bool in_backoff = row->attempts > 0 && !ending->was_retry &&
                           row->next_realtime > ledger_now(ending->watch->child->supervisor);
+        /* An outage that is over is not the cause of what fails behind it. */
+        bool is_first = !row->first_error[0] || (!ending->refused && row->attempts == row->refused);
 
         ending->watch->failures_total++;
         if (row->permanent) /* it had been given up: what has changed is tried anew as often */
@@ -217,7 +219,7 @@ static int note_failure(struct ending *ending)
         /* What we have written ourselves before it failed is no change to run for. */
         row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
         if (text_replace(&row->last_error, done->message) < 0 ||
-            (!row->first_error[0] && text_replace(&row->first_error, done->message) < 0))
+            (is_first && text_replace(&row->first_error, done->message) < 0))
                 return -ENOMEM;
         return 0;
 }

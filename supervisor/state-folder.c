@@ -145,27 +145,44 @@ int state_folder_take(struct supervisor *supervisor, struct error *error)
         return 0;
 }
 
-/* The folder may be removed under us: the next start would find nothing of what is written from then on. */
-bool state_folder_check(struct supervisor *supervisor)
+/* The lock file is there still, and is the one that we hold. */
+static bool is_held(int fd, const char *folder, const char *name)
 {
         _cleanup_free_ char *path = NULL;
         struct stat ours, there;
 
-        if (asprintf(&path, "%s/instance", supervisor->options->state_directory) < 0) {
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
                 path = NULL;
                 return true;
         }
-        if (fstat(supervisor->lock_fd, &ours) < 0)
+        if (fstat(fd, &ours) < 0)
                 return true;
-        if (stat(path, &there) < 0 ? errno != ENOENT && errno != ENOTDIR
-                                   : ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
-                return true;
-        supervisor_fatal(supervisor, EXIT_CODE_IO, NULL, NULL,
-                         "the state directory %s was removed or replaced while the operator ran: the next "
-                         "start will not know what has been handled since; leave it alone while an operator "
-                         "runs",
-                         supervisor->options->state_directory);
-        return false;
+        return stat(path, &there) < 0 ? errno != ENOENT && errno != ENOTDIR
+                                      : ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+bool state_folder_check(struct supervisor *supervisor)
+{
+        const struct options *options = supervisor->options;
+
+        if (!is_held(supervisor->lock_fd, options->state_directory, "instance")) {
+                supervisor_fatal(
+                        supervisor, EXIT_CODE_IO, NULL, NULL,
+                        "the state directory %s was removed or replaced while the operator ran: the "
+                        "next start will not know what has been handled since; leave it alone while "
+                        "an operator runs",
+                        options->state_directory);
+                return false;
+        }
+        if (!is_held(supervisor->runtime_lock_fd, options->runtime_directory, "control.lock")) {
+                supervisor_fatal(supervisor, EXIT_CODE_IO, NULL, NULL,
+                                 "the runtime directory %s was removed or replaced while the operator ran: "
+                                 "reconciledctl cannot reach it any more; leave it alone while an operator "
+                                 "runs (does something clean up temporary files there?)",
+                                 options->runtime_directory);
+                return false;
+        }
+        return true;
 }
 
 void state_folder_note_exit(struct supervisor *supervisor)

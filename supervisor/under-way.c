@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-id128.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
@@ -39,7 +40,8 @@ struct record {
         _Atomic uint32_t state; /* written last and taken back first */
         uint32_t without_handler;
         uint64_t fingerprint;
-        char text[1008]; /* watch, key, uid, each with its zero */
+        uint64_t checksum; /* of the two fields before and of the texts */
+        char text[1000];   /* watch, key, uid, each with its zero */
 };
 
 enum life { LIFE_OPEN = 1, LIFE_STOPPING, LIFE_CLOSED };
@@ -98,6 +100,19 @@ static bool read_texts(const char *text, size_t size, const char *ret[3])
                 text = zero + 1;
         }
         return true;
+}
+
+static uint64_t sum_of(const struct record *record, size_t text_size)
+{
+        return XXH3_64bits_withSeed(record->text, text_size, record->fingerprint + record->without_handler);
+}
+
+static bool is_intact(const struct record *record)
+{
+        const char *text[3];
+
+        return read_texts(record->text, sizeof(record->text), text) &&
+               record->checksum == sum_of(record, (size_t)(text[2] - record->text) + strlen(text[2]) + 1);
 }
 
 /* The group is not looked at: Kubernetes gives what a volume holds to the group of the pod (fsGroup). */
@@ -187,7 +202,8 @@ static int judge_all(struct supervisor *supervisor, struct file *file, bool susp
                 const struct record *record = &file->record[i];
                 const char *text[3];
 
-                if (record->state == RECORD_FREE || !read_texts(record->text, sizeof(record->text), text))
+                if (record->state == RECORD_FREE || !is_intact(record) ||
+                    !read_texts(record->text, sizeof(record->text), text))
                         continue;
                 r = under_way_judge(supervisor,
                                     &(struct noted_run){text[0], text[1], text[2], record->fingerprint,
@@ -204,6 +220,9 @@ static const char *doubt_of(const struct file *file)
 
         if (file->life != LIFE_CLOSED && (sd_id128_is_null(boot) || !sd_id128_equal(file->boot, boot)))
                 return "the machine went down while the operator ran";
+        for (size_t i = 0; i < file->count; i++)
+                if (file->record[i].state != RECORD_FREE && !is_intact(&file->record[i]))
+                        return "a note of what was under way is damaged";
         return file->unlisted > 0 ? "the name of an object that ran was too long to be noted" : NULL;
 }
 
@@ -353,7 +372,8 @@ void under_way_free(struct under_way *under_way)
 
 /* ---- notes */
 
-static bool write_texts(struct record *record, const char *const text[3])
+/* How many bytes they take; 0: they do not fit. */
+static size_t write_texts(struct record *record, const char *const text[3])
 {
         char *to = record->text, *end = to + sizeof(record->text);
 
@@ -361,10 +381,10 @@ static bool write_texts(struct record *record, const char *const text[3])
                 size_t size = strlen(text[i]) + 1;
 
                 if (size > (size_t)(end - to))
-                        return false;
+                        return 0;
                 to = (char *)memcpy(to, text[i], size) + size;
         }
-        return true;
+        return (size_t)(to - record->text);
 }
 
 void under_way_note(struct worker *worker, struct assignment *given)
@@ -374,10 +394,12 @@ void under_way_note(struct worker *worker, struct assignment *given)
         const struct queue_run *run = &given->run;
         const char *const text[3] = {supervisor->watch[run->watch].config->name, run->key, run->uid};
         struct record *record;
+        size_t size;
 
         given->place = under_way->free_count > 0 ? under_way->free[under_way->free_count - 1] : UNLISTED;
         record = &under_way->file->record[given->place == UNLISTED ? 0 : given->place];
-        if (given->place == UNLISTED || !write_texts(record, text)) {
+        size = given->place == UNLISTED ? 0 : write_texts(record, text);
+        if (size == 0) {
                 given->place = UNLISTED;
                 under_way->file->unlisted++;
                 return;
@@ -385,6 +407,7 @@ void under_way_note(struct worker *worker, struct assignment *given)
         under_way->free_count--;
         record->fingerprint = run->fingerprint;
         record->without_handler = run_is_without_handler(run->reason);
+        record->checksum = sum_of(record, size);
         atomic_store_explicit(&record->state, RECORD_RUNNING, memory_order_release);
 }
 

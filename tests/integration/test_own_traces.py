@@ -61,3 +61,14 @@ def test_a_state_folder_that_is_removed_ends_the_operator(operator, devserver, h
     if not replaced:
         operator.state_directory.mkdir(mode=0o700)
         operator.user.give(operator.state_directory, 0o700)
+
+
+def test_a_runtime_folder_that_is_removed_ends_the_operator(operator, devserver, handler, widgets):
+    """Nobody could reach it any more."""
+    operator.configure(devserver, [watch("widgets", handler)], heartbeat={"interval": "100ms", "deadline": "5s"})
+    operator.start_ready().wait_synced()
+    for path in operator.runtime_directory.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    operator.wait_exit(expect=74)
+    [cause] = operator.logs(level="critical")
+    assert "runtime directory" in cause["message"] and str(operator.runtime_directory) in cause["message"]
