@@ -601,6 +601,18 @@ static void prepare_deleting(struct run *run)
                 run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
 }
 
+/* Nothing is reconciled that is being deleted: it may have been finalized before the watch stopped wanting
+ * finalizers, and its handler would make again what it had cleaned up. The handler hears of the end. */
+static void prepare_going(struct run *run)
+{
+        if (!finalizer_is_wrong(run)) {
+                run_finish(run, RESULT_STALE, "it is being deleted; its deletion is told when it is gone");
+                return;
+        }
+        run->action = ACTION_FINALIZER; /* ours is left over on it */
+        write_next(run);
+}
+
 void write_unneeded(struct run *run)
 {
         run->action = ACTION_FINALIZER;
@@ -629,10 +641,10 @@ void write_prepare(struct run *run)
                 prepare_deleting(run);
                 return;
         }
-        /* The watch wants no finalizer any more: the object goes, and then its handler hears of that. */
-        if (!run->watch->config->finalizer && finalizer_is_wrong(run) && finalizer_is_deleting(run))
-                run->action = ACTION_FINALIZER;
-        write_next(run);
+        if (!run->watch->config->finalizer && finalizer_is_deleting(run))
+                prepare_going(run);
+        else
+                write_next(run);
 }
 
 void write_start(struct run *run)

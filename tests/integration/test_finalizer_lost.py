@@ -442,3 +442,22 @@ def test_switched_off_without_its_ledger_while_it_is_being_deleted(start, operat
     wait_until(lambda: not widgets.exists("a"), "the finalizer to be taken off")
     handler.wait_finished(name="a", action="deleted")
     operator.stop()
+
+
+def test_what_was_finalized_is_not_reconciled_when_the_finalizer_is_switched_off(configure, start, operator, handler, widgets, take):
+    """Another finalizer holds the object: its handler would make again what it has cleaned up."""
+    start()
+    widgets.create("held", finalizers=[OTHER])
+    handler.wait_finished(name="held")
+    widgets.delete("held")
+    handler.wait_finished(name="held", action="finalize")
+    wait_until(lambda: finalizers(widgets, "held") == [OTHER], "its release")
+    configure(finalizer=False)
+    take()
+    widgets.merge_patch("held", {"spec": {"size": 7}})
+    settled(handler, widgets, "first")
+    rob(widgets, "held")
+    gone(widgets, "held")
+    settled(handler, widgets)
+    operator.stop()
+    assert runs(handler, "held") == ["reconcile", "finalize"]
