@@ -93,11 +93,12 @@ def test_what_is_under_way_runs_once_more(start, operator, handler, widgets):
     start()
     folder = handler.folder
     handler.behave(f"[ -e {folder}/mended ] && exit 0; [ $RECONCILED_ATTEMPT = 1 ] || "
-                   f"while [ ! -e {folder}/go ]; do sleep 0.02; done; exit 75")
+                   f"{{ touch {folder}/waits; while [ ! -e {folder}/go ]; do sleep 0.02; done; }}; exit 75")
     widgets.create("retry")
     wait_counts(operator, (1, 0, 0))
     operator.ctl.run("retry", "widgets", "default/retry")
-    handler.wait_for(name="retry", count=2)
+    # its request is recorded before it looks for what is mended
+    wait_until((folder / "waits").exists, "the second run to have found nothing mended")
     (folder / "mended").touch()
     assert "1 object runs" in operator.ctl.run("retry", "--all-failed").stdout
     wait_until(lambda: json.loads(operator.ctl.run("explain", "--json", "widgets", "default/retry").stdout)["queue"]["state"]
