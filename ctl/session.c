@@ -172,15 +172,17 @@ static const char *store_of(const struct session *session, const struct config_w
 }
 
 /* Who is not root runs its handlers as itself. */
-static void add_watch(const struct config *whole, const struct config_watch *config, const char *store,
-                      const struct record_string *exec, struct record_watch *ret)
+static int add_watch(const struct config *whole, const struct config_watch *config, const char *store,
+                     struct record_watch *ret)
 {
-        config_worker_watch(whole, config, store, exec, ret);
-        if (!config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
-                return;
+        int r = config_worker_watch(whole, config, store, ret);
+
+        if (r < 0 || !config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
+                return r;
         fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,
                 config->handler.user);
         ret->user = "";
+        return 0;
 }
 
 static int worker_config(struct process *process)
@@ -201,20 +203,15 @@ static int worker_config(struct process *process)
         int r = watch ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
-                const struct config_handler *handler = &config->watch[i].handler;
                 const char *store = store_of(session, &config->watch[i]);
-                struct record_string *exec =
-                        store ? config_strings(handler->exec, handler->exec_count) : NULL;
 
-                if (store && !exec)
-                        r = -ENOMEM;
-                else if (store)
-                        add_watch(config, &config->watch[i], store, exec, &watch[message.watch_count++]);
+                r = store ? add_watch(config, &config->watch[i], store, &watch[message.watch_count]) : 0;
+                message.watch_count += store && r >= 0;
         }
         if (r >= 0)
                 r = channel_send(process->channel, MESSAGE_CONFIG_WORKER, &message);
         for (size_t i = 0; i < message.watch_count; i++)
-                free((void *)(uintptr_t)watch[i].handler_exec);
+                config_worker_watch_done(&watch[i]);
         free(watch);
         return r;
 }

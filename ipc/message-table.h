@@ -23,6 +23,7 @@
 #define RECORD_TABLE(R)                                                                                     \
         R(string)                                                                                           \
         R(header)                                                                                           \
+        R(pair)                                                                                             \
         R(counter)                                                                                          \
         R(change)                                                                                           \
         R(owed)                                                                                             \
@@ -34,6 +35,11 @@
 
 /* A request header that every request to the API server carries: Impersonate-User and the like. */
 #define RECORD_header_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        STR(name)                                                                                           \
+        STR(value)
+
+/* A variable of a handler's environment, which may be a secret; or a name and a path. */
+#define RECORD_pair_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         STR(name)                                                                                           \
         STR(value)
 
@@ -80,6 +86,7 @@
  * rollback: what a failed attempt did to children is undone, within
  * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
  * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file;
+ * environment: variables for the handler beside those that every handler gets;
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
  * do); user_pids: all that run as its user; limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
@@ -94,6 +101,7 @@
         STR(store_folder)                                                                                   \
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
+        LIST(pair, environment)                                                                             \
         BOOL(finalizer)                                                                                     \
         BOOL(releases)                                                                                      \
         STR(ready_condition)                                                                                \

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/duration.h"
 #include "supervisor/config-internal.h"
@@ -51,17 +50,9 @@ static void owned_done(struct config_owned *owned, size_t count)
 
 void watch_done(struct config_watch *watch)
 {
-        for (size_t i = 0; i < watch->handler.exec_count; i++)
-                free(watch->handler.exec[i]);
-        for (size_t i = 0; i < watch->handler.serve_count; i++)
-                free(watch->handler.serve[i]);
-        free(watch->handler.serve);
-        free(watch->handler.plugin);
-        free(watch->handler.user);
-        free(watch->handler.home);
+        handler_done(&watch->handler);
         for (size_t i = 0; i < watch->namespace_count; i++)
                 free(watch->namespace[i]);
-        free(watch->handler.exec);
         free(watch->namespace);
         free(watch->name);
         free(watch->api_version);
@@ -187,69 +178,6 @@ static void check_namespaces(struct reader *reader, yaml_node_t *node, const cha
         }
 }
 
-/* The name in "${NAME}...", or NULL. Owned by the caller. */
-static char *variable_name(const char *text)
-{
-        const char *name = text + 2;
-        size_t length;
-
-        if (text[0] != '$' || text[1] != '{')
-                return NULL;
-        length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
-        return length > 0 && name[length] == '}' ? strndup(name, length) : NULL;
-}
-
-/* Appends what stands for the text at a '$'; returns how much of it that was, 0 after a problem. */
-static size_t expand_one(struct reader *reader, const yaml_node_t *node, const char *key, const char *text,
-                         struct text *out)
-{
-        _cleanup_free_ char *name = NULL;
-        const char *value;
-
-        if (text[1] == '$') {
-                text_append(out, "$", 1);
-                return 2;
-        }
-        name = variable_name(text);
-        value = name ? getenv(name) : NULL;
-        if (value) {
-                text_append_string(out, value);
-                return strlen(name) + 3;
-        }
-        if (name)
-                problem_add(reader, node, false, key, "the environment has no variable %s", name);
-        else
-                problem_add(reader, node, false, key, "a '$' begins ${NAME}; $$ stands for the sign itself");
-        return 0;
-}
-
-/* ${NAME} becomes what the environment says. */
-static void expand(struct reader *reader, const yaml_node_t *node, const char *key, char **value)
-{
-        _cleanup_text_ struct text out = TEXT_EMPTY;
-        const char *text = *value;
-        char *expanded;
-
-        if (!strchr(text, '$'))
-                return;
-        while (*text) {
-                size_t plain = strcspn(text, "$"), taken = 0;
-
-                text_append(&out, text, plain);
-                text += plain;
-                if (*text && (taken = expand_one(reader, node, key, text, &out)) == 0)
-                        return;
-                text += taken;
-        }
-        expanded = text_take(&out);
-        if (!expanded) {
-                reader->out_of_memory = true;
-                return;
-        }
-        free(*value);
-        *value = expanded;
-}
-
 static void check_selector(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
                            char **value)
 {
@@ -258,92 +186,12 @@ static void check_selector(struct reader *reader, yaml_node_t *node, const char 
         sub(key, sizeof(key), path, name);
         if (!*value)
                 return;
-        expand(reader, mapping_find(reader, node, name), key, value);
+        expand_text(reader, mapping_find(reader, node, name), key, value);
         if (*value && strpbrk(*value, "\n\t"))
                 problem_add(reader, mapping_find(reader, node, name), false, key, "must stand on one line");
 }
 
-/* ---- the program */
-
-static const char *const handler_key[HANDLER_KIND_COUNT] = {"exec", "serve", "plugin"};
-
-static void check_handler_choice(struct reader *reader, yaml_node_t *node, const char *path,
-                                 const struct config_handler *handler)
-{
-        yaml_node_t *place = mapping_find(reader, node, "handler");
-        unsigned count = 0;
-        char key[256];
-
-        sub(key, sizeof(key), path, "handler");
-        for (size_t i = 0; i < ELEMENTS(handler_key); i++)
-                count += place && mapping_find(reader, place, handler_key[i]) != NULL;
-        if (place && count == 0)
-                problem_add(reader, place, false, key,
-                            "none of exec, serve and plugin says what is to be run");
-        if (count > 1)
-                problem_add(reader, place, false, key,
-                            "has more than one of exec, serve and plugin; keep one");
-        if ((handler->recycle_runs > 0 || handler->recycle_memory > 0) && !handler->serve &&
-            !handler->plugin)
-                problem_add(reader, place, false, key,
-                            "recycle is for serve and plugin: each run of exec is a new process");
-}
-
-/* One kind of handler, whose command is in `exec` from here on. */
-static void choose_handler(struct reader *reader, struct config_handler *handler)
-{
-        if (handler->exec)
-                return;
-        if (handler->serve) {
-                handler->kind = HANDLER_SERVE;
-                handler->exec = TAKE_PTR(handler->serve);
-                handler->exec_count = handler->serve_count;
-                handler->serve_count = 0;
-        } else if (handler->plugin) {
-                handler->exec = calloc(2, sizeof(char *));
-                if (!handler->exec) {
-                        reader->out_of_memory = true;
-                        return;
-                }
-                handler->kind = HANDLER_PLUGIN;
-                handler->exec[0] = TAKE_PTR(handler->plugin);
-                handler->exec_count = 1;
-        }
-}
-
-/* NULL, or why it cannot be a handler. */
-static const char *program_problem(struct reader *reader, const char *program, enum handler_kind kind)
-{
-        struct stat st;
-
-        if (stat(program, &st) < 0) {
-                note_system_error(reader, -errno);
-                return strerror(errno);
-        }
-        if (S_ISREG(st.st_mode)) {
-                if (access(program, kind == HANDLER_PLUGIN ? R_OK : X_OK) == 0)
-                        return NULL;
-                note_system_error(reader, -errno);
-        }
-        return kind == HANDLER_PLUGIN ? "no readable file" : "no executable file";
-}
-
-static void check_handler(struct reader *reader, yaml_node_t *node, const char *path,
-                          const struct config_watch *watch)
-{
-        enum handler_kind kind = watch->handler.kind;
-        yaml_node_t *place = mapping_find(reader, mapping_find(reader, node, "handler"), handler_key[kind]);
-        const char *program = watch->handler.exec_count > 0 ? watch->handler.exec[0] : NULL, *problem;
-        char key[256];
-
-        snprintf(key, sizeof(key), "%.200s.handler.%s", path, handler_key[kind]);
-        if (!program)
-                return;
-        if (program[0] != '/')
-                problem_add(reader, place, false, key, "\"%s\" is no absolute path", program);
-        else if ((problem = program_problem(reader, program, kind)))
-                problem_add(reader, place, false, key, "%s: %s", program, problem);
-}
+/* ---- what stands together */
 
 static void check_order(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
                         uint64_t first, uint64_t max)
@@ -469,12 +317,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_namespaces(reader, node, path, watch);
         check_selector(reader, node, path, "labelSelector", &watch->label_selector);
         check_selector(reader, node, path, "fieldSelector", &watch->field_selector);
-        check_handler_choice(reader, node, path, &watch->handler);
-        choose_handler(reader, &watch->handler);
         check_handler(reader, node, path, watch);
-        snprintf(key, sizeof(key), "%.200s.handler.user", path);
-        check_user(reader, mapping_find(reader, mapping_find(reader, node, "handler"), "user"), key,
-                   &watch->handler);
         sub(key, sizeof(key), path, "trigger.jq");
         check_program(reader, mapping_find(reader, node, "trigger"), key, watch->trigger_jq);
         sub(key, sizeof(key), path, "filter");

@@ -57,6 +57,7 @@ static bool same_value(const struct key *key, const void *a, const void *b)
         case KEY_MAPPING: /* whether it is there */
                 return *(const bool *)a == *(const bool *)b;
         case KEY_KINDS:
+        case KEY_PAIRS:
         case KEY_WATCHES:
         case KEY_LATER:
                 break;

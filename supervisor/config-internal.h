@@ -35,6 +35,7 @@ enum key_kind {
         KEY_CHOICE,  /* one of the words in `choice`: an enum by its place */
         KEY_MAPPING, /* keys; offset, if not 0: of a bool that says that it is there */
         KEY_KINDS,   /* list of mappings of `keys`: struct config_owned * and a size_t behind it */
+        KEY_PAIRS, /* mapping of the author's own names to texts: struct config_pair * and a size_t behind */
         KEY_WATCHES,
         KEY_LATER, /* known, and refused: a later version brings it */
 };
@@ -77,6 +78,11 @@ void places_done(struct reader *reader);
 /* config-program.c */
 void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file);
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
+/* config-handler.c: its command, and what it is given. */
+void check_handler(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
+void handler_done(struct config_handler *handler);
+/* ${NAME} becomes what the environment says, $$ a dollar sign. */
+void expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value);
 /* config-limits.c: what the users of handlers may have in processes, from the limits of all watches. */
 void sum_user_pids(struct config *config);
 /* config-user.c */

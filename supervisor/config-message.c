@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration as children are told of it. Everything is borrowed from it. */
+#include <errno.h>
 #include <string.h>
 
 #include "supervisor/config.h"
@@ -34,6 +35,15 @@ struct record_string *config_strings(char *const *text, size_t count)
         for (size_t i = 0; string && i < count; i++)
                 string[i].value = text[i];
         return string;
+}
+
+static struct record_pair *pairs(const struct config_pair *pair, size_t count)
+{
+        struct record_pair *record = calloc(count ? count : 1, sizeof(*record));
+
+        for (size_t i = 0; record && i < count; i++)
+                record[i] = (struct record_pair){.name = pair[i].name, .value = pair[i].value};
+        return record;
 }
 
 /* The length of the group in "group/version"; 0 for "version", the core group. */
@@ -113,9 +123,16 @@ void config_watcher_message(const struct config *config, const struct config_wat
         };
 }
 
-void config_worker_watch(const struct config *whole, const struct config_watch *config,
-                         const char *store_folder, const struct record_string *exec,
-                         struct record_watch *ret)
+void config_worker_watch_done(struct record_watch *watch)
+{
+        free((void *)(uintptr_t)watch->handler_exec);
+        free((void *)(uintptr_t)watch->environment);
+        watch->handler_exec = NULL;
+        watch->environment = NULL;
+}
+
+int config_worker_watch(const struct config *whole, const struct config_watch *config,
+                        const char *store_folder, struct record_watch *ret)
 {
         *ret = (struct record_watch){
                 .name = config->name,
@@ -149,9 +166,15 @@ void config_worker_watch(const struct config *whole, const struct config_watch *
                 .user_pids = config->handler.user_pids,
                 .limit_pids = config->handler.limit_pids,
                 .limit_cpu_milli = config->handler.limit_cpu,
-                .handler_exec = exec,
+                .handler_exec = config_strings(config->handler.exec, config->handler.exec_count),
                 .handler_exec_count = config->handler.exec_count,
+                .environment = pairs(config->handler.environment, config->handler.environment_count),
+                .environment_count = config->handler.environment_count,
                 .handler_timeout_usec = config->handler.timeout_usec,
                 .handler_grace_usec = config->handler.grace_usec,
         };
+        if (ret->handler_exec && ret->environment)
+                return 0;
+        config_worker_watch_done(ret);
+        return -ENOMEM;
 }

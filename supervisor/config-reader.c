@@ -288,6 +288,55 @@ static void read_kinds(struct reader *reader, yaml_node_t *node, const char *pat
         }
 }
 
+static bool is_duplicate(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *here,
+                         const char *name)
+{
+        for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < here; pair++) {
+                const char *text = scalar_text(yaml_document_get_node(reader->document, pair->key));
+
+                if (text && strcmp(text, name) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* place: a list of struct config_pair, its length behind it. A name that stands there twice is told; "" and
+ * nothing at all are empty values. */
+static void read_pairs(struct reader *reader, yaml_node_t *node, const char *path,
+                       struct config_pair **place)
+{
+        size_t *count = (size_t *)(void *)(place + 1);
+
+        if (node->type != YAML_MAPPING_NODE) {
+                problem_add(reader, node, false, path, "a mapping (NAME: value) is expected");
+                return;
+        }
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
+             pair++) {
+                yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
+                const char *name = scalar_text(key);
+                const char *value = scalar_text(yaml_document_get_node(reader->document, pair->value));
+                struct config_pair *grown = reallocarray(*place, *count + 1, sizeof(*grown));
+                char inner[PATH_MAX_LENGTH];
+
+                if (!grown) {
+                        reader->out_of_memory = true;
+                        return;
+                }
+                *place = grown;
+                snprintf(inner, sizeof(inner), "%.160s.%.90s", path, name ? name : "?");
+                if (!name || !value) {
+                        problem_add(reader, key, false, inner, "a text is expected");
+                } else if (is_duplicate(reader, node, pair, name)) {
+                        problem_add(reader, key, false, inner, "stands here twice");
+                } else {
+                        grown[*count] = (struct config_pair){0};
+                        (void)set_string(reader, &grown[*count].name, name);
+                        (void)set_string(reader, &grown[(*count)++].value, value);
+                }
+        }
+}
+
 static void read_watches(struct reader *reader, yaml_node_t *node, const char *path)
 {
         struct config *config = reader->config;
@@ -365,6 +414,9 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
         case KEY_KINDS:
                 read_kinds(reader, node, path, key->keys, place);
                 return;
+        case KEY_PAIRS:
+                read_pairs(reader, node, path, place);
+                return;
         case KEY_WATCHES:
                 read_watches(reader, node, path);
                 return;
@@ -393,18 +445,6 @@ yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const cha
 static void join_path(char *out, size_t size, const char *path, const char *name)
 {
         snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
-}
-
-static bool is_duplicate(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *here,
-                         const char *name)
-{
-        for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < here; pair++) {
-                const char *text = scalar_text(yaml_document_get_node(reader->document, pair->key));
-
-                if (text && strcmp(text, name) == 0)
-                        return true;
-        }
-        return false;
 }
 
 /* ---- scalars of the document itself, over several files */

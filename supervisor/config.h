@@ -11,7 +11,14 @@
 #include "base/error.h"
 #include "ipc/message.h"
 
+/* A pair of a mapping whose keys are the author's own. */
+struct config_pair {
+        char *name, *value;
+};
+
 struct config_handler {
+        struct config_pair *environment; /* as the handler gets it: ${NAME} is replaced. May hold secrets */
+        size_t environment_count;
         enum handler_kind kind;
         char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
         size_t serve_count;
@@ -152,9 +159,10 @@ void config_watcher_message(const struct config *config, const struct config_wat
 /* Our finalizer is taken off its objects where it is left over: no watch of this kind wants it. */
 bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b); /* in any version */
 bool config_releases(const struct config *config, const struct config_watch *watch);
-void config_worker_watch(const struct config *whole, const struct config_watch *config,
-                         const char *store_folder, const struct record_string *exec,
-                         struct record_watch *ret);
+/* 0 or -ENOMEM; its lists are freed by config_worker_watch_done(). */
+int config_worker_watch(const struct config *whole, const struct config_watch *config,
+                        const char *store_folder, struct record_watch *ret);
+void config_worker_watch_done(struct record_watch *watch);
 bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
 bool config_has_limits(const struct config_watch *watch);
 /* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of

@@ -100,16 +100,12 @@ int feed_watcher_differs(const struct supervisor *supervisor, const struct confi
 static int tell_worker_of(const struct supervisor *supervisor, const struct config *config,
                           const struct config_watch *watch, struct record_watch *ret)
 {
-        struct record_string *exec = config_strings(watch->handler.exec, watch->handler.exec_count);
         char *folder = secrets_store_folder(supervisor, watch);
+        int r = folder ? config_worker_watch(config, watch, folder, ret) : -ENOMEM;
 
-        if (exec && folder) {
-                config_worker_watch(config, watch, folder, exec, ret);
-                return 0;
-        }
-        free(exec);
-        free(folder);
-        return -ENOMEM;
+        if (r < 0)
+                free(folder);
+        return r;
 }
 
 /* Encoded: what it speaks of is not needed any longer. */
@@ -137,7 +133,9 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
         if (r >= 0)
                 r = message_encode(MESSAGE_CONFIG_WORKER, &message, ret);
         for (size_t i = 0; watch && i < config->watch_count; i++) {
-                free((void *)(uintptr_t)watch[i].handler_exec);
+                if (!watch[i].handler_exec)
+                        break;
+                config_worker_watch_done(&watch[i]);
                 free((void *)(uintptr_t)watch[i].store_folder);
         }
         return r;

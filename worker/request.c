@@ -222,21 +222,31 @@ static void variables_free(char **environment, size_t first)
         free((void *)environment);
 }
 
+static bool is_given(const struct record_watch *config, const char *name)
+{
+        for (size_t i = 0; i < config->environment_count; i++)
+                if (strcmp(config->environment[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 /* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
 static char **environment_new(const struct record_watch *config, size_t *ret_count)
 {
-        char **environment = calloc(ELEMENTS(passed_on) + 5, sizeof(char *));
+        char **environment = calloc(ELEMENTS(passed_on) + config->environment_count + 5, sizeof(char *));
         int r = environment ? 0 : -ENOMEM;
         size_t count = 0;
 
-        if (r >= 0 && !getenv("PATH"))
+        if (r >= 0 && !getenv("PATH") && !is_given(config, "PATH"))
                 r = add(environment, &count, "PATH", PATH_DEFAULT);
         for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
                 const char *value = value_for(config, passed_on[i]);
 
-                if (value)
+                if (value && !is_given(config, passed_on[i]))
                         r = add(environment, &count, passed_on[i], value);
         }
+        for (size_t i = 0; i < config->environment_count && r >= 0; i++)
+                r = add(environment, &count, config->environment[i].name, config->environment[i].value);
         if (r >= 0)
                 r = add(environment, &count, "RECONCILED_WATCH", config->name);
         if (r >= 0)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""handler.environment: variables that a handler is given, without showing them to anybody else."""
+import json
+
+import pytest
+
+from harness import wait_until, watch
+
+SECRET = "correct-horse-battery"
+ENVIRONMENT = {"DATABASE": "db.example.com", "PASSWORD": "${TEST_PASSWORD}", "PRICE": "5$$", "EMPTY": "",
+                      "PATH": "/usr/bin:/bin"}
+
+
+def configure(operator, devserver, handler, environment, **options):
+    operator.configure(devserver, [watch("widgets", handler,
+                                         handler_options={"environment": environment, **options})])
+
+
+def seen(environment):
+    return {name: environment.get(name) for name in ENVIRONMENT}
+
+
+WANTED = {"DATABASE": "db.example.com", "PASSWORD": SECRET, "PRICE": "5$", "EMPTY": "", "PATH": "/usr/bin:/bin"}
+
+
+def test_a_handler_gets_its_environment_and_nobody_else_sees_it(devserver, operator, widgets, handler):
+    operator.environment["TEST_PASSWORD"] = SECRET
+    configure(operator, devserver, handler, ENVIRONMENT)
+    operator.start_ready()
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    assert seen(request.environment) == WANTED
+    assert "TEST_PASSWORD" not in request.environment
+    assert SECRET not in json.dumps(operator.logs())
+    assert SECRET not in operator.ctl.run("status", "--json").stdout
+
+
+SERVE = """#!/usr/bin/python3
+import json, os, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    names = json.loads(sys.argv[1])
+    print(json.dumps({"id": request["id"], "status": {"seen": {n: os.environ.get(n) for n in names}}}), flush=True)
+"""
+
+
+def test_a_serving_handler_gets_its_environment(devserver, operator, widgets, sandbox):
+    script = sandbox.folder / "serve.py"
+    script.write_text(SERVE, encoding="utf-8")
+    script.chmod(0o755)
+    operator.environment["TEST_PASSWORD"] = SECRET
+    entry = watch("widgets")
+    entry["handler"] = {"serve": [str(script), json.dumps(sorted(WANTED))], "environment": ENVIRONMENT}
+    operator.configure(devserver, [entry])
+    operator.start_ready()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status", {}).get("seen") == WANTED, "the handler's environment in the status")
+
+
+@pytest.mark.parametrize("environment, key, complaint", [
+    ({"PASSWORD": "${NOT_THERE}"}, "PASSWORD", "the environment has no variable NOT_THERE"),
+    ({"PASSWORD": "a$b"}, "PASSWORD", "$$ stands for the sign itself"),
+    ({"2ND": "x"}, "2ND", "is no name of a variable"),
+    ({"A-B": "x"}, "A-B", "is no name of a variable"),
+    ({"RECONCILED_NAME": "x"}, "RECONCILED_NAME", "are set by reconciled"),
+    ({"LIST": ["x"]}, "LIST", "a text is expected"),
+])
+def test_a_mistake_in_the_environment_is_told_with_its_place(devserver, operator, handler, environment, key, complaint):
+    configure(operator, devserver, handler, environment)
+    operator.start()
+    assert operator.wait_exit() == 78
+    line = next(number for number, text in enumerate(operator.config_file.read_text().splitlines(), 1)
+                if text.strip().strip("'").startswith(key))
+    wanted = f"{operator.config_file}:{line}: watches[0].handler.environment.{key}: "
+    assert [text for text in (record["message"] for record in operator.logs()) if wanted in text and complaint in text]
+    checked = operator.ctl.check(operator.config_file)
+    assert checked.returncode == 78 and wanted in checked.stdout + checked.stderr
