@@ -59,6 +59,9 @@ struct key_table {
 
 extern const struct key_table config_table, watch_table;
 
+/* With all defaults but texts, which check_config() sets; NULL on lack of memory. */
+struct config *config_new(void);
+
 /* Adds a problem at a node (NULL: the file). */
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
                  const char *format, ...) _printf_(5, 6);

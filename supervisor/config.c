@@ -55,7 +55,7 @@ int config_problem_format(const struct config_problem *problem, struct text *lin
         return text_printf(line, ": %s%s", problem->warning ? "warning: " : "", problem->text);
 }
 
-static struct config *config_new(void)
+struct config *config_new(void)
 {
         struct config *config = calloc(1, sizeof(*config));
 

@@ -12,6 +12,7 @@ import yaml
 from . import process
 from .ctl import Ctl
 from .output import Output, sanitizer_report
+from .schema import check_configuration
 from .wait import scaled, wait_until
 
 
@@ -182,7 +183,9 @@ class Operator:
         return self
 
     def start_ready(self):
-        return self.start().wait_ready()
+        self.start().wait_ready()
+        check_configuration(self.config_file)
+        return self
 
     def wait_synced(self, deadline=60.0):
         """Waits until every configured watch has logged that it is synced since this start."""
