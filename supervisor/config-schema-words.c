@@ -56,6 +56,8 @@ const struct config_words config_words[] = {
          "Absolute path of a program, and its arguments: started once in each worker, answers line"
          " by line."},
         {"watches[].handler.plugin", "Absolute path of a shared object."},
+        {"watches[].handler.environment", "Variables of the handler, by name; ${NAME} in a value is a "
+                                          "variable of the operator's environment."},
         {"watches[].handler.recycle", "When the process of serve or plugin is replaced."},
         {"watches[].handler.recycle.runs", "After so many runs. Default: never."},
         {"watches[].handler.recycle.memory", "When it uses more memory than this. Default: never."},

@@ -139,15 +139,15 @@ static void put_trigger(cJSON *schema, const struct key *key, const char *path)
         put(schema, "default", cJSON_CreateString(name[0]));
 }
 
-static cJSON *texts(void)
+/* A list of texts, or a mapping of the author's own names to texts; null is an empty text there. */
+static cJSON *texts(const char *type, const char *items)
 {
+        static const char *const scalar[] = {"string", "number", "boolean", "null", NULL};
         cJSON *schema = made(cJSON_CreateObject()), *item = made(cJSON_CreateObject());
-        static const char *const scalar[] = {"string", "number", "boolean", NULL};
 
         put(item, "type", words(scalar));
-        put(schema, "type", cJSON_CreateString("array"));
-        put(schema, "items", item);
-        put(schema, "minItems", cJSON_CreateNumber(1));
+        put(schema, "type", cJSON_CreateString(type));
+        put(schema, items, item);
         return schema;
 }
 
@@ -155,6 +155,7 @@ static cJSON *texts(void)
 static cJSON *nested(const char *path, const struct key *key, const void *defaults)
 {
         struct config_watch watch;
+        cJSON *schema;
 
         switch (key->kind) {
         case KEY_MAPPING:
@@ -165,7 +166,11 @@ static cJSON *nested(const char *path, const struct key *key, const void *defaul
                 watch_defaults(&watch);
                 return list(path, &watch_table, &watch);
         case KEY_TEXTS:
-                return texts();
+                schema = texts("array", "items");
+                put(schema, "minItems", cJSON_CreateNumber(1));
+                return schema;
+        case KEY_PAIRS:
+                return texts("object", "additionalProperties");
         default:
                 return made(cJSON_CreateObject());
         }
@@ -206,6 +211,7 @@ static cJSON *value(const char *path, const struct key *key, const void *default
                 put_trigger(schema, key, path);
                 break;
         case KEY_TEXTS:
+        case KEY_PAIRS:
         case KEY_MAPPING:
         case KEY_KINDS:
         case KEY_WATCHES:
