@@ -11,9 +11,41 @@
 #define WORKLOAD                                                                                            \
         "[" COLUMN("Desired", "integer", ".spec.replicas") "," COLUMN("Ready", "integer",                   \
                                                                       ".status.readyReplicas") "," AGE "]"
-#define EVENT                                                                                               \
-        "[" COLUMN("Last Seen", "date", ".metadata.creationTimestamp") "," COLUMN(                          \
-                "Type", "string", ".type") "," COLUMN("Reason", "string", ".reason") ","
+/* For -o wide, and the first of some paths. */
+#define WIDE(name, type, path)                                                                              \
+        "{\"name\":\"" name "\",\"type\":\"" type "\",\"jsonPath\":" path ",\"priority\":1}"
+#define FIRST(name, type, paths) "{\"name\":\"" name "\",\"type\":\"" type "\",\"jsonPath\":" paths "}"
+/* As both groups show them: of what is stored, which is the core's. */
+#define EVENT                                                                                                                                                                                                                                  \
+        "[" FIRST("Last Seen", "date", "[\".series.lastObservedTime\",\".lastTimestamp\",\".firstTimestamp\",\".eventTime\"]") "," COLUMN("Type", "string", ".type") "," COLUMN(                                                               \
+                "Reason",                                                                                                                                                                                                                      \
+                "string", ".reason") "," COLUMN("Object", "reference",                                                                                                                                                                         \
+                                                ".involvedObject") "," WIDE("Subobject", "string",                                                                                                                                             \
+                                                                            "\".involvedObject."                                                                                                                                               \
+                                                                            "fieldPath\"") "," WIDE("Sourc"                                                                                                                                    \
+                                                                                                    "e",                                                                                                                                       \
+                                                                                                    "strin"                                                                                                                                    \
+                                                                                                    "g",                                                                                                                                       \
+                                                                                                    "[\"."                                                                                                                                     \
+                                                                                                    "sourc"                                                                                                                                    \
+                                                                                                    "e."                                                                                                                                       \
+                                                                                                    "compo"                                                                                                                                    \
+                                                                                                    "nent"                                                                                                                                     \
+                                                                                                    "\","                                                                                                                                      \
+                                                                                                    "\"."                                                                                                                                      \
+                                                                                                    "repor"                                                                                                                                    \
+                                                                                                    "tingC"                                                                                                                                    \
+                                                                                                    "ompon"                                                                                                                                    \
+                                                                                                    "ent\""                                                                                                                                    \
+                                                                                                    "]") "," COLUMN("Message",                                                                                                                 \
+                                                                                                                    "string",                                                                                                                  \
+                                                                                                                    ".message") "," WIDE("First Seen",                                                                                         \
+                                                                                                                                         "date",                                                                                               \
+                                                                                                                                         "[\".firstTimestamp\",\".eventTime\"]") "," WIDE("Count",                                             \
+                                                                                                                                                                                          "integer",                                           \
+                                                                                                                                                                                          "[\".series.count\",\".count\"]") "," WIDE("Name",   \
+                                                                                                                                                                                                                                     "string", \
+                                                                                                                                                                                                                                     "\".metadata.name\"") "]"
 
 static const struct {
         const char *group, *version, *kind, *plural, *short_name;
@@ -31,9 +63,7 @@ static const struct {
          "[" COLUMN("Type", "string", ".spec.type") "," COLUMN("Cluster-IP", "string",
                                                                ".spec.clusterIP") "," AGE "]"},
         {"", "v1", "ServiceAccount", "serviceaccounts", "sa", true, false, NULL},
-        {"", "v1", "Event", "events", "ev", true, false,
-         EVENT COLUMN("Object", "string", ".involvedObject.name") "," COLUMN("Message", "string",
-                                                                             ".message") "]"},
+        {"", "v1", "Event", "events", "ev", true, false, EVENT},
         {"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc", true, true, PHASE},
         {"", "v1", "ResourceQuota", "resourcequotas", "quota", true, true, NULL},
         {"", "v1", "LimitRange", "limitranges", "limits", true, false, NULL},
@@ -45,8 +75,7 @@ static const struct {
         {"batch", "v1", "CronJob", "cronjobs", "cj", true, true, NULL},
         {"coordination.k8s.io", "v1", "Lease", "leases", "", true, false,
          "[" COLUMN("Holder", "string", ".spec.holderIdentity") "," AGE "]"},
-        {"events.k8s.io", "v1", "Event", "events", "ev", true, false,
-         EVENT COLUMN("Object", "string", ".regarding.name") "," COLUMN("Message", "string", ".note") "]"},
+        {"events.k8s.io", "v1", "Event", "events", "ev", true, false, EVENT},
         {"rbac.authorization.k8s.io", "v1", "Role", "roles", "", true, false, NULL},
         {"rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", "", true, false, NULL},
         {"rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", "", false, false, NULL},
@@ -99,6 +128,16 @@ void builtin_renew_identity(struct server *server)
         cJSON_Delete(object);
 }
 
+/* Both groups serve what the core stores. */
+static void share_events(struct server *server)
+{
+        struct resource *core = resource_find(&server->storage, "", "v1", "events");
+        struct resource *group = resource_find(&server->storage, "events.k8s.io", "v1", "events");
+
+        if (core && group)
+                group->table = core;
+}
+
 void builtin_add(struct server *server)
 {
         static const char *const name[] = {"default", "kube-system", "kube-public"};
@@ -111,6 +150,7 @@ void builtin_add(struct server *server)
                 if (resource)
                         describe(resource, table[i].short_name, table[i].columns);
         }
+        share_events(server);
         for (size_t i = 0; i < ELEMENTS(name); i++)
                 add_namespace(server, name[i]);
 }

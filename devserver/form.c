@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "devserver/convert.h"
 
 /* ---- order */
 
@@ -113,7 +114,10 @@ void form_arrange(cJSON *object, bool builtin)
                 return;
         }
         put_first(object, first, ELEMENTS(first));
-        put_last(object, last, ELEMENTS(last));
+        if (convert_is_event(object))
+                convert_arrange_event(object);
+        else
+                put_last(object, last, ELEMENTS(last));
         form_arrange_metadata(member(object, "metadata"));
         sort(member(object, "data"));
         sort(member(object, "binaryData"));

@@ -166,43 +166,64 @@ static int parse_all(const char *text, struct requirement **ret)
 }
 
 /* The fields that the real server supports for everything, and those of the built-in kinds that operators
- * use. */
-static bool field_is_supported(const struct resource *resource, const char *field)
+ * use: where they stand in what is stored. NULL: not supported. */
+static const char *stored_field(const struct resource *resource, const char *field)
 {
         static const struct {
-                const char *plural, *field;
+                const char *group, *plural, *field,
+                        *stored; /* plural NULL: of all; stored NULL: the field */
         } table[] = {
-                {NULL, "metadata.name"},
-                {NULL, "metadata.namespace"},
-                {"pods", "spec.nodeName"},
-                {"pods", "status.phase"},
-                {"pods", "spec.restartPolicy"},
-                {"pods", "status.podIP"},
-                {"nodes", "spec.unschedulable"},
-                {"namespaces", "status.phase"},
-                {"secrets", "type"},
-                {"events", "involvedObject.name"},
-                {"events", "involvedObject.kind"},
-                {"events", "involvedObject.namespace"},
-                {"events", "involvedObject.uid"},
-                {"events", "involvedObject.apiVersion"},
-                {"events", "involvedObject.resourceVersion"},
-                {"events", "involvedObject.fieldPath"},
-                {"events", "regarding.name"},
-                {"events", "regarding.kind"},
-                {"events", "regarding.namespace"},
-                {"events", "regarding.uid"},
-                {"events", "reason"},
-                {"events", "reportingController"},
-                {"events", "source"},
-                {"events", "type"},
+                {NULL, NULL, "metadata.name", NULL},
+                {NULL, NULL, "metadata.namespace", NULL},
+                {"", "pods", "spec.nodeName", NULL},
+                {"", "pods", "status.phase", NULL},
+                {"", "pods", "spec.restartPolicy", NULL},
+                {"", "pods", "status.podIP", NULL},
+                {"", "nodes", "spec.unschedulable", NULL},
+                {"", "namespaces", "status.phase", NULL},
+                {"", "secrets", "type", NULL},
+                {"", "events", "involvedObject.name", NULL},
+                {"", "events", "involvedObject.kind", NULL},
+                {"", "events", "involvedObject.namespace", NULL},
+                {"", "events", "involvedObject.uid", NULL},
+                {"", "events", "involvedObject.apiVersion", NULL},
+                {"", "events", "involvedObject.resourceVersion", NULL},
+                {"", "events", "involvedObject.fieldPath", NULL},
+                {"", "events", "reason", NULL},
+                {"", "events", "reportingComponent", NULL},
+                {"", "events", "source", "source.component"},
+                {"", "events", "type", NULL},
+                {"events.k8s.io", "events", "regarding.name", "involvedObject.name"},
+                {"events.k8s.io", "events", "regarding.kind", "involvedObject.kind"},
+                {"events.k8s.io", "events", "regarding.namespace", "involvedObject.namespace"},
+                {"events.k8s.io", "events", "regarding.uid", "involvedObject.uid"},
+                {"events.k8s.io", "events", "regarding.apiVersion", "involvedObject.apiVersion"},
+                {"events.k8s.io", "events", "regarding.resourceVersion", "involvedObject.resourceVersion"},
+                {"events.k8s.io", "events", "regarding.fieldPath", "involvedObject.fieldPath"},
+                {"events.k8s.io", "events", "reason", NULL},
+                {"events.k8s.io", "events", "reportingController", "reportingComponent"},
+                {"events.k8s.io", "events", "type", NULL},
         };
 
         for (size_t i = 0; i < ELEMENTS(table); i++)
                 if (strcmp(field, table[i].field) == 0 &&
-                    (!table[i].plural || strcmp(table[i].plural, resource->plural) == 0))
-                        return true;
-        return false;
+                    (!table[i].plural || (strcmp(table[i].plural, resource->plural) == 0 &&
+                                          strcmp(table[i].group, resource->group) == 0)))
+                        return table[i].stored ? table[i].stored : table[i].field;
+        return NULL;
+}
+
+/* 0, or -EINVAL: it cannot be asked for. */
+static int resolve_field(const struct resource *resource, struct requirement *field)
+{
+        const char *stored = stored_field(resource, field->key);
+        char *copy = stored && field->operation <= OPERATION_NOT_EQUALS ? strdup(stored) : NULL;
+
+        if (!copy)
+                return stored && field->operation <= OPERATION_NOT_EQUALS ? -ENOMEM : -EINVAL;
+        free(field->key);
+        field->key = copy;
+        return 0;
 }
 
 int selector_parse(const char *labels, const char *fields, const struct resource *resource,
@@ -221,9 +242,11 @@ int selector_parse(const char *labels, const char *fields, const struct resource
                 if (r < 0)
                         error_set(error, r, "invalid field selector: \"%s\"", fields);
         }
-        for (struct requirement *field = selector->field; field && r >= 0; field = field->next)
-                if (!field_is_supported(resource, field->key) || field->operation > OPERATION_NOT_EQUALS)
-                        r = error_set(error, -EINVAL, "field label not supported: %s", field->key);
+        for (struct requirement *field = selector->field; field && r >= 0; field = field->next) {
+                r = resolve_field(resource, field);
+                if (r < 0)
+                        error_set(error, r, "field label not supported: %s", field->key);
+        }
         if (r < 0) {
                 selector_free(selector);
                 return r;
@@ -318,8 +341,14 @@ bool selector_matches(const struct selector *selector, const struct version *ver
         for (struct requirement *r = selector->label; r && matches; r = r->next)
                 matches = requirement_matches(
                         r, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, r->key)));
-        for (struct requirement *r = selector->field; r && matches; r = r->next)
-                matches = requirement_matches(r, field_value(object, r->key));
+        for (struct requirement *r = selector->field; r && matches; r = r->next) {
+                const char *value = field_value(object, r->key);
+
+                /* An Event of the newer group has its reporter in the place of a source. */
+                if (!value[0] && strcmp(r->key, "source.component") == 0)
+                        value = field_value(object, "reportingComponent");
+                matches = requirement_matches(r, value);
+        }
         cJSON_Delete(object);
         return matches;
 }

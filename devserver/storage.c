@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "devserver/convert.h"
 #include "devserver/form.h"
 #include "json/json.h"
 
@@ -132,14 +133,9 @@ static struct version *version_new(const char *key, cJSON *object, uint64_t reso
 
 static int set_api_version(cJSON *object, const struct resource *resource)
 {
-        cJSON *item = cJSON_GetObjectItemCaseSensitive(object, "apiVersion");
         _cleanup_free_ char *api_version = resource_api_version(resource);
 
-        if (!api_version)
-                return -ENOMEM;
-        if (!item || !cJSON_IsString(item) || strcmp(item->valuestring, api_version) == 0)
-                return 0;
-        return cJSON_SetValuestring(item, api_version) ? 0 : -ENOMEM;
+        return api_version ? convert_to(object, api_version) : -ENOMEM;
 }
 
 cJSON *version_parse_as(const struct version *version, const struct resource *resource)
@@ -150,6 +146,8 @@ cJSON *version_parse_as(const struct version *version, const struct resource *re
                 cJSON_Delete(object);
                 return NULL;
         }
+        if (object && resource->builtin && resource->table != resource)
+                form_arrange(object, true);
         return object;
 }
 
@@ -488,7 +486,8 @@ struct version *object_remove(struct storage *storage, struct resource *resource
                 return NULL;
         previous = resource->object[index];
         object = last ? last : version_parse(previous);
-        version = object && set_resource_version(object, storage->resource_version + 1) == 0
+        version = object && set_api_version(object, resource) == 0 &&
+                                  set_resource_version(object, storage->resource_version + 1) == 0
                           ? version_new(key, object, storage->resource_version + 1, resource->builtin)
                           : NULL;
         if (!last)

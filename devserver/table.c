@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "devserver/table.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <time.h>
 
@@ -125,9 +126,38 @@ const cJSON *column_value(const cJSON *object, const char *path)
         return object;
 }
 
+/* A column of a built-in kind may have several paths: the first that leads to something counts. */
+static const cJSON *cell_value(const cJSON *object, const cJSON *column)
+{
+        const cJSON *path = cJSON_GetObjectItemCaseSensitive(column, "jsonPath"), *item, *value = NULL;
+
+        if (cJSON_IsString(path))
+                return column_value(object, path->valuestring);
+        cJSON_ArrayForEach(item, path)
+        {
+                value = column_value(object, item->valuestring);
+                if (value && !cJSON_IsNull(value) && !(cJSON_IsString(value) && !value->valuestring[0]))
+                        break;
+        }
+        return value;
+}
+
+/* "widget/a", as kubectl names what an Event is about. */
+static void write_reference(struct text *out, const cJSON *reference)
+{
+        const char *name = tree_text(reference, "name");
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        text_append_string(&text, tree_text(reference, "kind"));
+        for (size_t i = 0; i < text.size; i++)
+                text.data[i] = (char)tolower((unsigned char)text.data[i]);
+        text_printf(&text, "%s%s", name[0] ? "/" : "", name);
+        text_json_string(out, text.failed ? "" : text.data);
+}
+
 static void write_cell(struct text *out, const cJSON *object, const cJSON *column)
 {
-        const cJSON *value = column_value(object, tree_text(column, "jsonPath"));
+        const cJSON *value = cell_value(object, column);
         const char *type = tree_text(column, "type");
         _cleanup_free_ char *json = NULL;
 
@@ -135,6 +165,8 @@ static void write_cell(struct text *out, const cJSON *object, const cJSON *colum
                 text_append_string(out, "null");
         } else if (strcmp(type, "date") == 0) {
                 write_age(out, cJSON_IsString(value) ? value->valuestring : "");
+        } else if (strcmp(type, "reference") == 0) {
+                write_reference(out, value);
         } else if (strcmp(type, "count") == 0) {
                 text_printf(out, "%d", cJSON_GetArraySize(value));
         } else if (cJSON_IsString(value)) {
@@ -148,21 +180,41 @@ static void write_cell(struct text *out, const cJSON *object, const cJSON *colum
         }
 }
 
-static void write_columns(struct text *out, const struct resource *resource)
+/* Of Events the name is the least that one wants to see: it is one of their own columns, the last. */
+static bool names_itself(const struct resource *resource)
 {
         const cJSON *column;
 
-        text_append_string(out, "\"columnDefinitions\":[{\"name\":\"Name\",\"type\":\"string\",\"format\":"
-                                "\"name\",\"description\":\"\",\"priority\":0}");
+        cJSON_ArrayForEach(column, resource->column)
+        {
+                if (resource->builtin && strcmp(tree_text(column, "name"), "Name") == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void write_columns(struct text *out, const struct resource *resource)
+{
+        const cJSON *column;
+        const char *before = "";
+
+        text_append_string(out, "\"columnDefinitions\":[");
+        if (!names_itself(resource)) {
+                text_append_string(out, "{\"name\":\"Name\",\"type\":\"string\",\"format\":"
+                                        "\"name\",\"description\":\"\",\"priority\":0}");
+                before = ",";
+        }
         cJSON_ArrayForEach(column, resource->column)
         {
                 const cJSON *priority = cJSON_GetObjectItemCaseSensitive(column, "priority");
                 const char *type = tree_text(column, "type");
 
-                /* Ages and counts are made here. */
-                if (strcmp(type, "date") == 0 || strcmp(type, "count") == 0)
+                /* Ages, counts and references are made here. */
+                if (strcmp(type, "date") == 0 || strcmp(type, "count") == 0 ||
+                    strcmp(type, "reference") == 0)
                         type = "string";
-                text_append_string(out, ",{\"name\":");
+                text_printf(out, "%s{\"name\":", before);
+                before = ",";
                 text_json_string(out, tree_text(column, "name"));
                 text_append_string(out, ",\"type\":");
                 text_json_string(out, type);
@@ -175,14 +227,26 @@ static void write_columns(struct text *out, const struct resource *resource)
 
 /* ---- objects */
 
-/* Where apiVersion and kind are not the first members of all. */
-static void write_as(struct text *out, const struct resource *resource, const struct version *version)
+/* Where what is stored does not serve as it is. `bare`: without apiVersion and kind. */
+static void write_as(struct text *out, const struct resource *resource, const struct version *version,
+                     bool bare)
 {
         cJSON *object = version_parse_as(version, resource);
-        _cleanup_free_ char *json = object ? form_print(object) : NULL;
+        _cleanup_free_ char *json = NULL;
 
+        if (bare) {
+                cJSON_DeleteItemFromObjectCaseSensitive(object, "apiVersion");
+                cJSON_DeleteItemFromObjectCaseSensitive(object, "kind");
+        }
+        json = object ? form_print(object) : NULL;
         text_append_string(out, json);
         cJSON_Delete(object);
+}
+
+/* A built-in kind of two groups has other members in each. */
+static bool is_converted(const struct resource *resource)
+{
+        return resource->builtin && resource->table != resource;
 }
 
 static void write_plain(struct text *out, const struct resource *resource, const struct version *version)
@@ -193,8 +257,8 @@ static void write_plain(struct text *out, const struct resource *resource, const
                 text_append(out, version->json, version->size);
                 return;
         }
-        if (version->bare_offset == 0) {
-                write_as(out, resource, version);
+        if (version->bare_offset == 0 || is_converted(resource)) {
+                write_as(out, resource, version, false);
                 return;
         }
         api_version = resource_api_version(resource);
@@ -219,12 +283,17 @@ static void write_row(struct text *out, const struct resource *resource, const s
 {
         cJSON *object = version_parse(version);
         const cJSON *column;
+        const char *before = "";
 
         text_append_string(out, "{\"cells\":[");
-        text_json_string(out, version->name);
+        if (!names_itself(resource)) {
+                text_json_string(out, version->name);
+                before = ",";
+        }
         cJSON_ArrayForEach(column, resource->column)
         {
-                text_append_string(out, ",");
+                text_append_string(out, before);
+                before = ",";
                 write_cell(out, object, column);
         }
         text_append_string(out, "],\"object\":");
@@ -240,6 +309,8 @@ void write_item(struct text *out, const struct resource *resource, const struct 
                 write_row(out, resource, version);
         } else if (representation == REPRESENTATION_METADATA) {
                 write_object(out, resource, version, representation, false);
+        } else if (is_converted(resource)) {
+                write_as(out, resource, version, true);
         } else if (resource->builtin && version->bare_offset > 0) {
                 text_append_string(out, "{");
                 text_append(out, version->json + version->bare_offset, version->size - version->bare_offset);

@@ -31,6 +31,29 @@ def config_map(name, **more):
 ODD = {"zebra": 1, "apple": {"b": [], "a": {}}, "text": "<a href=\"&\">ü 世 \u2028 \t \x7f</a>", "none": None,
        "numbers": [1.0, 1e21, 1e20, 1e-7, 0.1, 9007199254740993, -0, 18446744073709551615]}
 
+EVENTS = "/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+CORE_EVENTS = "/api/v1/namespaces/{namespace}/events"
+REGARDING = {"kind": "Widget", "namespace": "{namespace}", "name": "a", "uid": "u-1", "apiVersion": "example.com/v1"}
+
+
+def event(name, **more):
+    """As reconciled writes it."""
+    return json.dumps({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": name},
+                       "eventTime": "2026-01-02T03:04:05.678901Z", "reportingController": "widgets.example.com",
+                       "reportingInstance": "node-1", "action": "Reconcile", "reason": "Failed", "type": "Warning",
+                       "regarding": REGARDING, "note": "it failed", **more})
+
+
+def core_event(name, **more):
+    """As older clients write it."""
+    return json.dumps({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": REGARDING,
+                       "source": {"component": "old.example.com", "host": "node-2"}, "type": "Normal",
+                       "firstTimestamp": "2026-01-02T03:04:05Z", "lastTimestamp": "2026-01-02T03:04:06Z", "count": 2,
+                       "message": "it works", "reason": "Works", **more})
+
+
+SERIES = json.dumps({"series": {"count": 2, "lastObservedTime": "2026-01-02T03:05:06.000000Z"}})
+
 # name, method, path, body, content type
 REQUESTS = [
     ("namespace", "POST", "/api/v1/namespaces?fieldManager=m", '{"metadata":{"name":"{namespace}"}}', JSON),
@@ -78,6 +101,32 @@ REQUESTS = [
     ("replace", "PUT", CONFIG_MAPS + "/a?fieldManager=m", config_map("a", data={"only": "this"}), JSON),
     ("replace without a version", "PUT", WIDGETS + "/a", widget("a"), JSON),
     ("replace nothing", "PUT", CONFIG_MAPS + "/none", config_map("none"), JSON),
+    ("an Event", "POST", EVENTS + "?fieldManager=m", event("new"), JSON),
+    ("an Event of its other group", "POST", CORE_EVENTS + "?fieldManager=m", core_event("old"), JSON),
+    ("a trial of an Event", "POST", EVENTS + "?fieldManager=m&dryRun=All", event("trial"), JSON),
+    ("the same Event again", "POST", CORE_EVENTS, core_event("new"), JSON),
+    ("a series", "PATCH", EVENTS + "/new?fieldManager=m", SERIES, MERGE),
+    ("a patch of nothing of an Event", "PATCH", EVENTS + "/new?fieldManager=m", "{}", MERGE),
+    ("a patch through the other group", "PATCH", EVENTS + "/old?fieldManager=p", '{"metadata":{"labels":{"a":"b"}}}', MERGE),
+    ("an Event's other form", "GET", CORE_EVENTS + "/new", None, None),
+    ("an old Event's other form", "GET", EVENTS + "/old", None, None),
+    ("Events", "GET", EVENTS, None, None),
+    ("Events of the core", "GET", CORE_EVENTS, None, None),
+    ("Events of an object", "GET", CORE_EVENTS + "?limit=500&fieldSelector=involvedObject.name%3Da%2CinvolvedObject.namespace"
+     "%3D{namespace}%2CinvolvedObject.kind%3DWidget%2CinvolvedObject.uid%3Du-1", None, None),
+    ("Events of no object", "GET", CORE_EVENTS + "?fieldSelector=involvedObject.uid%3Dother", None, None),
+    ("Events by what they regard", "GET", EVENTS + "?fieldSelector=regarding.name%3Da%2Cregarding.uid%3Du-1", None, None),
+    ("Events by source", "GET", CORE_EVENTS + "?fieldSelector=source%3Dold.example.com", None, None),
+    ("Events by controller as source", "GET", CORE_EVENTS + "?fieldSelector=source%3Dwidgets.example.com", None, None),
+    ("Events by component", "GET", CORE_EVENTS + "?fieldSelector=reportingComponent%3Dwidgets.example.com", None, None),
+    ("Events by controller", "GET", EVENTS + "?fieldSelector=reportingController%3Dwidgets.example.com", None, None),
+    ("Events by the core's name for it", "GET", EVENTS + "?fieldSelector=involvedObject.name%3Da", None, None),
+    ("Events by the group's name for it", "GET", CORE_EVENTS + "?fieldSelector=regarding.name%3Da", None, None),
+    ("a watch of Events", "GET", EVENTS + "?watch=1&resourceVersion=0&timeoutSeconds=1", None, None),
+    ("a watch of Events of the core", "GET", CORE_EVENTS + "?watch=1&resourceVersion=0&timeoutSeconds=1"
+     "&fieldSelector=involvedObject.name%3Da", None, None),
+    ("delete through the core", "DELETE", CORE_EVENTS + "/new", None, None),
+    ("deleted in both", "GET", EVENTS + "/new", None, None),
     ("delete with another uid", "DELETE", WIDGETS + "/a", '{"preconditions":{"uid":"x"}}', JSON),
     ("delete", "DELETE", WIDGETS + "/a", None, None),
     ("delete of a core kind", "DELETE", CONFIG_MAPS + "/a", None, None),

@@ -129,3 +129,32 @@ def test_finalizers_hold_kubectl_delete(kubectl):
     assert kubectl("get", "widget", "w", "-o", "jsonpath={.metadata.deletionTimestamp}")
     kubectl("patch", "widget", "w", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     assert "NotFound" in kubectl("get", "widget", "w", fails=True)
+
+
+def event(kubectl, **regarding):
+    return {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": regarding["name"] + ".1"},
+            "eventTime": "2026-01-02T03:04:05.000000Z", "reportingController": "widgets.example.com",
+            "reportingInstance": "node", "action": "Reconcile", "reason": "HandlerFailed", "type": "Warning",
+            "note": "the disk is full",
+            "regarding": {"apiVersion": "example.com/v1", "kind": "Widget", "namespace": kubectl.namespace, **regarding}}
+
+
+def test_events_of_the_newer_group_are_shown(kubectl):
+    """Written through events.k8s.io, as reconciled does it, and read through the core, as kubectl does it."""
+    kubectl("create", body=WIDGET)
+    uid = kubectl("get", "widget", "w", "-o", "jsonpath={.metadata.uid}")
+    kubectl("create", body=event(kubectl, name="w", uid=uid))
+    kubectl("create", body=event(kubectl, name="other", uid="another"))
+    for command in (("get", "events"), ("get", "events.v1.events.k8s.io")):
+        lines = kubectl(*command).splitlines()
+        assert lines[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+        seen, kind, reason, about, message = next(line for line in lines if "widget/w" in line).split(maxsplit=4)
+        assert seen != "<unknown>" and (kind, reason, about, message) == (
+            "Warning", "HandlerFailed", "widget/w", "the disk is full")
+    assert "widget/other" not in kubectl("get", "events", "--field-selector", f"involvedObject.uid={uid}")
+    assert kubectl("get", "event", "w.1", "-o", "jsonpath={.message}") == "the disk is full"
+    described = kubectl("describe", "widget", "w")
+    assert "HandlerFailed" in described and "the disk is full" in described and "widgets.example.com" in described
+    assert described.count("HandlerFailed") == 1, "Events of others are not among them"
+    listed = kubectl("events", "--for", "widget/w")
+    assert "HandlerFailed" in listed and "the disk is full" in listed
