@@ -148,6 +148,35 @@ static void choose_handler(struct reader *reader, struct config_handler *handler
         }
 }
 
+/* "./handler" and "../handler" lie beside the file that names them: such a folder can be moved, or copied
+ * into an image, as a whole. From here on the path is absolute: the current folder may change, and handlers
+ * start in another one. */
+static void find_beside_file(struct reader *reader, char **program)
+{
+        const char *slash = strrchr(reader->file, '/');
+        int folder_length = slash ? (int)(slash + 1 - reader->file) : 0, r;
+        const char *name = *program;
+        _cleanup_free_ char *current = NULL;
+        char *path = NULL;
+
+        if (strncmp(name, "./", 2) == 0)
+                name += 2 + strspn(name + 2, "/");
+        else if (strncmp(name, "../", 3) != 0)
+                return;
+        if (reader->file[0] != '/' && !(current = getcwd(NULL, 0))) {
+                note_system_error(reader, -errno);
+                return;
+        }
+        r = asprintf(&path, "%s%s%.*s%s", current ? current : "", current ? "/" : "", folder_length,
+                     reader->file, name);
+        if (r < 0) {
+                reader->out_of_memory = true;
+                return;
+        }
+        free(*program);
+        *program = path;
+}
+
 /* NULL, or why it cannot be a handler. */
 static const char *program_problem(struct reader *reader, const char *program, enum handler_kind kind)
 {
@@ -177,7 +206,8 @@ static void check_command(struct reader *reader, yaml_node_t *node, const char *
         if (!program)
                 return;
         if (program[0] != '/')
-                problem_add(reader, place, false, key, "\"%s\" is no absolute path", program);
+                problem_add(reader, place, false, key,
+                            "\"%s\" is no path: it begins with / or, beside this file, with ./", program);
         else if ((problem = program_problem(reader, program, kind)))
                 problem_add(reader, place, false, key, "%s: %s", program, problem);
 }
@@ -223,6 +253,8 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
 
         check_handler_choice(reader, node, path, &watch->handler);
         choose_handler(reader, &watch->handler);
+        if (watch->handler.exec_count > 0 && watch->handler.exec[0])
+                find_beside_file(reader, &watch->handler.exec[0]);
         check_command(reader, node, path, watch);
         snprintf(key, sizeof(key), "%.200s.handler.user", path);
         check_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);

@@ -51,11 +51,12 @@ const struct config_words config_words[] = {
          "A jq program: objects for which it yields false, null or nothing are not selected."},
         {"watches[].concurrency", "Runs of this watch at once. Default: the number of workers."},
         {"watches[].handler", "What runs for each object: one of exec, serve and plugin."},
-        {"watches[].handler.exec", "Absolute path of a program, and its arguments: started for each run."},
+        {"watches[].handler.exec",
+         "Path of a program, absolute or ./ beside this file, and its arguments: started for each run."},
         {"watches[].handler.serve",
-         "Absolute path of a program, and its arguments: started once in each worker, answers line"
-         " by line."},
-        {"watches[].handler.plugin", "Absolute path of a shared object."},
+         "Path of a program, absolute or ./ beside this file, and its arguments: started once in each "
+         "worker, answers line by line."},
+        {"watches[].handler.plugin", "Path of a shared object, absolute or ./ beside this file."},
         {"watches[].handler.environment", "Variables of the handler, by name; ${NAME} in a value is a "
                                           "variable of the operator's environment."},
         {"watches[].handler.recycle", "When the process of serve or plugin is replaced."},

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration as a person writes it: every mistake with its place, and what the keys of a watch mean."""
+import signal
+import subprocess
+
 import pytest
+
+from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
+from harness.process import clean_environment
 
 WATCH = """operator: widgets.example.com
 watches:
@@ -53,3 +60,52 @@ def test_kinds_of_children(check):
     assert code == 78 and 'watches[0].children.kinds[0].apiVersion: "/v1" is neither a version' in output, output
     code, output = check(WATCH + "    owns: [{apiVersion: apps/v1/x, kind: Deployment}]\n")
     assert code == 78 and 'watches[0].owns[0].apiVersion: "apps/v1/x" is neither a version' in output, output
+
+
+BESIDE = WATCH.replace("[/bin/true]", "[./handler, beside]")
+
+
+@pytest.fixture
+def beside(operator):
+    """A handler beside the configuration: it answers its arguments."""
+    path = operator.folder / "handler"
+    path.write_text("#!/bin/sh\nprintf '{\"status\": {\"arguments\": \"%s\", \"folder\": \"%s\"}}' \"$*\" \"$PWD\"\n", encoding="utf-8")
+    operator.user.give(path, 0o755)
+    return path
+
+
+@pytest.mark.parametrize("named, folder", [("{0}/reconciled.yaml", "/"), ("reconciled.yaml", "."), ("{0.name}/reconciled.yaml", ".."),
+                                           ("./reconciled.yaml", ".")])
+def test_a_program_beside_the_configuration(operator, beside, named, folder):
+    """Wherever the command is given, and however it names the file."""
+    operator.write_config(BESIDE)
+    where = (operator.folder / folder).resolve()
+    command = [operator.sandbox.program("reconciledctl"), "check", named.format(operator.folder)]
+    done = subprocess.run(operator.user.command(command), cwd=where, env=clean_environment(operator.user),
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("program, said", [
+    ("handler", '"handler" is no path: it begins with / or, beside this file, with ./'),
+    ("../handler", "/../handler: No such file or directory"),
+    ("./missing", "/missing: No such file or directory"),
+    ("./reconciled.yaml", "/reconciled.yaml: no executable file"),
+    (".", '"." is no path'),
+])
+def test_a_program_that_is_not_beside_the_configuration(operator, beside, check, program, said):
+    code, output = check(BESIDE.replace("./handler", program))
+    assert code == 78 and "reconciled.yaml:6: watches[0].handler.exec: " in output and said in output, output
+
+
+def test_a_handler_beside_the_configuration_runs(operator, beside, devserver, widgets):
+    """It starts in /, as every handler does; a reload finds it again."""
+    operator.configure(devserver, [{**watch("widgets", []), "handler": {"exec": ["./handler", "beside"]}}])
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={})
+    wait_until(lambda: widgets.get("a").get("status") == {"arguments": "beside", "folder": "/"}, "the status")
+    operator.configure(devserver, [{**watch("widgets", []), "handler": {"exec": ["./handler", "reloaded"]}}])
+    operator.popen.send_signal(signal.SIGHUP)
+    operator.wait_for_log(message_id=MESSAGE_ID["RELOADED"])
+    widgets.create("b", spec={})
+    wait_until(lambda: widgets.get("b").get("status") == {"arguments": "reloaded", "folder": "/"}, "the status after the reload")
