@@ -158,6 +158,8 @@
         M(POSITION, position, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)          \
         /* worker to supervisor */                                                                          \
         M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
+        M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
+          CHILD_RUNNING | CHILD_STOPPING)                                                                   \
         /* supervisor to children */                                                                        \
         M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, 32768, CHILD_STARTING)    \
         M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING)  \
@@ -172,7 +174,7 @@
         M(DOUBTFUL, doubtful, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)               \
         M(HANDLED, handled, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                 \
         M(RUN, run, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_RUNNING)                          \
-        M(REPORT, report, ROLE_SUPERVISOR, ROLE_WORKER, 8192, CHILD_RUNNING)                                \
+        M(REPORTED, reported, ROLE_SUPERVISOR, ROLE_WORKER, 64, CHILD_RUNNING | CHILD_STOPPING)             \
         M(RECALL, recall, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING)                                \
         M(CANCEL, cancel, ROLE_SUPERVISOR, ROLE_WORKER, 1024, CHILD_RUNNING | CHILD_STOPPING)               \
         /* control socket */                                                                                \
@@ -387,6 +389,7 @@
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
         STR(finalizer)                                                                                      \
+        BOOL(events_shared)                                                                                 \
         STR(record_folder)                                                                                  \
         STR(trace_file)                                                                                     \
         STR(replay_folder)                                                                                  \
@@ -469,13 +472,29 @@
         BOOL(handed_out)                                                                                    \
         U64(generation)
 
-/* Write an Event (type Warning) on this object, whatever else is done. */
+/* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker:
+ * one that wants to write any tells the supervisor, which passes it on to the worker that counts those of
+ * `object` (series_object). identity: of the series; count: how many more. watch: "" where nothing is known
+ * but the count, for an Event that was told of before. counted: it comes from the worker that it is passed
+ * on for; otherwise the supervisor itself wants it. back: what the receiver had sent comes back, as it is
+ * the one that counts those, or as there is no other. */
 #define MESSAGE_report_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
+        STR(version)                                                                                        \
+        STR(type)                                                                                           \
         STR(reason)                                                                                         \
-        STR(note)
+        STR(action)                                                                                         \
+        STR(note)                                                                                           \
+        U64(object)                                                                                         \
+        U64(identity)                                                                                       \
+        U64(count)                                                                                          \
+        BOOL(counted)                                                                                       \
+        BOOL(back)
+
+/* A REPORT was passed on: the worker that sent it need not be there for it any more. */
+#define MESSAGE_reported_FIELDS(U64, BOOL, STR, BIN, LIST) U64(identity)
 
 /* What was given and has not begun is to come back (RESULT_RETURNED). */
 #define MESSAGE_recall_FIELDS(U64, BOOL, STR, BIN, LIST) STR(reason)

@@ -227,6 +227,9 @@ static int deliver(struct child_slot *child, struct message **message)
                 return 0;
         case MESSAGE_DONE:
                 return run_ended(&supervisor->worker[child->index], &(*message)->done);
+        case MESSAGE_REPORT:
+                report_pass_on(&supervisor->worker[child->index], &(*message)->report);
+                return 0;
         default:
                 return child->kind == KIND_WATCHER ? deliver_watcher(watch_of(child), *message) : -EPROTO;
         }

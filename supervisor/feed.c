@@ -116,6 +116,7 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
         struct message_config_worker message = {
                 .operator_name = config->operator_name,
                 .finalizer = finalizer,
+                .events_shared = config->workers > 1,
                 .record_folder = supervisor->options->record ? supervisor->options->record : config->record,
                 .trace_file = "",
                 .group_folder = supervisor->delegation.folder,

@@ -2,7 +2,8 @@
 /*
  * Events on objects that the operator has died over. Who dies has no time to tell the API server, and who
  * has just started has no credential yet: so they are told once a worker can, and the state folder knows
- * until when that was done.
+ * until when that was done. And the way of an Event from the worker that wants it to the one that counts all
+ * Events of its object: which one that is follows from the object alone, as long as the workers stay.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,10 +27,14 @@ static int report(const struct reporter *reporter, const char *watch_name, const
         if (!watch || watch->config->owner || !watch->config->events)
                 return 0;
         /* A worker that cannot be told is about to end us anyway. */
-        (void)channel_send(
-                reporter->worker->child->channel, MESSAGE_REPORT,
-                &(struct message_report){
-                        .watch = watch_name, .key = key, .uid = uid, .reason = reason, .note = note});
+        (void)channel_send(reporter->worker->child->channel, MESSAGE_REPORT,
+                           &(struct message_report){.watch = watch_name,
+                                                    .key = key,
+                                                    .uid = uid,
+                                                    .type = "Warning",
+                                                    .reason = reason,
+                                                    .action = "Reconcile",
+                                                    .note = note});
         return 0;
 }
 
@@ -79,4 +84,30 @@ int reports_send(struct supervisor *supervisor, struct worker *worker)
         if (r >= 0)
                 state_folder_note_reports(supervisor, now);
         return r < 0 ? r : 0;
+}
+
+/* The worker that counts the Events of this object. NULL: none is there for long enough. */
+static struct worker *counting_worker(const struct supervisor *supervisor, uint64_t object)
+{
+        for (size_t i = 0; i < supervisor->worker_count; i++) {
+                struct worker *worker = &supervisor->worker[(object % supervisor->worker_count + i) %
+                                                            supervisor->worker_count];
+
+                if (child_is_used(worker->child) && worker->child->state == CHILD_RUNNING && !worker->stale)
+                        return worker;
+        }
+        return NULL;
+}
+
+void report_pass_on(struct worker *from, const struct message_report *report)
+{
+        struct worker *to = counting_worker(from->child->supervisor, report->object);
+        struct message_report copy = *report;
+
+        copy.counted = true;
+        copy.back = !to || to == from;
+        if (!copy.back)
+                (void)channel_send(from->child->channel, MESSAGE_REPORTED,
+                                   &(struct message_reported){.identity = report->identity});
+        (void)channel_send(copy.back ? from->child->channel : to->child->channel, MESSAGE_REPORT, &copy);
 }

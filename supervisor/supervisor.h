@@ -553,3 +553,5 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
 
 /* report.c: Events on what the operator has died over, by the first worker that can. */
 int reports_send(struct supervisor *supervisor, struct worker *worker);
+/* To the worker that counts the Events of that object; back to the sender where that is the one. */
+void report_pass_on(struct worker *from, const struct message_report *report);

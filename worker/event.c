@@ -31,7 +31,9 @@ struct operation {
 
 struct recorder {
         struct worker *worker;
-        struct series_table *series;
+        struct series_table *series; /* of the objects whose Events are counted here */
+        struct series_table *told;   /* what others are told of; NULL: nobody else counts */
+        uint64_t telling;            /* reports that the supervisor has not passed on yet */
         struct operation *first;
         size_t waiting;
         struct kube_transfer *transfer;
@@ -220,13 +222,10 @@ struct event {
         const char *type, *reason, *action, *note;
 };
 
-static void append_note(struct text *out, const char *text)
+static void cut_note(char note[NOTE_MAX + 1], const char *text)
 {
-        char note[NOTE_MAX + 1];
-
-        snprintf(note, sizeof(note), "%s", text);
+        snprintf(note, NOTE_MAX + 1, "%s", text);
         utf8_clean(note); /* a character that was cut through goes as a whole */
-        append_member(out, "note", note);
 }
 
 static void write_event(const struct recorder *recorder, const struct event *event,
@@ -234,7 +233,9 @@ static void write_event(const struct recorder *recorder, const struct event *eve
                         struct text *out)
 {
         const struct record_watch *watch = event->watch;
+        char note[NOTE_MAX + 1];
 
+        cut_note(note, event->note);
         text_append_string(
                 out, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
         text_json_string(out, series->name);
@@ -246,7 +247,7 @@ static void write_event(const struct recorder *recorder, const struct event *eve
         append_member(out, "type", event->type);
         append_member(out, "reason", event->reason);
         append_member(out, "action", event->action);
-        append_note(out, event->note);
+        append_member(out, "note", note);
         text_append_string(out, ",\"regarding\":{\"apiVersion\":");
         text_json_string(out, watch->api_version);
         append_member(out, "kind", watch->kind);
@@ -302,6 +303,35 @@ static void write_count(struct recorder *recorder, struct series *series, uint64
         enqueue(recorder, series, false, &body);
 }
 
+/* ---- telling the worker that counts */
+
+/* event: NULL where only its count is known. */
+static void tell(struct recorder *recorder, struct series *series, const struct event *event, uint64_t now)
+{
+        struct message_report report = {.object = series->object,
+                                        .identity = series->identity,
+                                        .count = series->count - series->written,
+                                        .counted = true};
+        char note[NOTE_MAX + 1];
+
+        if (event) {
+                cut_note(note, event->note);
+                report.watch = event->watch->name;
+                report.key = event->key;
+                report.uid = event->uid;
+                report.version = event->version;
+                report.type = event->type;
+                report.reason = event->reason;
+                report.action = event->action;
+                report.note = note;
+        }
+        series_written(series, now);
+        if (child_send(recorder->worker->child, MESSAGE_REPORT, &report) < 0)
+                recorder->dropped++;
+        else
+                recorder->telling++;
+}
+
 static int on_refresh(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct recorder *recorder = userdata;
@@ -310,6 +340,8 @@ static int on_refresh(sd_event_source *source, uint64_t usec _unused_, void *use
 
         while ((series = series_due(recorder->series, now)))
                 write_count(recorder, series, now);
+        while (recorder->told && (series = series_due(recorder->told, now)))
+                tell(recorder, series, NULL, now);
         if (sd_event_source_set_time_relative(source, SERIES_REFRESH_USEC) < 0)
                 return 0;
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -354,18 +386,49 @@ static void create(struct recorder *recorder, const struct event *event, struct 
         enqueue(recorder, series, true, &body);
 }
 
-static void record(struct recorder *recorder, const struct event *event)
+/* event: NULL where only its count is known; then there must have been one before. */
+static void count_here(struct recorder *recorder, uint64_t object, uint64_t identity, uint64_t count,
+                       const struct event *event)
 {
         uint64_t now = clock_boottime_usec();
         struct series *series;
 
-        switch (series_note(recorder->series, event->uid, event->type, event->reason, event->action, now,
-                            &series)) {
+        if (!event && !series_find(recorder->series, identity, now))
+                return;
+        switch (series_note(recorder->series, object, identity, count, now, &series)) {
         case SERIES_CREATE:
                 create(recorder, event, series, now);
                 break;
         case SERIES_WRITE:
                 write_count(recorder, series, now);
+                break;
+        case SERIES_COUNTED:
+                arm_refresh(recorder);
+                break;
+        case SERIES_DROPPED:
+                recorder->dropped++;
+                break;
+        }
+}
+
+static void record(struct recorder *recorder, const struct event *event)
+{
+        uint64_t now = clock_boottime_usec(), object = series_object(event->uid),
+                 identity = series_identity(event->uid, event->type, event->reason, event->action);
+        struct series *series;
+
+        if (!recorder->told) {
+                count_here(recorder, object, identity, 1, event);
+                return;
+        }
+        switch (series_note(recorder->told, object, identity, 1, now, &series)) {
+        case SERIES_CREATE:
+        case SERIES_WRITE:
+                /* At the end the worker that counts may be gone: what nobody was told of is written here. */
+                if (!recorder->worker->stopping)
+                        tell(recorder, series, event, now);
+                else if (series->written == 0)
+                        count_here(recorder, object, identity, 1, event);
                 break;
         case SERIES_COUNTED:
                 arm_refresh(recorder);
@@ -433,19 +496,36 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
 int recorder_report(struct recorder *recorder, const struct message_report *report)
 {
         const struct worker_watch *watch = worker_watch_find(recorder->worker, report->watch);
+        struct event event = {.key = report->key,
+                              .uid = report->uid,
+                              .version = report->version,
+                              .type = report->type,
+                              .reason = report->reason,
+                              .action = report->action,
+                              .note = report->note};
 
-        if (!watch)
-                return -EPROTO;
-        if (is_of_events(watch->config))
+        if (report->back)
+                recorder_reported(recorder);
+        /* A worker of an older configuration may know a watch that is not there any more. */
+        if (report->watch[0] && !watch)
+                return report->counted ? 0 : -EPROTO;
+        if (watch)
+                event.watch = watch->config;
+        if (watch && is_of_events(watch->config))
                 return 0;
-        record(recorder, &(struct event){.watch = watch->config,
-                                         .key = report->key,
-                                         .uid = report->uid,
-                                         .type = "Warning",
-                                         .reason = report->reason,
-                                         .action = "Reconcile",
-                                         .note = report->note});
+        if (report->counted)
+                count_here(recorder, report->object, report->identity, report->count, watch ? &event : NULL);
+        else if (watch)
+                record(recorder, &event);
+        worker_part_ended(recorder->worker);
         return 0;
+}
+
+void recorder_reported(struct recorder *recorder)
+{
+        if (recorder->telling > 0)
+                recorder->telling--;
+        worker_part_ended(recorder->worker);
 }
 
 /* ---- its life */
@@ -455,11 +535,14 @@ int recorder_new(struct worker *worker, struct recorder **ret)
         struct recorder *recorder = calloc(1, sizeof(*recorder));
         char host[65] = "";
 
-        if (!recorder || series_table_new(&recorder->series) < 0) {
-                free(recorder);
+        if (!recorder)
+                return -ENOMEM;
+        recorder->worker = worker;
+        if (series_table_new(&recorder->series) < 0 ||
+            (worker->config->events_shared && series_table_new(&recorder->told) < 0)) {
+                recorder_free(recorder);
                 return -ENOMEM;
         }
-        recorder->worker = worker;
         if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
                 snprintf(host, sizeof(host), "localhost");
         snprintf(recorder->instance, sizeof(recorder->instance), "reconciled-%s", host);
@@ -477,12 +560,13 @@ void recorder_free(struct recorder *recorder)
         while (recorder->first)
                 remove_first(recorder);
         series_table_free(recorder->series);
+        series_table_free(recorder->told);
         free(recorder);
 }
 
 bool recorder_is_busy(const struct recorder *recorder)
 {
-        return recorder && recorder->first;
+        return recorder && (recorder->first || recorder->telling > 0);
 }
 
 size_t recorder_count(const struct recorder *recorder, struct record_counter *counter, size_t max)

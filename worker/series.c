@@ -7,6 +7,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/text.h"
+
 /* The spam guard's bucket of one object. */
 struct bucket {
         uint64_t object, tokens, refilled, last;
@@ -75,14 +77,14 @@ static struct series *look_up(struct series_table *table, uint64_t identity)
         return NULL;
 }
 
-static struct series *replace_oldest(struct series_table *table, uint64_t identity)
+static struct series *replace_oldest(struct series_table *table, uint64_t object, uint64_t identity)
 {
         struct series *oldest = &table->series[0];
 
         for (size_t i = 0; i < SERIES_MAX; i++)
                 if (table->series[i].last < oldest->last)
                         oldest = &table->series[i];
-        *oldest = (struct series){.identity = identity};
+        *oldest = (struct series){.object = object, .identity = identity};
         return oldest;
 }
 
@@ -91,25 +93,44 @@ static bool is_due(const struct series *series, uint64_t now)
         return series->count > series->written && now > series->last_written + SERIES_REFRESH_USEC;
 }
 
-enum series_verdict series_note(struct series_table *table, const char *uid, const char *type,
-                                const char *reason, const char *action, uint64_t now, struct series **ret)
+uint64_t series_object(const char *uid)
+{
+        return identity_of(&uid, 1);
+}
+
+uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action)
 {
         const char *const part[] = {uid, type, reason, action};
-        struct series *series;
+
+        return identity_of(part, ELEMENTS(part));
+}
+
+struct series *series_find(struct series_table *table, uint64_t identity, uint64_t now)
+{
+        struct series *series = look_up(table, identity);
+
+        return series && series->count > 0 && now <= series->last + SERIES_FINISH_USEC ? series : NULL;
+}
+
+enum series_verdict series_note(struct series_table *table, uint64_t object, uint64_t identity,
+                                uint64_t count, uint64_t now, struct series **ret)
+{
+        struct series *series = look_up(table, identity);
+        bool is_new;
 
         *ret = NULL;
-        series = look_up(table, identity_of(part, 4));
         if (series && series->count > 0 && now > series->last + SERIES_FINISH_USEC)
-                *series = (struct series){.identity = series->identity};
+                *series = (struct series){.object = object, .identity = identity};
+        is_new = !series || series->count == 0;
         /* Repeats are few writes by themselves: only what is new could be spam. */
-        if ((!series || series->count == 0) && !take_token(table, identity_of(part, 1), now))
+        if (is_new && !take_token(table, object, now))
                 return SERIES_DROPPED;
         if (!series)
-                series = replace_oldest(table, identity_of(part, 4));
+                series = replace_oldest(table, object, identity);
         series->last = now;
-        series->count++;
+        series->count += count;
         *ret = series;
-        if (series->count == 1)
+        if (is_new)
                 return SERIES_CREATE;
         return series->count >= 2 * series->written || is_due(series, now) ? SERIES_WRITE : SERIES_COUNTED;
 }

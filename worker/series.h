@@ -21,8 +21,8 @@
 struct series_table;
 
 struct series {
-        uint64_t identity, count, written; /* how often; how many of them the API server knows */
-        uint64_t last, last_written;       /* CLOCK_BOOTTIME */
+        uint64_t object, identity, count, written; /* how often; how many of them were written, or told on */
+        uint64_t last, last_written;               /* CLOCK_BOOTTIME */
         char namespace_name[64], name[SERIES_NAME_MAX];
 };
 
@@ -35,9 +35,14 @@ enum series_verdict {
 
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *table);
-/* uid: of the object. *ret: borrowed, until the next call; NULL when dropped. */
-enum series_verdict series_note(struct series_table *table, const char *uid, const char *type,
-                                const char *reason, const char *action, uint64_t now, struct series **ret);
+/* What stands for the object, and for all Events of it that are counted as one; never 0. */
+uint64_t series_object(const char *uid);
+uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action);
+/* `count` more of them. *ret: borrowed, until the next call; NULL when dropped. */
+enum series_verdict series_note(struct series_table *table, uint64_t object, uint64_t identity,
+                                uint64_t count, uint64_t now, struct series **ret);
+/* The one that is being counted, or NULL. */
+struct series *series_find(struct series_table *table, uint64_t identity, uint64_t now);
 /* The next one whose count is due to be written, or NULL. */
 struct series *series_due(struct series_table *table, uint64_t now);
 void series_written(struct series *series, uint64_t now);

@@ -129,6 +129,9 @@ static int on_message(struct child *child, struct message **message)
                 return waiting_return(worker);
         case MESSAGE_REPORT:
                 return recorder_report(worker->recorder, &(*message)->report);
+        case MESSAGE_REPORTED:
+                recorder_reported(worker->recorder);
+                return 0;
         case MESSAGE_CANCEL:
                 return on_cancel(worker, &(*message)->cancel);
         default:

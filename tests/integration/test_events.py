@@ -59,6 +59,55 @@ def test_the_spam_guard_counts_what_it_drops(start, api, operator, handler, widg
     assert len(events(api)) == 25
 
 
+def test_the_limits_are_of_the_operator_not_of_each_worker(start, api, operator, handler, widgets):
+    """An object that several workers have had gets one burst, and one Event for what repeats."""
+    handler.behave("""printf '{"requeueAfter": "1ms", "events": [{"reason": "Again"}'
+for i in 1 2 3 4; do printf ', {"reason": "Run%s.%s"}' $$ $i; done
+echo ']}'
+""")
+    start(workers=4)
+    uid = widgets.create("a")["metadata"]["uid"]
+    for name in ("b", "c", "d", "e", "f", "g", "h"):
+        widgets.create(name)
+    pids = [child.pid for child in operator.children("worker")]
+    handler.wait_finished(name="a", count=24)
+    handler.behave("exit 0")
+    for name in ("a", "b", "c", "d", "e", "f", "g", "h"):
+        widgets.merge_patch(name, {"spec": {"over": True}})
+        handler.wait_finished(name=name, where=lambda request: request.object.get("spec", {}).get("over"))
+    operator.stop()
+    of_it = [event for event in events(api) if event["regarding"]["uid"] == uid]
+    assert len(pids) == 4 and len(of_it) == 25, [event["reason"] for event in of_it]
+    again = [event for event in of_it if event["reason"] == "Again"]
+    assert len(again) == 1 and again[0]["series"]["count"] >= 8, again
+
+
+def test_a_failure_in_several_workers_is_one_event(start, operator, api, handler, widgets):
+    handler.behave("exit 1")
+    start(workers=4, retry={"first": "1ms", "max": "5ms"})
+    for name in ("a", "b", "c", "d"):
+        widgets.create(name)
+    for name in ("a", "b", "c", "d"):
+        handler.wait_finished(name=name, count=16)
+    handler.behave("exit 0")
+    for name in ("a", "b", "c", "d"):
+        handler.wait_finished(name=name, where=lambda request: request.exit_code == 0)
+    operator.stop()
+    found = sorted(event["regarding"]["name"] for event in events(api))
+    assert found == ["a", "b", "c", "d"], "one Event of each, whichever worker has had it"
+
+
+def test_the_last_ones_of_several_workers_are_written_before_the_end(start, operator, api, handler, widgets):
+    handler.answer({"events": [{"reason": f"Number{number}", "note": "n"} for number in range(20)]})
+    start(workers=4)
+    for name in ("a", "b", "c", "d"):
+        widgets.create(name)
+    for name in ("a", "b", "c", "d"):
+        handler.wait_finished(name=name)
+    operator.stop()
+    assert len(events(api)) == 80
+
+
 def test_a_failed_cleanup(start, api, handler, widgets):
     handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || { echo the disk is still mounted >&2; exit 1; }')
     start(finalizer=True)

@@ -17,7 +17,8 @@
 static enum series_verdict note(struct series_table *table, const char *uid, const char *reason,
                                 uint64_t now, struct series **ret)
 {
-        return series_note(table, uid, "Warning", reason, "Reconcile", now, ret);
+        return series_note(table, series_object(uid), series_identity(uid, "Warning", reason, "Reconcile"),
+                           1, now, ret);
 }
 
 static void test_a_repeat_is_a_series(void **state)
@@ -91,6 +92,25 @@ static void test_the_spam_guard_is_of_one_object(void **state)
         assert_int_equal(note(table, "u", "back", START / 2 + SERIES_REFILL_USEC, &series), SERIES_CREATE);
 }
 
+/* What other workers have counted comes as a sum, and may be the first that is heard of it. */
+static void test_many_at_once(void **state)
+{
+        _cleanup_(series_table_free_pointer) struct series_table *table = NULL;
+        uint64_t object = series_object("u"), identity = series_identity("u", "Warning", "A", "Reconcile");
+        struct series *series;
+
+        (void)state;
+        assert_int_equal(series_table_new(&table), 0);
+        assert_null(series_find(table, identity, START));
+        assert_int_equal(series_note(table, object, identity, 3, START, &series), SERIES_CREATE);
+        series_written(series, START);
+        assert_ptr_equal(series_find(table, identity, START), series);
+        assert_int_equal(series_note(table, object, identity, 2, START, &series), SERIES_COUNTED);
+        assert_int_equal(series_note(table, object, identity, 1, START, &series), SERIES_WRITE);
+        assert_int_equal(series->count, 6);
+        assert_null(series_find(table, identity, START + SERIES_FINISH_USEC + 1));
+}
+
 static void test_memory_is_bounded(void **state)
 {
         _cleanup_(series_table_free_pointer) struct series_table *table = NULL;
@@ -111,6 +131,7 @@ int main(void)
                 cmocka_unit_test(test_a_repeat_is_a_series),
                 cmocka_unit_test(test_others_and_silence_begin_anew),
                 cmocka_unit_test(test_the_spam_guard_is_of_one_object),
+                cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_memory_is_bounded),
         };
 
