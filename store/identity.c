@@ -115,8 +115,8 @@ static bool is_of_kind(const struct reference *reference, const char *api_versio
 }
 
 /* Takes it where it says more than what is known. */
-static int judge(struct span text, struct span namespace_name, const char *api_version, const char *kind,
-                 struct owner *owner)
+static int judge(struct span text, const struct scan_object *object, const char *api_version,
+                 const char *kind, struct owner *owner)
 {
         struct reference reference = {0};
         struct owner found = {0};
@@ -127,14 +127,15 @@ static int judge(struct span text, struct span namespace_name, const char *api_v
                 return r == -ENOMEM ? r : 0;
         found.controls =
                 reference.controller.size == 4 && memcmp(reference.controller.start, "true", 4) == 0;
-        r = read_key(namespace_name, reference.name, found.key);
+        r = read_key(object->namespace_name, reference.name, found.key);
         if (r >= 0)
                 r = read_text(reference.uid, '\0', found.uid, IDENTITY_UID_MAX, &size);
         if (r < 0 || size == 0) {
                 owner->ignored = true;
                 return r == -ENOMEM ? r : 0;
         }
-        if (owner->key[0] && (owner->controls || !found.controls))
+        if (scan_string_equals(object->uid, found.uid) ||
+            (owner->key[0] && (owner->controls || !found.controls)))
                 return 0;
         found.ignored = owner->ignored;
         *owner = found;
@@ -157,7 +158,7 @@ int owner_find(const char *json, size_t size, const char *api_version, const cha
                 if (*position == ']' || scan_value(position, (size_t)(end - position), &text) < 0)
                         break;
                 position = text.start + text.size;
-                r = text.start[0] == '{' ? judge(text, object.namespace_name, api_version, kind, ret) : 0;
+                r = text.start[0] == '{' ? judge(text, &object, api_version, kind, ret) : 0;
         }
         return r == -EAGAIN ? -EBADMSG : r;
 }

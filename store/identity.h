@@ -35,7 +35,8 @@ struct owner {
 };
 
 /* Finds the owner that controls the object, else the first. The version of the group does not matter. No
- * reference hides another one. -EBADMSG: this is no object. */
+ * reference hides another one, and an object that names itself is not its own owner: each change that its
+ * run makes to it would be a change of its child. -EBADMSG: this is no object. */
 int owner_find(const char *json, size_t size, const char *api_version, const char *kind, struct owner *ret);
 
 /* Whether that is the object with this key: an owner in a namespace has its objects there and nowhere else;

@@ -31,6 +31,8 @@ static int add(struct collection *collection, const struct store_object *related
         if (collection->count++ > 0)
                 text_append_string(&collection->json, ",");
         request_write_with_kind(collection->watch->config, &object, &collection->json);
+        if (strcmp(related->uid, collection->run->order->uid) == 0)
+                return 0; /* itself: each status that its run writes would be a reason for the next one */
         return text_printf(&collection->versions, "%s %s %s\n", related->key, related->uid,
                            related->resource_version);
 }

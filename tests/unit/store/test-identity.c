@@ -42,6 +42,17 @@ static void test_the_owner(void **state _unused_)
                 "", "", false);
 }
 
+static void test_an_object_is_not_its_own_owner(void **state _unused_)
+{
+        assert_owner("\"name\":\"w\",\"uid\":\"1\",\"ownerReferences\":[{" WIDGET
+                     ",\"name\":\"w\",\"uid\":\"1\",\"controller\":true}]",
+                     "", "", false);
+        assert_owner("\"name\":\"w\",\"uid\":\"1\",\"ownerReferences\":[{" WIDGET
+                     ",\"name\":\"w\",\"uid\":\"1\",\"controller\":true},{" WIDGET
+                     ",\"name\":\"v\",\"uid\":\"2\"}]",
+                     "v", "2", false);
+}
+
 static void test_a_reference_that_names_nobody_hides_no_other_one(void **state _unused_)
 {
         static const char *const name[] = {"a/b", "a\\u0000b", "a\\u0007b", ""};
@@ -171,6 +182,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_the_owner),
+                cmocka_unit_test(test_an_object_is_not_its_own_owner),
                 cmocka_unit_test(test_a_reference_that_names_nobody_hides_no_other_one),
                 cmocka_unit_test(test_whose_it_is),
                 cmocka_unit_test(test_identity),
