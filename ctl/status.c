@@ -133,6 +133,16 @@ static void print_stuck(const cJSON *status)
                 printf("... and %" PRIu64 " more of these\n", all - listed);
 }
 
+static void print_held_back(const cJSON *wish)
+{
+        const char *resource = ctl_text(wish, "resource"), *slash = strchr(resource, '/');
+        char buffer[64];
+
+        printf("held back requests%s%s wait for %s, as the API server wants it (Retry-After)\n",
+               slash ? " for " : "", slash ? slash + 1 : "",
+               ctl_until(wish, "until", buffer, sizeof(buffer)));
+}
+
 void ctl_print_status(const cJSON *status, bool wide)
 {
         const cJSON *item, *events, *left;
@@ -155,6 +165,7 @@ void ctl_print_status(const cJSON *status, bool wide)
                        "): no watch takes it off, see the log\n",
                        ctl_text(left, "finalizer"), ctl_text(left, "kind"), ctl_text(left, "watch"),
                        ctl_number(left, "objects"));
+        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "heldBack")) print_held_back(left);
         if (ctl_number(status, "logLinesDropped") > 0)
                 printf("logs      %" PRIu64 " lines were dropped\n", ctl_number(status, "logLinesDropped"));
         events = cJSON_GetObjectItemCaseSensitive(status, "events");

@@ -19,6 +19,7 @@
 #define MESSAGE_ID_RUN_FAILED          "6d2f9b8e1a7c4c50b3f4e6a9d0c8571e"
 #define MESSAGE_ID_VANISHED            "c3517dfb8a7a42079acabb83cc298ac3"
 #define MESSAGE_ID_THROTTLED           "c2b75cddfc444560b3429c4894ec7819"
+#define MESSAGE_ID_HELD_BACK           "67d192ccb5944e05845d071bb0877bf8"
 #define MESSAGE_ID_QUARANTINED         "e9d23fad93e8456bbec8141984c1fbd7"
 #define MESSAGE_ID_DOUBTFUL            "4b0f6e5a2d7c4f0e9a83c1d25e7b9f46"
 #define MESSAGE_ID_RELEASED            "fa8e26d340e944e795c946c97e63173f"

@@ -295,7 +295,8 @@
  * related: fingerprint of the related objects that the handler was shown; 0 = the watch has none.
  * wait_status: of the handler process (0 when none ran). settling: of RESULT_SETTLING: what the worker must
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
- * http_status: of the last request of the run that was refused; 0 = none.
+ * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
+ * Retry-After still holds back what the run needed; 0 = nothing was held back.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
@@ -319,6 +320,7 @@
         STR(message)                                                                                        \
         STR(settling)                                                                                       \
         U64(settle_after_usec)                                                                              \
+        U64(held_usec)                                                                                      \
         U64(duration_usec)                                                                                  \
         U64(handler_cpu_usec)                                                                               \
         U64(handler_memory_peak)                                                                            \

@@ -59,9 +59,19 @@ static void client_destroy(struct kube_client *client)
         free(client);
 }
 
-static bool is_throttled(const struct kube_transfer *transfer)
+/* 0: it may leave now. */
+static uint64_t throttled_until(const struct kube_transfer *transfer)
 {
-        return throttle_until(&transfer->client->throttles, transfer->resource) > clock_boottime_usec();
+        uint64_t until = throttle_until(&transfer->client->throttles, transfer->resource);
+
+        return until > clock_boottime_usec() ? until : 0;
+}
+
+/* So that what waits is looked at, though nothing comes from libcurl. */
+static void want_turn(struct kube_client *client)
+{
+        client->settle_wanted = true;
+        (void)on_timer_wanted(client->multi, 0, client);
 }
 
 static void launch(struct kube_transfer *transfer)
@@ -73,8 +83,7 @@ static void launch(struct kube_transfer *transfer)
                 return;
         transfer->running = false;
         transfer->failed_to_start = true;
-        /* Nobody else would come by to tell its owner. */
-        (void)on_timer_wanted(client->multi, 0, client);
+        want_turn(client); /* nobody else would come by to tell its owner */
 }
 
 /* Finished transfers, one by one: on_done may do anything, so the list is asked again each time. */
@@ -99,6 +108,8 @@ static bool finish_one(struct kube_client *client)
 /* What callbacks asked for during the turn. Returns whether there may be more. */
 static bool settle_one(struct kube_client *client)
 {
+        uint64_t until;
+
         for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next) {
                 if (transfer->cancelled) {
                         transfer_destroy(transfer);
@@ -109,8 +120,14 @@ static bool settle_one(struct kube_client *client)
                         transfer_destroy(transfer);
                         return true;
                 }
-                if (!transfer->running && !is_throttled(transfer)) {
+                until = transfer->running ? 0 : throttled_until(transfer);
+                if (!transfer->running && until == 0) {
                         launch(transfer);
+                        return true;
+                }
+                if (transfer->patient_until > 0 && until > transfer->patient_until) {
+                        transfer_finish_held(transfer, until);
+                        transfer_destroy(transfer);
                         return true;
                 }
         }
@@ -197,7 +214,9 @@ static int on_soon(sd_event_source *source _unused_, void *userdata)
         int running;
 
         turn_begin(client);
-        if (curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running) != CURLM_OK)
+        client->settle_wanted = false;
+        if (client->multi &&
+            curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running) != CURLM_OK)
                 cannot_listen(client);
         turn_end(client);
         return 0;
@@ -213,8 +232,9 @@ static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userd
 static int on_timer_wanted(CURLM *multi _unused_, long timeout_ms, void *userdata)
 {
         struct kube_client *client = userdata;
+        bool is_soon = timeout_ms == 0 || client->settle_wanted;
 
-        if (sd_event_source_set_enabled(client->soon, timeout_ms == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0)
+        if (sd_event_source_set_enabled(client->soon, is_soon ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0)
                 return -1;
         if (timeout_ms <= 0)
                 return sd_event_source_set_enabled(client->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
@@ -351,8 +371,16 @@ static int on_throttle_over(sd_event_source *source _unused_, uint64_t usec _unu
 
 void kube_client_throttle(struct kube_client *client, const char *resource, uint64_t until_boottime)
 {
-        if (throttle_note(&client->throttles, resource, until_boottime))
-                arm_throttle(client);
+        if (!throttle_note(&client->throttles, resource, until_boottime))
+                return;
+        arm_throttle(client);
+        if (client->transfer)
+                want_turn(client);
+}
+
+void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec)
+{
+        client->patience_usec = patience_usec;
 }
 
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path)
@@ -500,12 +528,18 @@ int kube_client_start(struct kube_client *client, const struct kube_request *req
                 transfer_free(transfer);
                 return r;
         }
+        if (client->patience_usec > 0 && !request->patient)
+                transfer->patient_until = clock_boottime_usec() + client->patience_usec;
         transfer_link(transfer);
         if (ret_transfer)
                 *ret_transfer = transfer;
         /* Not finished inside this call: the caller has not yet noted the transfer. */
-        if (client->depth == 0 && !is_throttled(transfer))
+        if (client->depth > 0)
+                return 0;
+        if (throttled_until(transfer) == 0)
                 launch(transfer);
+        else if (transfer->patient_until > 0)
+                want_turn(client);
         return 0;
 }
 

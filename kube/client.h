@@ -45,6 +45,7 @@ struct kube_request {
         void (*on_done)(struct kube_transfer *transfer, const struct kube_response *response,
                         void *userdata);
         size_t body_max;
+        bool patient; /* whatever the client's patience: nobody waits for it */
         void *userdata;
 };
 
@@ -70,8 +71,11 @@ void kube_client_on_exchange(struct kube_client *client,
                              void (*on_exchange)(const struct kube_exchange *exchange, void *userdata),
                              void *userdata);
 /* No request to this resource (kube_path_resource(); "": none at all) leaves before this time
- * (CLOCK_BOOTTIME); requests started meanwhile wait. */
+ * (CLOCK_BOOTTIME); requests started meanwhile wait, as long as they are patient. */
 void kube_client_throttle(struct kube_client *client, const char *resource, uint64_t until_boottime);
+/* A request that would be held back for longer ends at once, unsent, as KUBE_FAILURE_HELD with
+ * retry_after_sec. 0, the default: they all wait. */
+void kube_client_set_patience(struct kube_client *client, uint64_t patience_usec);
 uint64_t kube_client_throttled_until(const struct kube_client *client, const char *path); /* 0 */
 /* There is no libcurl to be had, so there will be no answer to anything: whoever asks is told -ELIBACC. The
  * callback must not touch the client. */

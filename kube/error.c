@@ -259,6 +259,7 @@ const char *kube_failure_name(enum kube_failure failure)
                 [KUBE_FAILURE_TLS] = "tls",
                 [KUBE_FAILURE_INTERRUPTED] = "interrupted",
                 [KUBE_FAILURE_TIMEOUT] = "timeout",
+                [KUBE_FAILURE_HELD] = "held",
                 [KUBE_FAILURE_CANCELLED] = "cancelled",
                 [KUBE_FAILURE_PROTOCOL] = "protocol",
         };

@@ -18,6 +18,7 @@ enum kube_failure {
         KUBE_FAILURE_TLS,         /* certificate or handshake */
         KUBE_FAILURE_INTERRUPTED, /* the connection broke while the answer came */
         KUBE_FAILURE_TIMEOUT,
+        KUBE_FAILURE_HELD, /* never sent: Retry-After holds it back for longer than the client waits */
         KUBE_FAILURE_CANCELLED,
         KUBE_FAILURE_PROTOCOL, /* an answer that cannot be understood */
         KUBE_FAILURE_COUNT

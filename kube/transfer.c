@@ -515,6 +515,27 @@ static void tell_exchange(const struct kube_transfer *transfer, const struct kub
                 client->on_exchange(&exchange, client->on_exchange_userdata);
 }
 
+void transfer_finish_held(struct kube_transfer *transfer, uint64_t until)
+{
+        struct kube_response response = {
+                .error = KUBE_ERROR_NONE, .body = "", .credential_serial = transfer->credential_serial};
+        bool of_all = throttle_until(&transfer->client->throttles, "") >= until;
+        const char *slash = of_all ? NULL : strchr(transfer->resource, '/');
+        uint64_t now = clock_boottime_usec();
+
+        if (transfer->cancelled)
+                return;
+        /* Without a figure: it comes to stand in conditions, which would change with each attempt. */
+        kube_error_set(&response.error, KUBE_FAILURE_HELD,
+                       "%s: for now it wants no requests%s%s (Retry-After)",
+                       transfer->client->credential.server ? transfer->client->credential.server : "",
+                       slash ? " for " : "", slash ? slash + 1 : "");
+        response.error.retry_after_sec =
+                (int)(until > now ? (until - now + USEC_PER_SEC - 1) / USEC_PER_SEC : 1);
+        transfer->on_done(transfer, &response, transfer->userdata);
+        kube_error_done(&response.error);
+}
+
 void transfer_finish(struct kube_transfer *transfer, CURLcode code)
 {
         struct kube_response response = {

@@ -38,8 +38,9 @@ struct kube_client {
         void *on_warning_userdata;
         void (*on_exchange)(const struct kube_exchange *exchange, void *userdata);
         void *on_exchange_userdata;
-        bool dry_run;
-        unsigned depth; /* of turns: above 0 the multi handle must not be touched */
+        bool dry_run, settle_wanted; /* a turn is to come, though libcurl has no need of one */
+        uint64_t patience_usec;      /* 0: without end */
+        unsigned depth;              /* of turns: above 0 the multi handle must not be touched */
         bool freed;
 };
 
@@ -59,6 +60,7 @@ struct kube_transfer {
                         void *userdata);
         void *userdata;
         char resource[THROTTLE_RESOURCE_MAX];
+        uint64_t patient_until; /* CLOCK_BOOTTIME; 0: waits as long as the server wants */
         char error_text[CURL_ERROR_SIZE];
         bool running, cancelled, failed_to_start, stopped_by_owner, body_too_large;
 };
@@ -68,6 +70,8 @@ int transfer_set_request(struct kube_transfer *transfer, const struct kube_reque
                          const struct credential *credential);
 /* Calls on_done, unless it was cancelled. */
 void transfer_finish(struct kube_transfer *transfer, CURLcode code);
+/* The same for one that was never sent: the server wants nothing for its resource before `until`. */
+void transfer_finish_held(struct kube_transfer *transfer, uint64_t until);
 void transfer_link(struct kube_transfer *transfer);
 void transfer_unlink(struct kube_transfer *transfer);
 void transfer_free(struct kube_transfer *transfer);

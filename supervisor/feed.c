@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
 uint64_t shortest_deadline(const struct config *config)
@@ -271,10 +272,35 @@ int feed_credential(struct supervisor *supervisor, struct message **message)
         return 0;
 }
 
+#define STILL_USEC USEC_PER_MINUTE /* wishes that follow one another that closely are one state */
+
+/* Once for each state, however many requests and objects wait for it. */
+static void tell_held_back(const struct throttles *throttles, const struct message_throttle *throttle)
+{
+        uint64_t now = clock_boottime_usec();
+        const char *slash = strchr(throttle->resource, '/');
+        char text[64];
+
+        for (size_t i = 0; i < THROTTLES_MAX; i++)
+                if (throttles->entry[i].until + STILL_USEC > now && throttles->entry[i].until > 0 &&
+                    strcmp(throttles->entry[i].resource, throttle->resource) == 0)
+                        return;
+        if (throttle->until_boottime <= now + STILL_USEC / 20)
+                return; /* one that overloads for a moment */
+        duration_format((throttle->until_boottime - now + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC,
+                        text, sizeof(text));
+        log_write(
+                LOG_WARNING, MESSAGE_ID_HELD_BACK, NULL,
+                "the API server wants no requests%s%s for %s (Retry-After): %s; what needs them waits, and "
+                "nothing else does",
+                slash ? " for " : "", slash ? slash + 1 : "", text, throttle->reason);
+}
+
 void feed_throttle(struct child_slot *from, const struct message_throttle *throttle)
 {
         struct supervisor *supervisor = from->supervisor;
 
+        tell_held_back(&supervisor->throttles, throttle);
         if (!throttle_note(&supervisor->throttles, throttle->resource, throttle->until_boottime))
                 return;
         for (size_t i = 0; i < supervisor->child_count; i++) {

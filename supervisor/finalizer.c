@@ -224,6 +224,12 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
         case RESULT_CONFLICT: /* the newest version is on its way */
                 r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
                 break;
+        case RESULT_UNAVAILABLE:
+                if (done->held_usec > 0) { /* no failure: the server has said when (feed.c) */
+                        outcome->delay_usec = held_delay(done->held_usec);
+                        break;
+                }
+                /* fall through */
         default:
                 watch->finalizers_failed++;
                 r = note_try(watch, run->key, run->uid, &outcome->delay_usec);

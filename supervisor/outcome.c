@@ -6,16 +6,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
-
-#define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)
-#define SPREAD_RUNS       128
 
 struct ending {
         struct watch *watch;
@@ -33,28 +29,6 @@ struct ending {
         bool is_withdrawn;                    /* a deletion: its object is there again */
         struct queue_outcome outcome;
 };
-
-static uint64_t random_below(uint64_t limit)
-{
-        uint64_t random = 0;
-
-        if (limit == 0)
-                return 0;
-        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-                random = clock_boottime_usec();
-        return random % limit;
-}
-
-/* first, x2 a failure, capped; up to a tenth more, so that what failed together does not come back together.
- */
-uint64_t retry_delay(const struct config_watch *config, uint64_t attempts)
-{
-        uint64_t delay = config->retry_first_usec;
-
-        for (uint64_t i = 1; i < attempts && delay < config->retry_max_usec; i++)
-                delay = delay > config->retry_max_usec / 2 ? config->retry_max_usec : delay * 2;
-        return delay + random_below(delay / 10 + 1);
-}
 
 /* ---- log */
 
@@ -96,36 +70,6 @@ static void log_retry(const struct ending *ending, const char *id, uint64_t dela
 }
 
 /* ---- results */
-
-/* Up to a tenth of it more, so that what was handled together does not come back together; the same for
- * those that succeed one after another, because each place in the index of the ledger is a page to be
- * written. */
-static uint64_t resync_spread(struct watch *watch, uint64_t resync_usec)
-{
-        if (watch->spread_left == 0) {
-                watch->spread_usec = random_below(resync_usec / 10 + 1);
-                watch->spread_left = SPREAD_RUNS;
-        }
-        watch->spread_left--;
-        return watch->spread_usec;
-}
-
-/* When it is due is in an index of the ledger, in which every change costs as much as the row itself: the
- * time that stands there stays, and due.c counts from the last success. Whole minutes, so that neighbours in
- * time are neighbours in the index. */
-static uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t now)
-{
-        uint64_t resync_usec = watch->config->resync_usec, due;
-        uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC;
-
-        if (resync_usec > DELAY_IN_QUEUE_USEC && strcmp(row->next_reason, "resync") == 0 &&
-            row->next_realtime > now + DELAY_IN_QUEUE_USEC && row->next_realtime <= latest)
-                return row->next_realtime;
-        if (resync_usec <= DELAY_IN_QUEUE_USEC)
-                return now + resync_usec + random_below(resync_usec / 10 + 1);
-        due = now + resync_usec + resync_spread(watch, resync_usec);
-        return due + RESYNC_GRAIN_USEC - due % RESYNC_GRAIN_USEC;
-}
 
 static int succeeded(struct ending *ending)
 {
@@ -263,6 +207,27 @@ static int failed(struct ending *ending)
         return schedule_retry(ending, delay, "retry");
 }
 
+/* The server has said until when. That was logged once, for the resource (feed.c): not for each object. */
+static int held_back(struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+        uint64_t held = ending->done->held_usec, delay;
+        char text[64], next[96];
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        held = held_delay(held);
+        delay = retry_delay(config, ending->row.refused);
+        if (delay < held)
+                delay = held;
+        else
+                ending->watch->waits = true;
+        snprintf(next, sizeof(next), "that counts as no attempt; tried again in %s",
+                 duration_format(delay / 100000 * 100000, text, sizeof(text)));
+        log_failure(ending, LOG_DEBUG, NULL, next);
+        return schedule_retry(ending, delay, delay > held ? "unavailable" : "held");
+}
+
 /* A run that came early, because the server seemed to be well again, waits for its whole backoff now. */
 static int unavailable(struct ending *ending)
 {
@@ -272,6 +237,8 @@ static int unavailable(struct ending *ending)
         int r = 0;
 
         ending->refused = true;
+        if (ending->done->held_usec > 0 && ending->done->result == RESULT_UNAVAILABLE)
+                return held_back(ending);
         if (note_failure(ending) < 0)
                 return -ENOMEM;
         watch->waits = true;
@@ -332,21 +299,6 @@ static int ends_operator(struct ending *ending)
         }
         return schedule_retry(
                 ending, blame_row(ending->watch->child->supervisor, ending->watch->config, row), "retry");
-}
-
-#define THROTTLE_MAX 610 /* units, as kopf has it */
-
-uint64_t throttle_units(uint64_t number)
-{
-        uint64_t one = 1, two = 1;
-
-        for (uint64_t i = 2; i < number && two < THROTTLE_MAX; i++) {
-                uint64_t sum = one + two;
-
-                one = two;
-                two = sum;
-        }
-        return two;
 }
 
 static int refused(struct ending *ending)
@@ -661,7 +613,7 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                 .is_first = given->is_first,
                 .reason = run->reason,
                 .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0 ||
-                             strcmp(run->reason, "unavailable") == 0 ||
+                             strcmp(run->reason, "unavailable") == 0 || strcmp(run->reason, "held") == 0 ||
                              strcmp(run->reason, "recovered") == 0,
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,

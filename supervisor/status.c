@@ -191,6 +191,21 @@ static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
         return 0;
 }
 
+/* By the server's Retry-After. */
+static void write_held_back(const struct throttles *throttles, struct text *json)
+{
+        uint64_t now = clock_boottime_usec();
+
+        for (size_t i = 0; i < THROTTLES_MAX; i++) {
+                if (throttles->entry[i].until <= now)
+                        continue;
+                text_append_string(json, "{");
+                json_string(json, "resource", throttles->entry[i].resource);
+                json_number(json, "until", clock_realtime_usec() + (throttles->entry[i].until - now));
+                json_close(json, "},");
+        }
+}
+
 int status_write(struct supervisor *supervisor, struct text *json)
 {
         struct page page = {supervisor, json};
@@ -224,6 +239,9 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "folder", supervisor->secrets_folder);
         json_bool(json, "onDisk", supervisor->secrets_on_disk);
         json_close(json, "},");
+        text_append_string(json, "\"heldBack\":[");
+        write_held_back(&supervisor->throttles, json);
+        json_close(json, "],");
         text_append_string(json, "\"finalizersLeft\":[");
         left_write_status(supervisor, json);
         json_close(json, "],");

@@ -388,11 +388,16 @@ void turn_settle_soon(struct supervisor *supervisor);
 int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence);
 void ledger_failed(struct supervisor *supervisor, int status);
 
+/* backoff.c */
+uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
+uint64_t held_delay(uint64_t held_usec);  /* a little longer, so that not all come at once */
+uint64_t throttle_units(uint64_t number); /* of retry.throttle: Fibonacci, up to 610 */
+/* The ledger's time; that in `row`, where it serves as well. */
+uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t now);
+
 /* outcome.c */
 int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                  const struct message_done *done);
-uint64_t retry_delay(const struct config_watch *config, uint64_t attempts);
-uint64_t throttle_units(uint64_t number);         /* of retry.throttle: Fibonacci, up to 610 */
 #define BEHIND_USEC         (20 * UINT64_C(1000)) /* the watch usually needs less to show our own write */
 /* Up to this a delay waits in the queue; above, only in the ledger, where it costs no memory. */
 #define DELAY_IN_QUEUE_USEC (60 * UINT64_C(1000000))

@@ -118,6 +118,8 @@ enum answer answer_of(const struct kube_error *error)
                 return ANSWER_UNREACHABLE;
         case KUBE_FAILURE_TIMEOUT:
                 return ANSWER_SILENT;
+        case KUBE_FAILURE_HELD:
+                return ANSWER_BUSY;
         case KUBE_FAILURE_INTERRUPTED:
         case KUBE_FAILURE_CANCELLED:
                 return ANSWER_INTERRUPTED;

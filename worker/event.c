@@ -165,7 +165,7 @@ static void send_next(struct recorder *recorder)
         struct operation *operation = recorder->first;
         _cleanup_text_ struct text path = TEXT_EMPTY;
         struct kube_request request = {
-                .timeout_usec = TIMEOUT_USEC, .on_done = on_written, .userdata = recorder};
+                .timeout_usec = TIMEOUT_USEC, .on_done = on_written, .patient = true, .userdata = recorder};
 
         if (recorder->transfer || recorder->again)
                 return;

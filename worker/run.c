@@ -65,6 +65,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
 {
         struct worker *worker = run->worker;
         _cleanup_text_ struct text kinds = TEXT_EMPTY;
+        uint64_t now = clock_boottime_usec();
         bool kinds_known = run->children && children_kinds(run->children, &kinds) >= 0;
         struct message_done done = {
                 .sequence = run->order->sequence,
@@ -84,9 +85,10 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .kinds_known = kinds_known,
                 .settling = run->settling,
                 .settle_after_usec = run->settle_after_usec,
+                .held_usec = run->held_until > now ? run->held_until - now : 0,
                 .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
                 .message = text,
-                .duration_usec = clock_boottime_usec() - run->started,
+                .duration_usec = now - run->started,
                 .handler_cpu_usec = run->usage.cpu_usec,
                 .handler_memory_peak = run->usage.memory_peak,
                 .handler_out_of_memory = run->out_of_memory,
@@ -461,14 +463,13 @@ static bool may_write(struct run *run)
 {
         _cleanup_free_ char *path =
                 run->watch->discovered ? kube_path(&run->watch->resource, NULL, NULL, NULL) : NULL;
-        uint64_t now = clock_boottime_usec();
-        uint64_t until = path ? kube_client_throttled_until(run->worker->client, path) : 0;
+        uint64_t until = kube_client_throttled_until(run->worker->client, path ? path : "");
 
-        if (until < now + USEC_PER_SEC)
+        if (until <= clock_boottime_usec() + RUN_PATIENCE_USEC)
                 return true;
-        run_finish(run, RESULT_UNAVAILABLE,
-                   "the API server wants no requests for %s for %llu s (Retry-After)",
-                   run->watch->resource.plural, (unsigned long long)((until - now) / USEC_PER_SEC));
+        run->held_until = until;
+        run_finish(run, RESULT_UNAVAILABLE, "for now the API server wants no requests%s%s (Retry-After)",
+                   path ? " for " : "", path ? run->watch->resource.plural : "");
         return false;
 }
 

@@ -85,6 +85,7 @@ static int on_config(struct child *child, struct message **config)
         if (r >= 0)
                 r = kube_client_new(child->event, user_agent, &worker->client);
         if (r >= 0) {
+                kube_client_set_patience(worker->client, RUN_PATIENCE_USEC);
                 kube_client_on_unusable(worker->client, on_unusable, worker);
                 kube_client_on_warning(worker->client, on_warning, worker);
         }

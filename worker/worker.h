@@ -17,6 +17,9 @@
 #define WAITING_MAX 64 /* a supervisor gives fewer at once */
 
 struct run;
+/* How long a run waits in its worker for a resource that Retry-After holds back. */
+#define RUN_PATIENCE_USEC USEC_PER_SEC
+
 struct applied;
 struct coprocess;
 struct children;
@@ -131,6 +134,7 @@ struct run {
         bool discovered; /* in this run */
         int wait_status;
         int http_status;            /* of the last request that was refused; 0 */
+        uint64_t held_until;        /* CLOCK_BOOTTIME: by Retry-After; 0: nothing of the run was held back */
         struct process_usage usage; /* of the handler, in this run */
         bool out_of_memory;
 };

@@ -108,9 +108,22 @@ static void write_refused(struct run *run, const char *what, const struct kube_e
                            words);
 }
 
+/* A run that came again before that would be told the same. */
+static void note_held(struct run *run, const struct kube_error *error)
+{
+        uint64_t until;
+
+        if (error->retry_after_sec <= 0 || kube_error_blame(error) != KUBE_BLAME_SERVER)
+                return;
+        until = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
+        if (until > run->held_until)
+                run->held_until = until;
+}
+
 void write_note_failure(struct run *run, const struct kube_response *response)
 {
         run->http_status = response->error.http_status;
+        note_held(run, &response->error);
         worker_ask_refresh(run->worker, response);
         pass_throttle(run, &response->error);
 }

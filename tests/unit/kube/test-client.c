@@ -231,6 +231,52 @@ static void test_throttle(void **state)
         assert_int_equal(fixture->server.requests, 3);
 }
 
+/* Nothing else is under way that would give the client a turn. */
+static void test_patience(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/apis/apps/v1/deployments/a", false);
+        uint64_t until = clock_boottime_usec() + USEC_PER_HOUR;
+
+        fixture->server.on_request = answer_ok;
+        kube_client_set_patience(fixture->client, 100 * USEC_PER_MSEC);
+        kube_client_throttle(fixture->client, "apps/deployments", until);
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        assert_int_equal(fixture->done, 0); /* the caller has not noted the transfer yet */
+        fixture_wait(fixture, &fixture->done, 1);
+        assert_int_equal(fixture->error.failure, KUBE_FAILURE_HELD);
+        assert_int_equal(fixture->http_status, 0);
+        assert_in_range(fixture->error.retry_after_sec, 3590, 3600);
+        assert_non_null(strstr(fixture->error.message, "deployments"));
+        assert_int_equal(kube_error_blame(&fixture->error), KUBE_BLAME_SERVER);
+        fixture_get(fixture, "/apis/apps/v1/replicasets/a");
+        assert_int_equal(fixture->http_status, 200);
+        assert_int_equal(fixture->server.requests, 1);
+}
+
+/* The wish comes while they wait for a shorter one: what is impatient ends, the other leaves in time. */
+static void test_patience_ends_while_it_waits(void **state)
+{
+        struct fixture *fixture = *state;
+        struct kube_request request = fixture_request(fixture, "/api/v1/pods/a", false);
+        uint64_t until = clock_boottime_usec() + 300 * USEC_PER_MSEC;
+
+        fixture->server.on_request = answer_ok;
+        kube_client_set_patience(fixture->client, 200 * USEC_PER_MSEC);
+        kube_client_throttle(fixture->client, "/pods", clock_boottime_usec() + 100 * USEC_PER_MSEC);
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        request.patient = true;
+        assert_int_equal(kube_client_start(fixture->client, &request, NULL), 0);
+        kube_client_throttle(fixture->client, "", until);
+        fixture_wait(fixture, &fixture->done, 1);
+        assert_int_equal(fixture->error.failure, KUBE_FAILURE_HELD);
+        assert_null(strstr(fixture->error.message, "pods")); /* it is the whole server's */
+        fixture_wait(fixture, &fixture->done, 2);
+        assert_true(clock_boottime_usec() >= until);
+        assert_int_equal(fixture->http_status, 200);
+        assert_int_equal(fixture->server.requests, 1);
+}
+
 /* ---- small and bounded */
 
 static void test_counters(void **state)
@@ -391,6 +437,8 @@ int main(void)
                 TEST(test_proxy_of_the_kubeconfig),
                 TEST(test_environments_proxy_is_not_for_this_machine),
                 TEST(test_throttle),
+                TEST(test_patience),
+                TEST(test_patience_ends_while_it_waits),
                 TEST(test_counters),
                 TEST(test_descriptors_stay_constant),
                 TEST(test_warnings_come_once),
