@@ -48,6 +48,8 @@ static void print_watch(const cJSON *watch, bool wide)
         puts("");
         if (ctl_text(watch, "reason")[0])
                 printf("    %s\n", ctl_text(watch, "reason"));
+        if (ctl_text(watch, "missingNamespaces")[0])
+                printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         print_progress(watch);

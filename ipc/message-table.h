@@ -155,7 +155,7 @@
         M(CHECKED, checked, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)            \
         M(DEGRADED, degraded, ROLE_WATCHER, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)          \
         M(RECOVERED, recovered, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)        \
-        M(POSITION, position, ROLE_WATCHER, ROLE_SUPERVISOR, 1024, CHILD_RUNNING | CHILD_STOPPING)          \
+        M(POSITION, position, ROLE_WATCHER, ROLE_SUPERVISOR, 2048, CHILD_RUNNING | CHILD_STOPPING)          \
         /* worker to supervisor */                                                                          \
         M(DONE, done, ROLE_WORKER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)       \
         M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
@@ -241,11 +241,13 @@
 /* The supervisor asks a watcher how things stand now; POSITION answers with the same serial. */
 #define MESSAGE_ask_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
 
-/* How many objects the store holds, and how far the newest stream has come; "": nowhere yet. */
+/* How many objects the store holds, and how far the newest stream has come; "": nowhere yet.
+ * missing_namespaces: that the watch names and that do not exist, for people; "": none is known. */
 #define MESSAGE_position_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
         U64(serial)                                                                                         \
         U64(objects)                                                                                        \
-        STR(resource_version)
+        STR(resource_version)                                                                               \
+        STR(missing_namespaces)
 
 /* Keys that may need a run, within the credit that was given (each change costs one). generation: of the
  * store. */

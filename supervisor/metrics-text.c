@@ -359,6 +359,8 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
                 {"reconciled_watch_undecodable", "undecodable", "Events that could not be read.", COUNTER},
                 {"reconciled_watch_owner_references_ignored", "owners_ignored",
                  "Owner references that name no object that there can be.", COUNTER},
+                {"reconciled_watch_missing_namespaces", "missing_namespaces",
+                 "Namespaces that the watch names and that do not exist.", GAUGE},
                 {"reconciled_watch_unannounced", "dirty",
                  "Changed keys that wait in the store for a place in the queue.", GAUGE},
         };

@@ -93,7 +93,7 @@ struct watch {
         struct refusal refusal;
         bool waits; /* for the server: some of its objects, as far as is known */
         uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
-        char *resource_version, *degraded_reason;
+        char *resource_version, *degraded_reason, *missing_namespaces; /* may be NULL */
         uint64_t credit_given, credit_used;
         /* OWED pages: where the next one begins. */
         bool owed_streaming;

@@ -120,6 +120,7 @@ void watch_empty(struct watch *watch)
         handled_free(watch);
         free(watch->store_folder);
         free(watch->resource_version);
+        free(watch->missing_namespaces);
         free(watch->degraded_reason);
         free(watch->heard.reason);
         refusal_free(watch);

@@ -325,4 +325,5 @@ void announce_synced(struct watcher *watcher)
                             "the supervisor cannot be told that the watch is synced");
         else
                 verification_continue(watcher); /* those of the last life, too */
+        namespaces_look(watcher);
 }

@@ -86,6 +86,9 @@ static int take_event(struct stream *stream, const struct event *event)
 {
         bool initial = stream->state == STREAM_INITIAL;
 
+        if (stream->presence == NAMESPACE_MISSING && !scan_string_equals(event->type, "ERROR") &&
+            !scan_string_equals(event->type, "BOOKMARK"))
+                namespace_found(stream);
         if (scan_string_equals(event->type, "ADDED") || scan_string_equals(event->type, "MODIFIED"))
                 return apply_object(stream, event->object.start, event->object.size, initial);
         if (scan_string_equals(event->type, "DELETED"))

@@ -212,6 +212,9 @@ static int tell_position(struct watcher *watcher, uint64_t serial)
                 .objects = watcher->store ? store_count(watcher->store) : 0,
                 .resource_version = "",
         };
+        _cleanup_free_ char *missing = namespaces_missing(watcher);
+
+        position.missing_namespaces = missing;
 
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 const char *version = watcher->stream[i].resource_version;
@@ -301,6 +304,15 @@ static uint64_t list_expected(const struct watcher *watcher)
         return expected;
 }
 
+static uint64_t missing_count(const struct watcher *watcher)
+{
+        uint64_t count = 0;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                count += watcher->stream[i].presence == NAMESPACE_MISSING;
+        return count;
+}
+
 static size_t count(struct child *child, struct record_counter *counter, size_t max)
 {
         struct watcher *watcher = child->userdata;
@@ -323,6 +335,7 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
                 {"list_shown", list_shown(watcher)},
                 {"list_expected", list_expected(watcher)},
                 {"log_dropped", log_dropped()},
+                {"missing_namespaces", missing_count(watcher)},
         };
         size_t n = ELEMENTS(own);
 
@@ -352,6 +365,8 @@ void watcher_done(struct watcher *watcher)
         kube_discovery_cancel(watcher->discovery);
         kube_transfer_cancel(watcher->identity);
         kube_transfer_cancel(watcher->version);
+        kube_transfer_cancel(watcher->namespace_question);
+        sd_event_source_disable_unref(watcher->namespace_timer);
         streams_free(watcher);
         verification_free(watcher->verification);
         kube_client_free(watcher->client);

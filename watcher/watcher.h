@@ -37,9 +37,13 @@ struct trouble {
         bool relisted; /* a LIST at once was granted */
 };
 
+/* Whether the namespace of a stream exists. */
+enum namespace_presence { NAMESPACE_UNKNOWN, NAMESPACE_FOUND, NAMESPACE_MISSING };
+
 struct stream {
         struct watcher *watcher;
         const char *namespace_name; /* "" = all */
+        enum namespace_presence presence;
         enum stream_state state;
         char *resource_version; /* up to which everything is in the store; "" = nothing is complete */
         char *watched_version;  /* from which the running watch was asked for: what is not newer is a replay
@@ -92,7 +96,9 @@ struct watcher {
         const struct message_config_watcher *config;
         struct kube_client *client;
         struct kube_discovery *discovery;
-        struct kube_transfer *identity, *version;
+        struct kube_transfer *identity, *version, *namespace_question;
+        sd_event_source *namespace_timer;
+        size_t namespace_asked; /* index of the stream whose namespace the question is about */
         struct kube_resource resource;
         struct store *store;
         struct store_meta meta;
@@ -178,6 +184,13 @@ const char *request_accept(const struct watcher *watcher, enum request request);
 bool request_reduce(struct watcher *watcher, enum phase phase); /* false: nothing is left to leave out */
 bool request_is_left_out(const struct watcher *watcher, enum optional optional);
 bool request_may_stream_list(const struct stream *stream);
+
+/* missing.c: namespaces that do not exist. */
+#define NAMESPACES_TOLD 8
+void namespaces_look(struct watcher *watcher); /* asks for those that were not found yet */
+void namespace_found(struct stream *stream);
+/* Their names, the first ones; owned by the caller. NULL: there is none, or no memory. */
+char *namespaces_missing(const struct watcher *watcher);
 
 /* list.c, watch.c, event.c, probe.c */
 void list_start(struct stream *stream); /* as WatchList where that works */

@@ -398,3 +398,34 @@ def test_a_long_list_leaves_a_small_watcher(server, operator, make_handler):
         wait_until(lambda: anonymous_kib(operator.child("watcher")) < 2900,
                    lambda: f"{anonymous_kib(operator.child('watcher'))} KiB")
     operator.stop()
+
+
+def test_a_namespace_that_does_not_exist_is_told(devserver, operator, handler, api):
+    """Once in the log, and in the status for as long as it is so; the watch itself goes on and sees what comes."""
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["default", "teem-a"])])
+    operator.start_ready().wait_synced()
+    operator.wait_for_log("namespace teem-a does not exist")
+    [record] = operator.logs(message_id=MESSAGE_ID["NAMESPACE_MISSING"])
+    assert record["watch"] == "widgets"
+    assert operator.ctl.status()["watches"][0]["missingNamespaces"] == "teem-a"
+    assert "these namespaces do not exist: teem-a" in operator.ctl.run("status").stdout
+    api.resource("v1", "namespaces").create("teem-a")
+    api.resource("example.com/v1", "widgets", "teem-a").create("late")
+    handler.wait_finished(name="late")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["missingNamespaces"] == "", "that it exists")
+    operator.wait_for_log("namespace teem-a exists now")
+    operator.stop()
+    assert operator.output.text().count("does not exist") == 1
+    assert not operator.logs(where=lambda found: "namespace default" in found["message"])
+
+
+def test_who_may_not_get_namespaces_is_told_nothing(devserver, operator, handler, widgets):
+    devserver.fault(match={"verb": "get", "resource": "namespaces", "name": "teem-a"}, times=0, status=403, reason="Forbidden")
+    operator.configure(devserver, [watch("widgets", handler, namespaces=["default", "teem-a"])])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    handler.wait_finished(name="w")
+    wait_until(lambda: devserver.requests(lambda request: request["status"] == 403), "the question")
+    assert operator.ctl.status()["watches"][0]["missingNamespaces"] == ""
+    operator.stop()
+    assert "does not exist" not in operator.output.text()
