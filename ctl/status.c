@@ -145,6 +145,27 @@ static void print_held_back(const cJSON *wish)
                ctl_until(wish, "until", buffer, sizeof(buffer)));
 }
 
+static void print_milliseconds(const cJSON *turn, const char *name)
+{
+        uint64_t usec = ctl_number(turn, name);
+
+        printf("%" PRIu64 ".%" PRIu64 " ms", usec / 1000, usec % 1000 / 100);
+}
+
+/* While a turn of the supervisor's loop lasts, nobody else is heard. */
+static void print_turns(const cJSON *turns)
+{
+        const cJSON *longest = cJSON_GetObjectItemCaseSensitive(turns, "longest");
+        const cJSON *processor = cJSON_GetObjectItemCaseSensitive(turns, "longestProcessor");
+
+        printf("loop      longest turn ");
+        print_milliseconds(longest, "took");
+        printf(" (%s), of processor time ", ctl_text(longest, "what"));
+        print_milliseconds(processor, "processor");
+        printf(" (%s); %" PRIu64 " of %" PRIu64 " took more than 10 ms\n", ctl_text(processor, "what"),
+               ctl_number(turns, "slow"), ctl_number(turns, "count"));
+}
+
 void ctl_print_status(const cJSON *status, bool wide)
 {
         const cJSON *item, *events, *left;
@@ -159,6 +180,7 @@ void ctl_print_status(const cJSON *status, bool wide)
         printf("server    %s\nidentity  %s\n",
                ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
                ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
+        print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
         if (ctl_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",
                        ctl_text(status, "notReloaded"));

@@ -313,6 +313,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
 {
         struct child_slot *child = userdata;
 
+        turn_is(child->supervisor, message_name((*message)->type));
         child->last_heartbeat = clock_monotonic_usec();
         if ((*message)->type == MESSAGE_SIGNALLED) {
                 child_was_signalled(child, &(*message)->signalled);

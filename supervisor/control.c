@@ -27,6 +27,7 @@ struct control_peer {
         uint64_t asked;           /* serial of what the watchers were asked for its sake */
         size_t missing;           /* watchers that have not answered that */
         sd_event_source *patient; /* till then it waits */
+        struct listing *listing;  /* the answer that is being made for it */
 };
 
 static void peer_put_first(struct control_peer *peer)
@@ -50,6 +51,7 @@ static void peer_free(struct control_peer *peer)
         peer_take_out(peer);
         peer->supervisor->control_count--;
         sd_event_source_disable_unref(peer->patient);
+        listing_free(peer->listing);
         channel_free(peer->channel);
         free(peer);
 }
@@ -320,17 +322,56 @@ static int answer_list(struct control_peer *peer, const struct message_query *qu
                        struct watch *watch _unused_)
 {
         const char *name = query->argument[1].value;
-        _cleanup_text_ struct text json = TEXT_EMPTY;
         int r;
 
+        if (peer->listing)
+                return -EPROTO; /* it has not waited for the answer */
         if (name[0] && !watch_find(peer->supervisor, name))
                 return refuse_watch(peer, name);
-        r = list_write(peer->supervisor, query->argument[0].value, name, query->argument[2].value, &json);
-        if (r == -ENOMEM)
-                return r;
-        return r == -EINVAL ? refuse_query(peer, "objects are failing, waiting or quarantined")
-               : r < 0      ? refuse_query(peer, "the ledger cannot be read")
-                            : send_document(peer, &json);
+        r = listing_new(peer->supervisor, query->argument[0].value, name, query->argument[2].value,
+                        &peer->listing);
+        if (r == -EINVAL)
+                return refuse_query(peer, "objects are failing, waiting or quarantined");
+        turn_settle_soon(peer->supervisor);
+        return r;
+}
+
+static int go_on(struct control_peer *peer)
+{
+        int r = listing_continue(peer->listing);
+
+        if (r == 0)
+                return 0;
+        r = r == -ENOMEM ? r
+            : r < 0      ? refuse_query(peer, "the ledger cannot be read")
+                         : send_document(peer, listing_document(peer->listing));
+        listing_free(peer->listing);
+        peer->listing = NULL;
+        return r;
+}
+
+static int on_idle(sd_event_source *source _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        struct control_peer *next;
+
+        turn_is(supervisor, "list");
+        for (struct control_peer *peer = supervisor->control_peer; peer; peer = next) {
+                next = peer->next;
+                if (peer->listing && !turn_is_spent(supervisor) && go_on(peer) < 0)
+                        peer_free(peer);
+        }
+        turn_settle_soon(supervisor);
+        return 0;
+}
+
+void control_continue(struct supervisor *supervisor)
+{
+        for (struct control_peer *peer = supervisor->control_peer; peer; peer = peer->next)
+                if (peer->listing) {
+                        (void)supervisor_when_idle(supervisor, &supervisor->list_source, on_idle);
+                        return;
+                }
 }
 
 static int answer_keys(struct control_peer *peer, const struct message_query *query, struct watch *watch)
@@ -378,6 +419,7 @@ static int answer(struct control_peer *peer, const struct message_query *query)
                 /* Of owned and related objects nothing runs: their owners do. */
                 if (command[i].of_watch && (!watch || watch->config->owner))
                         return refuse_watch(peer, query->argument[0].value);
+                turn_is(peer->supervisor, command[i].name);
                 return command[i].answer(peer, query, watch);
         }
         return refuse_query(peer, "this version of reconciled does not know the command");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of owned and related objects: those that run are their owners, and who may depend on them. */
+/* Changes of owned objects: those that run are their owners. Of related ones: see related.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -89,84 +89,16 @@ static int find_owner(struct watch *parent, const struct record_change *change, 
         return ledger_get(ledger, parent->config->name, slash + 1, change->uid, ret);
 }
 
-/* ---- related objects: everybody in their namespace may depend on them */
-
-#define PAGE 500
-
-struct crowd {
-        struct watch *parent;
-        const char *namespace; /* with the slash; "" = all */
-        char *key, *uid;       /* the last one */
-        bool over;
-};
-
-static bool is_in(const char *namespace, const char *key)
+/* Of a related object, who is one of those that may depend on it. */
+int owned_related_changed(struct watch *parent, const struct ledger_row *row)
 {
-        return strncmp(key, namespace, strlen(namespace)) == 0;
-}
-
-static int take_one(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
-{
-        struct crowd *crowd = userdata;
         struct record_change change = {
                 .key = row->key, .uid = row->uid, .resource_version = "", .first = true};
 
-        if (!is_in(crowd->namespace, row->key)) {
-                crowd->over = true;
+        if (!child_matters(parent, row))
                 return 0;
-        }
-        if (text_replace(&crowd->key, row->key) < 0 || text_replace(&crowd->uid, row->uid) < 0)
-                return -ENOMEM;
-        if (!child_matters(crowd->parent, row))
-                return 0;
-        return dispatch_push(crowd->parent, &change, CHANGE_UPDATED, row, "related changed",
-                             child_delay(crowd->parent, row->key, row));
-}
-
-static int note_first(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
-{
-        *(bool *)userdata = strchr(row->key, '/') != NULL;
-        return 0;
-}
-
-static int take_crowd(struct ledger *ledger, struct crowd *crowd)
-{
-        const char *name = crowd->parent->config->name;
-        int r = 1;
-
-        while (r > 0 && !crowd->over) {
-                _cleanup_free_ char *key = strdup(crowd->key), *uid = strdup(crowd->uid);
-
-                r = key && uid ? ledger_visit(ledger, name, key, uid, PAGE, take_one, crowd) : -ENOMEM;
-        }
-        return r;
-}
-
-static int take_related(struct watch *parent, const struct record_change *change)
-{
-        struct supervisor *supervisor = parent->child->supervisor;
-        const char *slash = strchr(change->key, '/');
-        _cleanup_free_ char *namespace = NULL;
-        struct crowd crowd = {.parent = parent};
-        bool namespaced = false;
-        int r = ledger_visit(supervisor->ledger, parent->config->name, "", "", 1, note_first, &namespaced);
-
-        namespace = strndup(change->key, slash && namespaced ? (size_t)(slash + 1 - change->key) : 0);
-        crowd.namespace = namespace;
-        crowd.key = strdup(namespace ? namespace : "");
-        crowd.uid = strdup("");
-        if (r >= 0)
-                r = namespace && crowd.key && crowd.uid ? take_crowd(supervisor->ledger, &crowd) : -ENOMEM;
-        free(crowd.key);
-        free(crowd.uid);
-        if (r < 0 && r != -ENOMEM)
-                ledger_failed(supervisor, r);
-        return r == -ENOMEM ? r : 0;
-}
-
-static bool is_related_to(const struct watch *watch, const struct watch *parent)
-{
-        return watch->config->is_related && strcmp(watch->config->owner, parent->config->name) == 0;
+        return dispatch_push(parent, &change, CHANGE_UPDATED, row, "related changed",
+                             child_delay(parent, row->key, row));
 }
 
 /* ---- none of them runs before all of it is known */
@@ -198,28 +130,6 @@ void owned_known(struct watch *watch)
                 pause_apply(parent);
 }
 
-/* A change that was waiting for its turn when we ended is on no record, as that would be a row for each of
- * the crowd. So everybody is asked once when all of it is in sync again; the worker sees that nothing has
- * changed since the last success, and mostly runs no handler. */
-int related_recheck(struct watch *watch)
-{
-        struct supervisor *supervisor = watch->child->supervisor;
-        const char *owner = watch->config->is_related ? watch->config->owner : watch->config->name;
-        struct watch *parent = watch_find(supervisor, owner);
-        bool any = false;
-
-        if (!parent || !parent->synced || (watch->config->owner && !watch->config->is_related))
-                return 0;
-        FOREACH_WATCH(related, supervisor) {
-                if (!is_related_to(related, parent))
-                        continue;
-                if (!related->synced && related->health != WATCH_ABSENT)
-                        return 0;
-                any = true;
-        }
-        return any ? take_related(parent, &(struct record_change){.key = ""}) : 0;
-}
-
 int dispatch_owned(struct watch *watch, const struct record_change *change)
 {
         struct supervisor *supervisor = watch->child->supervisor;
@@ -229,7 +139,7 @@ int dispatch_owned(struct watch *watch, const struct record_change *change)
         int r;
 
         if (parent && watch->config->is_related)
-                return take_related(parent, change);
+                return related_changed(parent, change);
         r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
 
         /* One that was never handed out runs anyway. */

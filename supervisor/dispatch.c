@@ -527,7 +527,7 @@ static int on_commit_time(sd_event_source *source _unused_, uint64_t usec _unuse
         return 0;
 }
 
-static int commit_later(struct supervisor *supervisor)
+int turn_settle_later(struct supervisor *supervisor)
 {
         int enabled = SD_EVENT_OFF, r;
 
@@ -548,8 +548,9 @@ static int commit(struct supervisor *supervisor)
 {
         int r;
 
-        if (!supervisor->commit_due && ledger_dirty(supervisor->ledger) && is_working(supervisor))
-                return commit_later(supervisor);
+        if (!supervisor->commit_due && ledger_dirty(supervisor->ledger) && is_working(supervisor) &&
+            !ledger_is_full(supervisor->ledger))
+                return turn_settle_later(supervisor);
         r = ledger_try_commit(supervisor->ledger);
         if (r == -EBUSY)
                 return r;
@@ -577,7 +578,7 @@ static int commit_again(struct supervisor *supervisor)
                             "disk is slow. No run begins before it is written; after a minute the operator "
                             "ends");
         }
-        return commit_later(supervisor);
+        return turn_settle_later(supervisor);
 }
 
 static int turn_settle(sd_event_source *source _unused_, void *userdata)
@@ -585,6 +586,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         struct supervisor *supervisor = userdata;
         int r;
 
+        turn_is(supervisor, "the end of a turn");
         if (supervisor->phase == PHASE_TEARDOWN)
                 return 0;
         r = assign_runs(supervisor);
@@ -601,8 +603,14 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         FOREACH_WATCH(watch, supervisor) {
                 send_handled(watch);
                 give_credit(watch);
+                owed_continue(watch);
         }
         reload_continue(supervisor);
+        related_continue(supervisor);
+        if (retry_continue(supervisor) < 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                                 "no memory for an event source");
+        control_continue(supervisor);
         arm_queue(supervisor);
         notify_status(supervisor);
         metrics_push_change(supervisor);

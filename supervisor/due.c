@@ -10,7 +10,7 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define PAGE 500
+#define PAGE 50
 
 static const char *static_reason(const char *reason)
 {
@@ -24,14 +24,14 @@ static const char *static_reason(const char *reason)
         return "retry";
 }
 
-#define TURN_USEC (5 * USEC_PER_SEC)
+#define AGAIN_USEC (5 * USEC_PER_SEC)
 
 /* Rows are visited once for each time that is set: what cannot go to the queue now is given another one. */
 static int come_again(struct watch *watch, const struct ledger_row *row)
 {
         struct ledger_row later = *row;
 
-        later.next_realtime = ledger_now(watch->child->supervisor) + TURN_USEC;
+        later.next_realtime = ledger_now(watch->child->supervisor) + AGAIN_USEC;
         return ledger_put(watch->child->supervisor->ledger, watch->config->name, &later);
 }
 
@@ -96,10 +96,13 @@ static int on_due(sd_event_source *source _unused_, uint64_t usec _unused_, void
         struct supervisor *supervisor = userdata;
         int r;
 
+        turn_is(supervisor, "what is due");
         supervisor->due_armed = 0;
         if (supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
                 return 0;
-        r = ledger_visit_due(supervisor->ledger, ledger_now(supervisor), PAGE, take_row, supervisor);
+        do
+                r = ledger_visit_due(supervisor->ledger, ledger_now(supervisor), PAGE, take_row, supervisor);
+        while (r == PAGE && !turn_is_spent(supervisor));
         if (r < 0) {
                 ledger_failed(supervisor, r);
                 return 0;
@@ -142,6 +145,8 @@ void due_arm(struct supervisor *supervisor)
         /* What waits in the queue as well is due there first; a moment later here. */
         r = sd_event_add_time(supervisor->event, &supervisor->due_timer, CLOCK_BOOTTIME,
                               ledger_to_boottime(supervisor, due) + USEC_PER_SEC / 4, 0, on_due, supervisor);
+        if (r >= 0) /* where there are many, all else has its turn between them */
+                r = sd_event_source_set_priority(supervisor->due_timer, SETTLE_PRIORITY);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "no timer for what is due: %s",
                                  strerror(-r));

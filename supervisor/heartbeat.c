@@ -99,6 +99,7 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
         bool healthy = supervisor->phase <= PHASE_STOPPING_REST;
         int r;
 
+        turn_is(supervisor, "the check of the heartbeats");
         for (size_t i = 0; i < supervisor->child_count && healthy; i++)
                 healthy = check_child(&supervisor->child[i], now, &longest);
         if (healthy)

@@ -58,9 +58,6 @@ enum ledger_statement {
         STATEMENT_PAGE,
         STATEMENT_DUE,
         STATEMENT_NEXT_DUE,
-        STATEMENT_COUNT_ROWS,
-        STATEMENT_QUARANTINED,
-        STATEMENT_COUNT_QUARANTINED,
         STATEMENT_SCOPE_GET,
         STATEMENT_SCOPE_SET,
         STATEMENT_SUMS,
@@ -174,12 +171,16 @@ struct ledger {
         int wal_pages,
                 checkpoint_pages; /* in the WAL: after the last commit; when the last checkpoint began */
         bool in_transaction;
+        unsigned weight; /* of what the transaction has written: see ledger_is_full() */
         struct due_cursor due;
         struct row_cache cache;
         struct ledger_sums sums;                      /* with the open transaction */
         bool sums_known, sums_changed, small_changed; /* small: the tables that are summed anew */
         uint64_t last_sum;                            /* of an entry */
         struct read_ahead ahead;
+        struct ledger_tally *tally; /* ledger-tally.c: of each watch that has or had rows */
+        size_t tally_count, tally_last;
+        bool tallies_known;
 };
 
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
@@ -251,6 +252,13 @@ void ledger_sums_bind(sqlite3_stmt *statement, const struct ledger_sums *sums);
 /* An entry has come, gone, or has another checksum. */
 void ledger_sums_note(struct ledger *ledger, enum summed_table table, const uint64_t *before,
                       const uint64_t *after);
+
+/* ledger-tally.c: counts of rows, with the open transaction. A row is written; before: as it stands in the
+ * database, NULL: not yet; after: NULL: no more. */
+void ledger_tally_note(struct ledger *ledger, const char *watch, const struct row_index *before,
+                       const struct row_index *after);
+int ledger_tallies_know(struct ledger *ledger); /* counts, unless that is done */
+void ledger_tallies_forget(struct ledger *ledger);
 
 int checkpointer_new(const char *path, struct checkpointer **ret, struct error *error);
 void checkpointer_start(struct checkpointer *checkpointer); /* one checkpoint; ignored while one runs */

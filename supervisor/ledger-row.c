@@ -8,7 +8,8 @@
 
 #include "supervisor/ledger-internal.h"
 
-#define DIRTY_MAX 1000 /* rows, in one transaction */
+#define MOVE_WEIGHT 3   /* of a row whose places in the indexes change, against one that stays: pages */
+#define DIRTY_MAX   200 /* rows that are written at once: what is more would be a long turn of the loop */
 
 const char *ledger_column(sqlite3_stmt *statement, int column)
 {
@@ -412,6 +413,8 @@ static int write_row(struct ledger *ledger, struct cached_row *cached)
         if (r < 0)
                 return r;
         ledger_sums_note(ledger, SUM_ROWS, cached->on_disk ? &cached->checksum : NULL, &checksum);
+        ledger->weight += cached->on_disk && is_same_index(&cached->index, &index) ? 1 : MOVE_WEIGHT;
+        ledger_tally_note(ledger, cached->watch, cached->on_disk ? &cached->index : NULL, &index);
         if (!cached->on_disk)
                 ahead_forget(ledger);
         cached->checksum = checksum;
@@ -434,6 +437,8 @@ static int write_removal(struct ledger *ledger, struct cached_row *cached)
         if (r < 0)
                 return r;
         ledger_sums_note(ledger, SUM_ROWS, &cached->checksum, NULL);
+        ledger_tally_note(ledger, cached->watch, &cached->index, NULL);
+        ledger->weight += MOVE_WEIGHT;
         cached->on_disk = false;
         return 0;
 }

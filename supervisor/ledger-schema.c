@@ -24,6 +24,12 @@
         "UPDATE doubtful SET checksum = " DOUBT_SUM ";"                                                     \
         "DELETE FROM sums;"
 
+/* What no row depends on, and a release that does not know of it keeps up all the same: it needs no schema
+ * of its own. */
+#define INDEXES                                                                                             \
+        "CREATE INDEX IF NOT EXISTS ledger_worst ON ledger"                                                 \
+        " (permanent DESC, throttled > 0 DESC, attempts DESC, watch, key, uid) WHERE attempts > 0"
+
 static const char *const migration[LEDGER_SCHEMA] = {
         "CREATE TABLE ledger ("
         "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"
@@ -257,6 +263,8 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
                 r = configure(database);
         if (r >= 0)
                 r = migrate(database, error);
+        if (r >= 0)
+                r = execute(database, INDEXES);
         /* A file that may be written, and says of itself that it may not. */
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;

@@ -66,10 +66,6 @@ static const char *const sql[STATEMENT_TOTAL] = {
         [STATEMENT_NEXT_DUE] = "SELECT next_realtime FROM ledger WHERE next_realtime > 0"
                                " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4)"
                                " ORDER BY next_realtime, watch, key, uid LIMIT 1",
-        [STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM ledger WHERE watch = ?1",
-        [STATEMENT_QUARANTINED] = "SELECT " ROW_SELECTED " FROM ledger WHERE quarantined_until > 0"
-                                  " ORDER BY watch, key LIMIT ?1",
-        [STATEMENT_COUNT_QUARANTINED] = "SELECT count(*) FROM ledger WHERE quarantined_until > 0",
         [STATEMENT_SCOPE_GET] = "SELECT scope, cluster, " SCOPE_INTACT ", checksum"
                                 " FROM scope WHERE watch = ?1",
         [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster, checksum)"
@@ -106,6 +102,7 @@ static void ledger_close(struct ledger *ledger)
         checkpointer_free(ledger->checkpointer);
         sqlite3_close(ledger->database);
         ahead_forget(ledger);
+        ledger_tallies_forget(ledger);
         free(ledger);
 }
 
@@ -124,6 +121,8 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
         if (r >= 0)
                 r = ledger_check(ledger->database, &ledger->sums);
         ledger->sums_known = r >= 0;
+        if (r >= 0)
+                r = ledger_tallies_know(ledger);
         if (r >= 0) /* by this connection: it has made the log, and syncs the folder with it */
                 r = ledger_errno(ledger->database,
                                  sqlite3_exec(ledger->database, LEDGER_TOUCH, NULL, NULL, NULL));
@@ -219,6 +218,7 @@ static int begin(struct ledger *ledger, bool wait)
         r = ledger_run_once(ledger, STATEMENT_BEGIN);
         sqlite3_busy_timeout(ledger->database, LEDGER_BUSY_MSEC);
         ledger->in_transaction = r >= 0;
+        ledger->weight = 0;
         if (r < 0)
                 (void)checkpointer_leave(ledger->checkpointer, false);
         return r;
@@ -322,9 +322,11 @@ static int commit_flushed(struct ledger *ledger, int r)
                         (void)ledger_run_once(
                                 ledger, STATEMENT_ROLLBACK); /* the first error is the one that counts */
                 cache_clear(&ledger->cache, true);
+                ledger_tallies_forget(ledger);
                 ledger->sums_known = ledger->sums_changed = ledger->small_changed = false;
         }
         ledger->in_transaction = false;
+        ledger->weight = 0;
         lost = entered ? checkpointer_leave(ledger->checkpointer, r >= 0) : 0;
         return r < 0 ? r : lost;
 }
@@ -352,6 +354,20 @@ void ledger_rest(struct ledger *ledger)
 {
         cache_clear(&ledger->cache, false);
         sqlite3_db_release_memory(ledger->database);
+}
+
+int ledger_try_hold(struct ledger *ledger)
+{
+        int r = ledger_try_begin(ledger);
+
+        return r < 0 ? r : ledger_try_flush(ledger);
+}
+
+#define WEIGHT_MAX 600
+
+bool ledger_is_full(const struct ledger *ledger)
+{
+        return ledger->weight >= WEIGHT_MAX;
 }
 
 bool ledger_dirty(const struct ledger *ledger)
@@ -512,41 +528,6 @@ int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
         if (r >= 0)
                 *ret_realtime = ledger->due.soonest;
         return r;
-}
-
-int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata)
-{
-        sqlite3_stmt *statement = ledger->statement[STATEMENT_QUARANTINED];
-
-        int r = ledger_try_flush(ledger);
-
-        if (r < 0 && r != -EBUSY)
-                return r;
-        sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
-        return ledger_visit_page(ledger, statement, limit, visit, userdata);
-}
-
-int64_t ledger_count_quarantined(struct ledger *ledger)
-{
-        int64_t count = 0;
-        int r = ledger_try_flush(ledger);
-
-        if (r >= 0 || r == -EBUSY)
-                r = query_number(ledger, STATEMENT_COUNT_QUARANTINED, &count);
-
-        return r < 0 ? r : count;
-}
-
-int64_t ledger_count(struct ledger *ledger, const char *watch)
-{
-        int64_t count = 0;
-        int r = ledger_try_flush(ledger);
-
-        if (r < 0 && r != -EBUSY)
-                return r;
-        sqlite3_bind_text(ledger->statement[STATEMENT_COUNT_ROWS], 1, watch, -1, SQLITE_STATIC);
-        r = query_number(ledger, STATEMENT_COUNT_ROWS, &count);
-        return r < 0 ? r : count;
 }
 
 /* ---- scope */

@@ -73,6 +73,9 @@ void ledger_row_done(struct ledger_row *row);
 
 /* Many rows will be looked at: in one transaction, each costs half. It ends with the commit. */
 int ledger_hold(struct ledger *ledger);
+/* The same, but -EBUSY where it cannot be written now: what looks at many rows behind this waits for nobody.
+ */
+int ledger_try_hold(struct ledger *ledger);
 /* Writes what the calls above have changed, and ends the transaction; where there is nothing it does
  * nothing.
  */
@@ -80,6 +83,8 @@ int ledger_commit(struct ledger *ledger);
 /* -EBUSY: not now, and all is as it was. */
 int ledger_try_commit(struct ledger *ledger);
 bool ledger_dirty(const struct ledger *ledger);
+/* So much is in the transaction that to write it takes milliseconds: it is to wait for no more. */
+bool ledger_is_full(const struct ledger *ledger);
 
 /* Gives the memory of its cache back: for a time in which nothing happens. */
 void ledger_rest(struct ledger *ledger);
@@ -110,19 +115,28 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
 /* Those in quarantine, by watch and key; and how many. */
 int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
 int64_t ledger_count_quarantined(struct ledger *ledger);
-/* Those that have failed since their last success: of a watch; behind (key, uid), in that order; of all
- * watches those that are given up first, then what the server refuses, then by attempts. */
+/* Those that have failed since their last success: of a watch; of all watches those that are given up first,
+ * then what the server refuses, then by attempts. */
 struct ledger_failing {
         uint64_t failing;
         uint64_t permanent, throttled; /* of them; never both */
 };
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret);
-int ledger_visit_failing(struct ledger *ledger, const char *watch, const char *key, const char *uid,
-                         size_t limit, ledger_visit_t visit, void *userdata);
-/* Visits rows that are "failing", "waiting" or "quarantined", of a watch and a namespace ("": of all).
- * -EINVAL: the state is none of these. */
-int ledger_visit_state(struct ledger *ledger, const char *state, const char *watch, const char *namespace,
-                       size_t limit, ledger_visit_t visit, void *userdata);
+/* Pages: those of the watch of `behind` that fail or are in quarantine, behind its key and UID;
+ * of all watches what has a time, in the order of these. Return how many. */
+struct ledger_place {
+        uint64_t next_realtime;
+        const char *watch, *key, *uid;
+};
+int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata);
+int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                            ledger_visit_t visit, void *userdata);
+int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata);
+/* The next one by its name that has or had rows, "" begins; NULL: there is none. Borrowed until rows are
+ * written. */
+const char *ledger_next_watch(struct ledger *ledger, const char *name);
 int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
 /* When the next one will be that was not visited yet; 0 = none. Not later than that, but maybe sooner: rows
  * whose time was set anew are not looked for. */

@@ -334,6 +334,21 @@ static void write_histograms(const struct supervisor *supervisor, struct text *t
         }
 }
 
+static void write_turns(const struct supervisor *supervisor, struct text *text)
+{
+        const struct turns *turns = &supervisor->turns;
+
+        head(text, "reconciled_turn_seconds", HISTOGRAM,
+             "Turns of the supervisor's loop, by the wall's clock and by its own processor time.");
+        write_histogram(text, "reconciled_turn_seconds", "clock", "wall", &turns->wall);
+        write_histogram(text, "reconciled_turn_seconds", "clock", "processor", &turns->processor);
+        head(text, "reconciled_turn_longest_seconds", GAUGE, "The longest of them since the start.");
+        text_append_string(text, "reconciled_turn_longest_seconds{clock=\"wall\"} ");
+        seconds(text, turns->longest.wall_usec);
+        text_append_string(text, "reconciled_turn_longest_seconds{clock=\"processor\"} ");
+        seconds(text, turns->longest_processor.processor_usec);
+}
+
 /* ---- what the children count */
 
 static void write_watcher_counters(const struct supervisor *supervisor, struct text *text)
@@ -583,6 +598,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_watch_families(supervisor, text);
         write_results(supervisor, text);
         write_histograms(supervisor, text);
+        write_turns(supervisor, text);
         write_watcher_counters(supervisor, text);
         write_events(supervisor, text);
         write_quarantine(supervisor, text);

@@ -11,7 +11,7 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define PAGE       400
+#define PAGE       200
 #define QUEUED_MAX ((size_t)256 * 1024)
 
 struct page {
@@ -117,10 +117,19 @@ static bool may_go_on(const struct watch *watch)
 
 /* A page a turn: a watcher that reads as fast as pages leave would have us do nothing else for as long as
  * there are rows. */
-static int on_turn(sd_event_source *source, void *userdata)
+static int on_turn(sd_event_source *source _unused_, void *userdata)
 {
         struct watch *watch = userdata;
-        int r = may_go_on(watch) ? send_page(watch) : 0;
+        struct supervisor *supervisor = watch->child->supervisor;
+        int r = ledger_try_hold(supervisor->ledger);
+
+        turn_is(supervisor, "a page of the ledger for a watcher");
+        if (r == -EBUSY && (r = turn_settle_later(supervisor)) >= 0)
+                return 0; /* the end of that turn comes back to it */
+        if (r >= 0 && may_go_on(watch))
+                r = send_page(watch);
+        if (r >= 0)
+                turn_settle_soon(supervisor); /* which ends the transaction, and asks for the next page */
 
         if (r == -EBADMSG)
                 ledger_failed(watch->child->supervisor, r);
@@ -128,7 +137,7 @@ static int on_turn(sd_event_source *source, void *userdata)
                 supervisor_fatal(watch->child->supervisor, EXIT_CODE_SOFTWARE, watch->child, NULL,
                                  "the ledger's rows of watch %s cannot be sent: %s", watch->config->name,
                                  strerror(-r));
-        return r >= 0 && may_go_on(watch) ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) : 0;
+        return 0;
 }
 
 void owed_continue(struct watch *watch)

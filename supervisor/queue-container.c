@@ -68,6 +68,10 @@ int entry_table_insert(struct queue *queue, struct entry *entry)
         entry->chain = *place;
         *place = entry;
         queue->entry_count++;
+        entry->older = queue->watch[entry->watch].newest;
+        if (entry->older)
+                entry->older->newer = entry;
+        queue->watch[entry->watch].newest = entry;
         return 0;
 }
 
@@ -84,6 +88,9 @@ void entry_table_remove(struct queue *queue, struct entry *entry)
                 return;
         *place = entry->chain;
         queue->entry_count--;
+        *(entry->newer ? &entry->newer->older : &queue->watch[entry->watch].newest) = entry->older;
+        if (entry->older)
+                entry->older->newer = entry->newer;
         if (queue->bucket_count > BUCKETS_FIRST && queue->entry_count < queue->bucket_count / 8)
                 (void)table_resize(queue, queue->bucket_count / 2); /* a larger table is no harm */
 }

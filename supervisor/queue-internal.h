@@ -24,6 +24,7 @@ enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_
 struct entry {
         struct entry *chain;           /* in its bucket */
         struct entry *next, *previous; /* in a ready list or the running list */
+        struct entry *newer, *older;   /* of the same watch */
         size_t heap_index;             /* in the heap */
         uint64_t hash;
         char *key;
@@ -52,6 +53,7 @@ struct entry_heap {
 
 struct queue_watch {
         struct entry_list ready[LINE_COUNT];
+        struct entry *newest; /* of all its entries */
         bool paused, closed;
         struct queue_counts counts;
         unsigned concurrency;

@@ -361,11 +361,14 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
 
 /* ---- next */
 
+#define RELEASED_MAX 64 /* for each that is picked */
+
 static void release_due(struct queue *queue, uint64_t now)
 {
         struct entry *entry;
 
-        while ((entry = entry_heap_first(&queue->heap)) && entry->due <= now) {
+        for (size_t i = 0; i < RELEASED_MAX && (entry = entry_heap_first(&queue->heap)) && entry->due <= now;
+             i++) {
                 entry_unplace(queue, entry);
                 entry_place(queue, entry, now);
         }
@@ -655,37 +658,23 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
         entry_lost(queue, entry, now);
 }
 
-/* All entries of a watch, out of their places and linked by `next`; they are still in the table. */
-static struct entry *unplace_all(struct queue *queue, unsigned watch)
-{
-        struct entry *found = NULL;
-
-        for (size_t i = 0; i < queue->bucket_count; i++)
-                for (struct entry *entry = queue->bucket[i]; entry; entry = entry->chain) {
-                        if (entry->watch != watch)
-                                continue;
-                        entry_unplace(queue, entry);
-                        entry->next = found;
-                        found = entry;
-                }
-        return found;
-}
+#define CLEAR_MAX 1000 /* entries at once: they are four allocations each */
 
 int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
 {
-        struct entry *entry;
+        struct queue_watch *cleared = &queue->watch[watch];
 
-        if (queue->watch[watch].counts.running > 0)
+        if (cleared->counts.running > 0)
                 return -EBUSY;
-        entry = unplace_all(queue, watch);
-        while (entry) {
-                struct entry *next = entry->next;
+        for (size_t i = 0; i < CLEAR_MAX && cleared->newest; i++) {
+                struct entry *entry = cleared->newest;
 
-                entry->next = NULL;
+                entry_unplace(queue, entry);
                 entry_table_remove(queue, entry);
                 entry_free(entry);
-                entry = next;
         }
-        queue->watch[watch] = (struct queue_watch){.concurrency = concurrency};
+        if (cleared->newest)
+                return -EAGAIN;
+        *cleared = (struct queue_watch){.concurrency = concurrency};
         return 0;
 }

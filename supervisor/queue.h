@@ -85,7 +85,8 @@ void queue_pause(struct queue *queue, unsigned watch, bool paused);
 /* A watch that is taken out of the configuration: from now on nothing of it is picked, not even what is
  * urgent; what runs goes on. */
 void queue_close(struct queue *queue, unsigned watch);
-/* Forgets everything of it. -EBUSY while something runs. Its number may then serve another watch, which is
+/* Forgets everything of it. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
+ * further calls. Its number may then serve another watch, which is
  * neither closed nor paused. */
 int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
 
@@ -93,7 +94,8 @@ int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
  * an immediate one takes the delayed entry's place. Returns enum queue_push_result or -ENOMEM. */
 int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now);
 
-/* Moves what is due from delayed to queued, then picks one. false: nothing may run now. */
+/* Moves what is due from delayed to queued (of many that are due at once some), then picks one. false:
+ * nothing may run now. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
 
 /* What a finished run leaves behind. */

@@ -263,6 +263,10 @@ static void release(struct watch *watch)
         struct watch counted = *watch;
         int r = watch_release(watch);
 
+        if (r == -EAGAIN) {
+                turn_settle_soon(supervisor);
+                return;
+        }
         if (r >= 0 && next)
                 r = begin_next(&counted, supervisor, next);
         if (r < 0)

@@ -15,7 +15,7 @@
 #include "base/exit-code.h"
 #include "supervisor/supervisor.h"
 
-#define PAGE      500
+#define PAGE      50
 #define PACE_USEC (5 * USEC_PER_MSEC) /* between two that have waited for the server */
 
 static char requested[] = "requested", recovered[] = "recovered";
@@ -73,29 +73,51 @@ static struct watch *next_watch(struct supervisor *supervisor)
         return NULL;
 }
 
-static int take_page(sd_event_source *source, void *userdata)
+static int take_page(struct watch *watch)
+{
+        _cleanup_free_ char *key = strdup(watch->retry_key), *uid = strdup(watch->retry_uid);
+        struct ledger_place behind = {.watch = watch->config->name, .key = key, .uid = uid};
+        int r = key && uid ? ledger_list_failing(watch->child->supervisor->ledger, &behind, PAGE, take_row,
+                                                 watch)
+                           : -ENOMEM;
+
+        if (r >= 0 && r < PAGE)
+                watch->retrying = RETRY_NOTHING;
+        return r;
+}
+
+/* As much as there is time for. What it has changed is written at the end of the turn, which asks for the
+ * next one (retry_continue). */
+static int on_idle(sd_event_source *source _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
         struct watch *watch = next_watch(supervisor);
-        _cleanup_free_ char *key = NULL, *uid = NULL;
         int r;
 
+        turn_is(supervisor, "what has failed is made due");
         if (!watch || supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
                 return 0;
-        key = strdup(watch->retry_key);
-        uid = strdup(watch->retry_uid);
-        r = key && uid ? ledger_visit_failing(supervisor->ledger, watch->config->name, key, uid, PAGE,
-                                              take_row, watch)
-                       : -ENOMEM;
+        r = ledger_try_hold(supervisor->ledger);
+        if (r == -EBUSY && (r = turn_settle_later(supervisor)) >= 0)
+                return 0;
+        while (r >= 0 && watch && !turn_is_spent(supervisor)) {
+                r = take_page(watch);
+                watch = next_watch(supervisor);
+        }
         if (r < 0) {
                 ledger_failed(supervisor, r);
                 return 0;
         }
-        if (r < PAGE)
-                watch->retrying = RETRY_NOTHING;
         due_arm(supervisor);
         turn_settle_soon(supervisor);
-        return next_watch(supervisor) ? sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) : 0;
+        return 0;
+}
+
+int retry_continue(struct supervisor *supervisor)
+{
+        if (!next_watch(supervisor))
+                return 0;
+        return supervisor_when_idle(supervisor, &supervisor->retry_source, on_idle);
 }
 
 static int retry_watch(struct watch *watch, uint64_t *count)
@@ -112,8 +134,7 @@ static int retry_watch(struct watch *watch, uint64_t *count)
         log_write(LOG_NOTICE, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                   "%llu objects of watch %s that have failed run again now, as it was asked for by hand",
                   (unsigned long long)failing.failing, watch->config->name);
-        return supervisor_when_idle(watch->child->supervisor, &watch->child->supervisor->retry_source,
-                                    take_page);
+        return retry_continue(watch->child->supervisor);
 }
 
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count)
@@ -140,7 +161,6 @@ void recover(struct watch *watch)
         watch->waits = false;
         watch->retried = 0;
         watch->retrying = RETRY_REFUSED;
-        if (supervisor_when_idle(watch->child->supervisor, &watch->child->supervisor->retry_source,
-                                 take_page) < 0)
+        if (retry_continue(watch->child->supervisor) < 0)
                 watch->retrying = RETRY_NOTHING;
 }

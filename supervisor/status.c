@@ -227,6 +227,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "log", log_target_name(LOG_TARGET_AUTO)); /* as it was resolved */
         json_number(json, "logLinesDropped", dropped);
         json_string(json, "notReloaded", supervisor->not_reloaded);
+        turns_write_status(supervisor, json);
         text_append_string(json, "\"events\":{");
         json_number(json, "written", workers_sum(supervisor, "events_written"));
         json_number(json, "dropped", workers_sum(supervisor, "events_dropped"));

@@ -36,6 +36,7 @@ static int on_stop_signal(sd_event_source *source _unused_, const struct signalf
 static int on_reload_signal(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
                             void *userdata)
 {
+        turn_is(userdata, "a reload");
         reload(userdata);
         return 0;
 }
@@ -43,6 +44,7 @@ static int on_reload_signal(sd_event_source *source _unused_, const struct signa
 static int on_child_signal(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
                            void *userdata)
 {
+        turn_is(userdata, "the end of a child");
         children_reap(userdata);
         return 0;
 }
@@ -274,7 +276,7 @@ int supervisor_run(struct supervisor *supervisor)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "the children cannot be started: %s", strerror(-r));
         due_arm(supervisor);
-        r = sd_event_loop(supervisor->event);
+        r = turns_run(supervisor);
         if (r < 0) {
                 log_error("the event loop failed: %s", strerror(-r));
                 notify_fault("the event loop failed", r);
@@ -287,7 +289,7 @@ int supervisor_run(struct supervisor *supervisor)
         return r;
 }
 
-#define IDLE_PRIORITY 20 /* after the end of the turn */
+#define IDLE_PRIORITY 30 /* after the end of the turn, and after the check of the heartbeats */
 
 int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source,
                          sd_event_handler_t callback)
@@ -327,6 +329,8 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->status_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
         sd_event_source_disable_unref(supervisor->retry_source);
+        sd_event_source_disable_unref(supervisor->related_source);
+        sd_event_source_disable_unref(supervisor->list_source);
         slowest_done(&supervisor->slowest);
         sd_event_source_disable_unref(supervisor->heartbeat_timer);
         sd_event_source_disable_unref(supervisor->due_timer);

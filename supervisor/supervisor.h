@@ -21,9 +21,12 @@
 #include "supervisor/options.h"
 #include "supervisor/queue.h"
 #include "supervisor/slowest.h"
+#include "supervisor/turn.h"
 
 struct finalizer_try;
 struct left;
+struct listing;
+struct related_cursor;
 struct supervisor;
 struct under_way;
 struct watch;
@@ -109,7 +112,11 @@ struct watch {
         bool pace_known;
         uint64_t spread_usec; /* of the next resyncs, and for how many more */
         unsigned spread_left;
-        uint64_t retried; /* in this round */
+        struct related_cursor **related; /* related.c */
+        size_t related_count, related_room, related_turn;
+        uint64_t related_usec; /* CLOCK_MONOTONIC: of the last page */
+        bool is_of_cluster;    /* its objects belong to no namespace, by the first row when that mattered */
+        uint64_t retried;      /* in this round */
         enum retry_scope
                 retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
@@ -215,7 +222,8 @@ struct supervisor {
         sd_event_source *commit_timer;
         sd_event_source *rest_timer; /* rest.c */
         struct slowest slowest;
-        sd_event_source *retry_source;
+        struct turns turns;
+        sd_event_source *retry_source, *related_source, *list_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
                 *extend_timer, *control_source, *fatal_timer;
         struct left *left; /* left.c */
@@ -255,7 +263,8 @@ int watch_take(struct supervisor *supervisor, const struct config_watch *config,
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
  * under way anyway. */
 unsigned watch_limit(const struct supervisor *supervisor, const struct config_watch *config);
-int watch_release(struct watch *watch); /* its watcher is gone and nothing of it runs; -EBUSY */
+/* Its watcher is gone and nothing of it runs; -EBUSY; -EAGAIN: it takes another turn. */
+int watch_release(struct watch *watch);
 void watch_empty(struct watch *watch);
 
 /* state-folder.c: one instance a state folder; the count of starts. */
@@ -363,14 +372,28 @@ int dispatch_owned(struct watch *watch, const struct record_change *change);
 /* The first watch of an owned or related kind whose objects are not all known yet, and that is served; NULL:
  * none. Till then nothing of `parent` runs: a handler would take those that are missing for gone. */
 const char *owned_awaited(const struct watch *parent);
-void owned_known(struct watch *watch);    /* its owner may have waited for that */
-int related_recheck(struct watch *watch); /* when it is in sync for the first time; -ENOMEM */
+void owned_known(struct watch *watch); /* its owner may have waited for that */
+/* This object may depend on a related one that has changed. */
+int owned_related_changed(struct watch *parent, const struct ledger_row *row);
 /* A child has changed while the run that has just succeeded was under way: on record, as all that is due. */
 int owned_keep_due(const struct watch *watch, struct ledger_row *row);
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
 int dispatch_swept(struct watch *watch);
+
+/* related.c */
+int related_changed(struct watch *parent, const struct record_change *change); /* -ENOMEM */
+int related_recheck(struct watch *watch);             /* when it is in sync for the first time; -ENOMEM */
+void related_continue(struct supervisor *supervisor); /* at the end of a turn */
+void related_forget(struct watch *watch);
+
+/* turn.c: the loop, until it has ended; its exit code, or a negative errno. */
+int turns_run(struct supervisor *supervisor);
+void turn_is(struct supervisor *supervisor, const char *what); /* static: who has this turn */
+/* What can go on in another turn goes on there. */
+bool turn_is_spent(const struct supervisor *supervisor);
+void turns_write_status(const struct supervisor *supervisor, struct text *json); /* with a comma */
 
 /* health.c */
 int dispatch_health(struct watch *watch, const struct message *message);
@@ -385,6 +408,8 @@ void refusal_free(struct watch *watch);
 bool watch_is_in_sync(const struct watch *watch);
 bool watch_is_in_trouble(const struct watch *watch); /* degraded or failed */
 void turn_settle_soon(struct supervisor *supervisor);
+/* When the ledger cannot be written now. */
+int turn_settle_later(struct supervisor *supervisor);
 int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence);
 void ledger_failed(struct supervisor *supervisor, int status);
 
@@ -439,6 +464,7 @@ int unsure_is_same(struct watch *watch, const struct record_change *change, cons
 
 /* retry.c: all of a watch, or of all watches (NULL), that have failed. */
 int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_count);
+int retry_continue(struct supervisor *supervisor); /* at the end of a turn */
 /* The server is well again, as far as this watch goes: what waits for that is due soon, at a pace. */
 void recover(struct watch *watch);
 
@@ -535,10 +561,15 @@ void notify_failed(int exit_code, const char *cause);
 void notify_fault(const char *text, int error);
 
 /* control.c, status.c */
-/* list.c. Writes the objects that are in this state, of a watch and a namespace ("": of all). -EINVAL: there
- * is no such state. */
-int list_write(struct supervisor *supervisor, const char *state, const char *watch, const char *namespace,
-               struct text *json);
+/* list.c: the objects that are "failing", "waiting" or "quarantined", of a watch and a namespace ("": of
+ * all), as a document that grows page by page. */
+int listing_new(struct supervisor *supervisor, const char *state, const char *watch, const char *namespace,
+                struct listing **ret); /* -EINVAL: there is no such state */
+/* As far as there is time in this turn. 1: it is complete, 0: call again. */
+int listing_continue(struct listing *listing);
+const struct text *listing_document(const struct listing *listing);
+void listing_free(struct listing *listing);
+void control_continue(struct supervisor *supervisor); /* at the end of a turn */
 /* A watcher has said how far it is. */
 int control_take_position(struct watch *watch, const struct message_position *position);
 int control_start(struct supervisor *supervisor, struct error *error);

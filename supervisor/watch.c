@@ -131,6 +131,7 @@ void watch_empty(struct watch *watch)
         free(watch->retry_uid);
         free(watch->pause_reason);
         finalizer_forget(watch);
+        related_forget(watch);
         *watch = (struct watch){.child = watch->child};
 }
 
