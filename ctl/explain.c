@@ -173,8 +173,13 @@ static bool say_permanent(const struct facts *facts, struct text *text)
 {
         if (!ctl_is(facts->row, "permanent"))
                 return false;
-        text_append_string(text, "it has failed for good: it is not tried again before it changes, or "
-                                 "`reconciledctl retry` asks for it");
+        if (ctl_is(cJSON_GetObjectItemCaseSensitive(facts->watch, "handler"), "pending")) {
+                text_append_string(text, "it has failed for good, but its handler has changed since: it is "
+                                         "about to be made due");
+                return true;
+        }
+        text_append_string(text, "it has failed for good: it is not tried again before it or its handler "
+                                 "changes, or `reconciledctl retry` asks for it");
         return true;
 }
 
@@ -193,6 +198,11 @@ static bool say_waits(const struct facts *facts, struct text *text)
 
         if (ctl_number(facts->row, "attempts") == 0)
                 return false;
+        if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
+                text_printf(text, "it has failed, but its handler has changed since: it runs again in %s",
+                            ctl_until(facts->row, "next", buffer, sizeof(buffer)));
+                return true;
+        }
         text_printf(text, "%s (attempt %" PRIu64 "), and it is tried again in %s",
                     strcmp(ctl_text(facts->row, "nextReason"), "throttled") == 0
                             ? "the API server refuses what is written to it"

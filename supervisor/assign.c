@@ -204,7 +204,10 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         struct assignment *given = &worker->given[worker->given_count++];
         int r;
 
-        *given = (struct assignment){.run = *run, .to_send = true, .expected_usec = expected_usec(watch)};
+        *given = (struct assignment){.run = *run,
+                                     .to_send = true,
+                                     .reloads = watch->child->supervisor->reloads,
+                                     .expected_usec = expected_usec(watch)};
         if (worker->given_count == 1)
                 worker->started_boottime = now;
         worker->expected_usec += given->expected_usec;

@@ -32,6 +32,7 @@ void handler_done(struct config_handler *handler)
         texts_done(handler->serve, handler->serve_count);
         pairs_done(handler->environment, handler->environment_count);
         free(handler->plugin);
+        free(handler->version);
         free(handler->user);
         free(handler->home);
 }

@@ -66,6 +66,9 @@ const struct config_words config_words[] = {
         {"watches[].handler.grace", "From SIGTERM to SIGKILL."},
         {"watches[].handler.user",
          "User that the handler runs as: a name, a number, or UID:GID. Default: the operator's."},
+        {"watches[].handler.version", "Any text, for code that lies elsewhere: an image tag, a package. "
+                                      "Another one says that the handler "
+                                      "has changed."},
         {"watches[].handler.limits",
          "What a process of the handler may use, with all that it starts. Default: no limits."},
         {"watches[].handler.limits.memory", "Memory, for example 256Mi."},
@@ -100,6 +103,9 @@ const struct config_words config_words[] = {
          "When the server refuses a write for good. crash: the operator ends with 70. throttle: "
          "the object alone waits."},
         {"watches[].onFailure", "Children of a failed attempt. keep: they stay. rollback: they are undone."},
+        {"watches[].onHandlerChange", "When the handler has changed, found at a start or a reload. failed: "
+                                      "objects whose last run failed run "
+                                      "again. all: every object does. none: nothing runs."},
         {"watches[].onStart",
          "changed: objects that changed or failed run after a start. all: every object does."},
         {"watches[].unselected",

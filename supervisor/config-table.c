@@ -52,6 +52,7 @@ TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, fal
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),
       {"user", KEY_TEXT, IN_WATCH(handler.user), 0, 0, NULL, false, NULL},
+      {"version", KEY_TEXT, IN_WATCH(handler.version), 0, 0, NULL, false, NULL},
       {"limits", KEY_MAPPING, 0, 0, 0, &limits_table, false, NULL});
 
 TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
@@ -78,6 +79,7 @@ TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
 static const char *const on_unrecoverable_choice[] = {"crash", "throttle", NULL};
 static const char *const on_failure_choice[] = {"keep", "rollback", NULL};
+static const char *const on_handler_change_choice[] = {"failed", "all", "none", NULL};
 static const char *const on_start_choice[] = {"changed", "all", NULL};
 
 static const struct key watch_key[] = {
@@ -103,6 +105,8 @@ static const struct key watch_key[] = {
         {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
          on_unrecoverable_choice},
         {"onFailure", KEY_CHOICE, IN_WATCH(on_failure), 0, 0, NULL, false, on_failure_choice},
+        {"onHandlerChange", KEY_CHOICE, IN_WATCH(on_handler_change), 0, 0, NULL, false,
+         on_handler_change_choice},
         {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
         {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},

@@ -28,6 +28,7 @@ struct config_handler {
         uint64_t limit_memory;   /* bytes; 0: no limit */
         unsigned limit_pids;     /* processes and threads; 0: no limit */
         uint64_t user_pids;      /* of all that run as its user, together; 0: no limit, or no user */
+        char *version;           /* any text: another one says that it has changed; NULL */
         char *user;              /* as whom it runs; NULL: as the operator */
         char *home;              /* of that user */
         unsigned uid, gid;       /* likewise */
@@ -46,6 +47,9 @@ enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
 
 /* Which objects run after each start. */
 enum on_start { ON_START_CHANGED, ON_START_ALL };
+
+/* Which objects run when their handler has changed. */
+enum on_handler_change { ON_HANDLER_CHANGE_FAILED, ON_HANDLER_CHANGE_ALL, ON_HANDLER_CHANGE_NONE };
 
 /* What happens when a watch has not worked for its deadline. */
 enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
@@ -97,6 +101,7 @@ struct config_watch {
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
+        enum on_handler_change on_handler_change;
         uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
         uint64_t settle_usec; /* how long undoing may take; default 30s */
         bool unselected;  /* the handler is told of objects that are not selected any more; default false */

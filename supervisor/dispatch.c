@@ -607,7 +607,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
         }
         reload_continue(supervisor);
         related_continue(supervisor);
-        if (retry_continue(supervisor) < 0)
+        if (retry_continue(supervisor) < 0 || handlers_continue(supervisor) < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "no memory for an event source");
         control_continue(supervisor);

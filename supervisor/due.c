@@ -16,7 +16,7 @@ static const char *static_reason(const char *reason)
 {
         static const char *const known[] = {"retry",     "requeueAfter", "resync",      "settling",
                                             "throttled", "requested",    "unavailable", "recovered",
-                                            "held",      child_reason};
+                                            "held",      child_reason,   handler_reason};
 
         for (size_t i = 0; i < ELEMENTS(known); i++)
                 if (strcmp(known[i], reason) == 0)
@@ -50,6 +50,12 @@ static int wait_again(struct watch *watch, const struct ledger_row *row)
         return ledger_put(watch->child->supervisor->ledger, watch->config->name, &later);
 }
 
+/* Behind what is new. */
+static bool is_for_all(const char *reason)
+{
+        return strcmp(reason, "resync") == 0 || strcmp(reason, handler_reason) == 0;
+}
+
 static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
         struct supervisor *supervisor = userdata;
@@ -60,7 +66,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 .uid = row->uid,
                 .suspect = ledger_row_is_suspect(row),
                 .kind = ledger_row_kind(row),
-                .priority = strcmp(row->next_reason, "resync") == 0 ? QUEUE_LOW : QUEUE_NORMAL,
+                .priority = is_for_all(row->next_reason) ? QUEUE_LOW : QUEUE_NORMAL,
                 .reason = static_reason(row->next_reason),
         };
         unsigned number;

@@ -179,6 +179,21 @@ static uint64_t watch_longest_usec(const struct supervisor *supervisor, size_t i
         return runs_usec(supervisor, index, true);
 }
 
+static uint64_t watch_handler_changes(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].handler.changes;
+}
+
+static uint64_t watch_handler_made_due(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].handler.made_due;
+}
+
+static uint64_t watch_handler_unread(const struct supervisor *supervisor, size_t index)
+{
+        return supervisor->watch[index].handler.unread[0] != '\0';
+}
+
 static const struct watch_family {
         const char *name, *label, *help;
         enum type type;
@@ -227,6 +242,13 @@ static const struct watch_family {
         {"reconciled_handler_limits_weakened", "watch",
          "1 when limits of the handler do not hold here as they are meant.", GAUGE, false,
          watch_limits_weakened},
+        {"reconciled_handler_changes", "watch", "How often its handler was found to have changed.", COUNTER,
+         false, watch_handler_changes},
+        {"reconciled_handler_change_objects", "watch", "Objects that were made due because it had changed.",
+         COUNTER, false, watch_handler_made_due},
+        {"reconciled_handler_unread", "watch",
+         "1 while whether the handler changes is not fully known: a file of it cannot be read.", GAUGE,
+         false, watch_handler_unread},
         {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
         {"reconciled_finalizers_written", "watch",
          "Finalizers put on or taken off by runs of their own, which start no handler.", COUNTER, false,

@@ -25,6 +25,7 @@ struct ending {
         bool fatal;                           /* the operator ends for it, once it is written down */
         bool refused;                         /* this failure is nobody's: it counts as no attempt */
         bool past_deadline;                   /* ... and we were refused for too long */
+        bool was_former;                      /* its handler has been replaced since it was given out */
         bool has_left;                        /* the selection, while it ran: nothing is owed to it */
         bool is_withdrawn;                    /* a deletion: its object is there again */
         struct queue_outcome outcome;
@@ -179,6 +180,12 @@ static int give_up(struct ending *ending, const char *next)
 {
         struct ledger_row *row = &ending->row;
 
+        if (ending->was_former) {
+                handler_forgive(row);
+                log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
+                            "its handler has changed since, and the new one runs at once");
+                return schedule_retry(ending, 0, handler_reason);
+        }
         row->permanent = true;
         row->next_realtime = 0;
         ending->outcome.handled = true;
@@ -612,8 +619,10 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                 .kind = run->kind,
                 .is_first = given->is_first,
                 .reason = run->reason,
+                .was_former = handler_was_replaced(&supervisor->watch[run->watch], given),
                 .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0 ||
                              strcmp(run->reason, "unavailable") == 0 || strcmp(run->reason, "held") == 0 ||
+                             run->reason == handler_reason ||
                              strcmp(run->reason, "recovered") == 0,
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,

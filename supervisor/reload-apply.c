@@ -132,6 +132,7 @@ static void take_over(struct supervisor *supervisor, struct config *config, cons
                 supervisor->worker[i].stale = true;
         assign_recall(supervisor, "the configuration is a new one");
         supervisor->changing = supervisor->owes_ready = true;
+        supervisor->reloads++;
 }
 
 int reload_apply(struct supervisor *supervisor, struct config *config)
@@ -155,6 +156,7 @@ int reload_apply(struct supervisor *supervisor, struct config *config)
         secrets_warn(supervisor);
         if ((r = left_review(supervisor)) < 0)
                 log_warning("the state folder cannot keep which objects have a finalizer: %s", strerror(-r));
+        handlers_review(supervisor);
         reload_continue(supervisor);
         return 0;
 }
@@ -234,6 +236,8 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
         /* What is due of it is looked for again when it is in sync. */
         supervisor->due_synced = SIZE_MAX;
         limits_judge(*ret);
+        if (!config->owner)
+                handlers_review(supervisor);
         r = pause_load(*ret);
         if (r >= 0)
                 r = unsure_load(*ret);
@@ -252,6 +256,8 @@ static int begin_next(const struct watch *counted, struct supervisor *supervisor
         next->metrics = counted->metrics;
         next->successes = counted->successes;
         next->failures_total = counted->failures_total;
+        next->handler.changes = counted->handler.changes;
+        next->handler.made_due = counted->handler.made_due;
         return 0;
 }
 

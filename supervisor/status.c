@@ -64,6 +64,8 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_bool(json, "confidential", watch->config->confidential);
         json_string(json, "limitsWeakened", watch->limits_weakened);
         json_string(json, "missingNamespaces", watch->missing_namespaces ? watch->missing_namespaces : "");
+        if (!watch->config->owner)
+                handler_write_status(watch, json);
         json_string(json, "resourceVersion", watch->resource_version);
         json_number(json, "syncedSince", watch->synced_realtime);
         json_number(json, "objects", watch->objects);

@@ -13,6 +13,7 @@
 #include "base/folder.h"
 #include "base/syscall.h"
 #include "ipc/message-id.h"
+#include "supervisor/handler-hash.h"
 
 static int refuse(int code, const char *what, const struct error *error)
 {
@@ -168,9 +169,10 @@ static int init_parts(struct supervisor *supervisor)
 
 /* The operator's own names, in either folder. It takes what it finds under them for its own writing. */
 static const char *const own_name[] = {
-        "instance", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
-        "store",    "under-way",     "under-way.new",     "finalizers",
-        "slots",    "secrets",       "control.sock",
+        "instance",        "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
+        "store",           "under-way",     "under-way.new",     "finalizers",
+        "slots",           "secrets",       "control.sock",      "handler-key",
+        "handler-key.new",
 };
 
 static int take_folder(char **folder, struct error *error)
@@ -275,6 +277,7 @@ int supervisor_run(struct supervisor *supervisor)
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "the children cannot be started: %s", strerror(-r));
+        handlers_review(supervisor);
         due_arm(supervisor);
         r = turns_run(supervisor);
         if (r < 0) {
@@ -331,6 +334,8 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->retry_source);
         sd_event_source_disable_unref(supervisor->related_source);
         sd_event_source_disable_unref(supervisor->list_source);
+        sd_event_source_disable_unref(supervisor->handler_source);
+        handler_hash_free(supervisor->handler_hash);
         slowest_done(&supervisor->slowest);
         sd_event_source_disable_unref(supervisor->heartbeat_timer);
         sd_event_source_disable_unref(supervisor->due_timer);

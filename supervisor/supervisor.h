@@ -24,6 +24,7 @@
 #include "supervisor/turn.h"
 
 struct finalizer_try;
+struct handler_hash;
 struct left;
 struct listing;
 struct related_cursor;
@@ -78,6 +79,25 @@ enum retry_scope {
         RETRY_NOTHING,
         RETRY_REFUSED, /* what waits for the server */
         RETRY_FAILED,
+        RETRY_CHANGED, /* what a change of the handler concerns */
+};
+
+/* handler.c: the rows of a watch whose handler has changed are made due in two passes. */
+enum handler_pass { HANDLER_PASS_NONE, HANDLER_PASS_OTHERS, HANDLER_PASS_QUARANTINED, HANDLER_PASS_COUNT };
+
+#define HANDLER_RUNS_A_SECOND 200U
+
+/* What is known of a watch's handler. */
+struct handler_change {
+        char hash[33];             /* ""; when it was last looked at */
+        uint64_t changed_realtime; /* 0: not as far as is known */
+        uint64_t reload;           /* runs that were given out before this reload had the former one */
+        enum handler_pass pass;
+        bool all;                   /* all objects, not only those that have failed */
+        char *key, *uid;            /* where the next page begins */
+        uint64_t due, quarantined;  /* in this round: rows that were made due */
+        uint64_t changes, made_due; /* in this life */
+        char unread[256];           /* files that cannot be read, and why; "" */
 };
 
 /* A place for a watch. It is free when there is no configuration: a reload takes watches out and puts others
@@ -120,6 +140,7 @@ struct watch {
         enum retry_scope
                 retrying; /* what has failed is made due, page by page; where the next one begins: */
         char *retry_key, *retry_uid;
+        struct handler_change handler;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;
         struct finalizer_try *tries; /* finalizer.c */
@@ -133,6 +154,7 @@ struct watch {
 struct assignment {
         struct queue_run run;   /* its strings belong to the queue's entry until queue_done() */
         bool to_send, is_first; /* is_first: of its object, as far as the ledger knows */
+        uint64_t reloads;       /* before it was given out */
         uint64_t expected_usec, took_usec;
         unsigned place; /* its record (under-way.c) */
 };
@@ -226,7 +248,12 @@ struct supervisor {
         sd_event_source *retry_source, *related_source, *list_source;
         sd_event_source *settle_source, *heartbeat_timer, *due_timer, *queue_timer, *kill_timer,
                 *extend_timer, *control_source, *fatal_timer;
-        struct left *left; /* left.c */
+        struct handler_hash *handler_hash; /* while handlers are looked at: handler.c */
+        sd_event_source *handler_source;
+        size_t handler_place;      /* of the watch that is judged next */
+        char handler_key_name[33]; /* with which key hashes are made */
+        uint64_t reloads;          /* that were carried out watch by watch, in this life */
+        struct left *left;         /* left.c */
         size_t left_count;
         struct control_peer *control_peer;
         uint64_t control_serial; /* of questions to the watchers */
@@ -467,6 +494,19 @@ int retry_all(struct supervisor *supervisor, struct watch *watch, uint64_t *ret_
 int retry_continue(struct supervisor *supervisor); /* at the end of a turn */
 /* The server is well again, as far as this watch goes: what waits for that is due soon, at a pace. */
 void recover(struct watch *watch);
+
+/* handler.c: whether handlers have changed is found out after each start and each reload. */
+extern const char handler_reason[];
+void handlers_review(struct supervisor *supervisor);
+int handlers_continue(struct supervisor *supervisor);                /* at the end of a turn */
+int handler_begin_pass(struct watch *watch, enum handler_pass pass); /* -ENOMEM */
+int handler_note(const struct watch *watch);                         /* how far it is: into the ledger */
+void handler_forget(struct watch *watch);
+void handler_write_status(const struct watch *watch, struct text *json); /* a member, with a comma */
+/* What a row counts was the former handler's. */
+void handler_forgive(struct ledger_row *row);
+/* Since this run was given out. */
+bool handler_was_replaced(const struct watch *watch, const struct assignment *given);
 
 /* pause.c: 0 when that is how it is already, 1 when it is new. */
 int pause_load(struct watch *watch);

@@ -130,6 +130,7 @@ void watch_empty(struct watch *watch)
         free(watch->retry_key);
         free(watch->retry_uid);
         free(watch->pause_reason);
+        handler_forget(watch);
         finalizer_forget(watch);
         related_forget(watch);
         *watch = (struct watch){.child = watch->child};
