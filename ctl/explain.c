@@ -212,6 +212,14 @@ static bool say_waits(const struct facts *facts, struct text *text)
         return true;
 }
 
+static bool is_handled_as_stored(const struct facts *facts)
+{
+        char fingerprint[17];
+
+        say_fingerprint(facts->stored.fingerprint, fingerprint);
+        return strcmp(fingerprint, ctl_text(facts->row, "handledFingerprint")) == 0;
+}
+
 static bool say_gone(const struct facts *facts, struct text *text)
 {
         if (facts->stored_status != -ENOENT)
@@ -233,12 +241,21 @@ static bool say_unreadable(const struct facts *facts, struct text *text)
         return true;
 }
 
-static bool is_handled_as_stored(const struct facts *facts)
+/* In the queue alone: a conflict is no failure, and the ledger keeps no time for it. */
+static bool say_delayed(const struct facts *facts, struct text *text)
 {
-        char fingerprint[17];
+        const char *reason = ctl_text(facts->queue, "reason");
+        char buffer[64];
 
-        say_fingerprint(facts->stored.fingerprint, fingerprint);
-        return strcmp(fingerprint, ctl_text(facts->row, "handledFingerprint")) == 0;
+        if (strcmp(ctl_text(facts->queue, "state"), "delayed") != 0 || is_handled_as_stored(facts))
+                return false;
+        text_printf(
+                text, "%sit runs again in %s (%s)",
+                strcmp(reason, "conflict") == 0
+                        ? "others changed it while its handler ran, and what was to be written is dropped: "
+                        : "",
+                ctl_duration(ctl_number(facts->queue, "dueIn"), buffer, sizeof(buffer)), reason);
+        return true;
 }
 
 static bool say_changed(const struct facts *facts, struct text *text)
@@ -271,7 +288,7 @@ static void conclude(const struct facts *facts, struct text *text)
         static bool (*const rule[])(const struct facts *, struct text *) = {
                 say_uninstalling, say_running, say_left_out,   say_not_synced,  say_unknown,   say_paused,
                 say_awaits,       say_queued,  say_deleting,   say_quarantined, say_permanent, say_settling,
-                say_waits,        say_gone,    say_unreadable, say_changed,     say_at_rest,
+                say_waits,        say_gone,    say_unreadable, say_delayed,     say_changed,   say_at_rest,
         };
 
         for (size_t i = 0; i < ELEMENTS(rule) && !rule[i](facts, text); i++)
@@ -358,11 +375,19 @@ static void print_failures(const cJSON *row)
                 printf("last error  %s\n", last);
 }
 
-static void print_next(const cJSON *row, const cJSON *watch)
+/* A conflict has its time in the queue alone. */
+static void print_next(const struct facts *facts, const cJSON *row)
 {
-        uint64_t next = ctl_number(row, "next");
+        const cJSON *watch = facts->watch;
+        bool delayed = row == facts->row && strcmp(ctl_text(facts->queue, "state"), "delayed") == 0;
+        uint64_t next = ctl_number(row, "next"), due_in = ctl_number(facts->queue, "dueIn");
         char buffer[64];
 
+        if (delayed && (next == 0 || next > clock_realtime_usec() + due_in)) {
+                printf("next try    in %s (%s)\n", ctl_duration(due_in, buffer, sizeof(buffer)),
+                       ctl_text(facts->queue, "reason"));
+                return;
+        }
         if (next == 0)
                 return;
         if (ctl_number(watch, "pausedSince") > 0 && next < clock_realtime_usec())
@@ -372,7 +397,7 @@ static void print_next(const cJSON *row, const cJSON *watch)
                        ctl_text(row, "nextReason"));
 }
 
-static void print_row(const cJSON *row, const cJSON *watch)
+static void print_row(const struct facts *facts, const cJSON *row)
 {
         char buffer[64];
 
@@ -386,7 +411,7 @@ static void print_row(const cJSON *row, const cJSON *watch)
                                                               : "and a handler has begun since",
                        ctl_text(row, "handledFingerprint"));
         print_failures(row);
-        print_next(row, watch);
+        print_next(facts, row);
         if (ctl_number(row, "crashes") > 0)
                 printf("crashes     %" PRIu64 " of the operator are blamed on it, the last one %s ago\n",
                        ctl_number(row, "crashes"), ctl_since(row, "lastCrash", buffer, sizeof(buffer)));
@@ -403,7 +428,7 @@ static void print_facts(const struct facts *facts, const char *conclusion)
                 printf("watch       %s\n", ctl_text(facts->watch, "reason"));
         print_stored(facts);
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(facts->answer, "objects"))
-                print_row(item, facts->watch);
+                print_row(facts, item);
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(facts->answer, "doubtful"));
 }
 

@@ -156,3 +156,20 @@ def test_resync_counts_from_the_last_success(start, operator, handler, widgets):
     wait_until(lambda: explain(operator, "default/fresh")["objects"][0]["next"] == fresh["handledAt"] + 3600000000,
                "the other one to wait for its own time")
     assert len(handler.requests(name="fresh")) == 1
+
+
+def test_after_a_conflict_it_says_when_it_runs_again(start, handler, widgets):
+    """The patch was for an older object: nothing has failed, and the watcher has nothing left to announce."""
+    gate = handler.folder / "gate"
+    handler.behave(f"while [ ! -e {gate} ]; do sleep 0.02; done; echo '{{\"patch\": {{\"metadata\": {{\"labels\": {{\"a\": \"b\"}}}}}}}}'")
+    operator = start(retry={"first": "1h", "max": "1h"})
+    widgets.create("a")
+    handler.wait_for(name="a")
+    widgets.merge_patch("a", {"status": {"heartbeat": 1}}, subresource="status")
+    gate.touch()
+    said = wait_for(operator, "it runs again in")
+    assert "others changed it while its handler ran" in said["conclusion"] and "(conflict)" in said["conclusion"]
+    assert "announce" not in said["conclusion"]
+    assert (said["queue"]["state"], said["queue"]["reason"]) == ("delayed", "conflict") and said["queue"]["dueIn"] > 0
+    [line] = [line for line in spoken(operator).splitlines() if line.startswith("next try")]
+    assert line.endswith("(conflict)")
