@@ -27,7 +27,8 @@ struct process {
         int output_error;
         struct lines lines, before; /* of stderr; of stdout, before the answer */
         bool answering;
-        char *group; /* NULL: none */
+        bool skipping; /* the rest of a line of stdout that was told as cut */
+        char *group;   /* NULL: none */
         int64_t kills_before;
         enum process_memory_end memory_end;
         struct process_usage usage; /* of what is gone */

@@ -89,9 +89,15 @@ size_t lines_feed_to_brace(struct lines *lines, const char *bytes, size_t size)
 
 void lines_finish(struct lines *lines)
 {
+        tell(lines);
+        lines_renew(lines);
+}
+
+void lines_renew(struct lines *lines)
+{
         char text[96];
 
-        tell(lines);
+        lines->told = lines->told_size = 0;
         if (lines->dropped == 0)
                 return;
         snprintf(text, sizeof(text), "(%zu more lines of output were not logged)", lines->dropped);

@@ -19,4 +19,5 @@ void lines_feed(struct lines *lines, const char *bytes, size_t size);
  * took: all of them where there is none. */
 size_t lines_feed_to_brace(struct lines *lines, const char *bytes, size_t size);
 void lines_finish(struct lines *lines); /* tells what had no newline, and how many were dropped */
+void lines_renew(struct lines *lines);  /* tells how many were dropped; the bounds begin anew */
 void lines_done(struct lines *lines);

@@ -84,6 +84,8 @@ static void finish(struct process *process)
                 stream_close(process, i);
         process->timer = sd_event_source_disable_unref(process->timer);
         process->sweep = sd_event_source_disable_unref(process->sweep);
+        if (process->options.on_output && process->output.size > 0 && !process->skipping)
+                process_log(process, process->output.data, process->output.size);
         lines_finish(&process->before);
         lines_finish(&process->lines);
         if (process->group)

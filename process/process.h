@@ -76,9 +76,10 @@ struct process_options {
         const char *group_folder;        /* control groups are made here; NULL or "": none */
         unsigned group_controllers;      /* of them (base/cgroup.h) */
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
-         * newline and NUL-terminated, at most PROCESS_ANSWER_MAX bytes (a longer one ends the process).
-         * stdin then stays open for process_write(). */
-        void (*on_output)(const char *line, size_t size, void *userdata);
+         * newline and NUL-terminated; there may be more NULs in it. cut: the line is longer than
+         * PROCESS_ANSWER_MAX, and these are as many bytes of it; the rest is never told. stdin then stays
+         * open for process_write(). */
+        void (*on_output)(const char *line, size_t size, bool cut, void *userdata);
         /* Lines of stdout are told as those of stderr are, up to the first one that begins with a brace;
          * only from there on it is collected. Without on_output. */
         bool finds_answer;
@@ -93,6 +94,11 @@ struct process_options {
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
 /* More for its stdin; only with on_output. `more` is taken over. */
 int process_write(struct process *process, struct text *more);
+/* A line of its stdout that is to be logged as those of stderr are: on_line gets it, cleaned. */
+void process_log(struct process *process, const char *line, size_t size);
+/* What follows is output of another run: what was left out of this one's is told, and the bounds begin anew.
+ */
+void process_next_run(struct process *process);
 /* What it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);
 /* Its memory in bytes, 0 when it has ended. */

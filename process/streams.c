@@ -71,7 +71,18 @@ int process_write(struct process *process, struct text *more)
         return r < 0 ? r : stream_send_input(process);
 }
 
-/* Whole lines are told; the rest waits for its end. */
+static void tell_line(struct process *process, char *line, size_t size)
+{
+        bool cut = size > PROCESS_ANSWER_MAX;
+
+        if (cut)
+                size = PROCESS_ANSWER_MAX;
+        line[size] = '\0';
+        if (!process->skipping)
+                process->options.on_output(line, size, cut, process->options.userdata);
+}
+
+/* Whole lines are told; the rest waits for its end, unless it is too long already. */
 static void tell_lines(struct process *process)
 {
         struct text *output = &process->output;
@@ -81,13 +92,28 @@ static void tell_lines(struct process *process)
         while (start < output->size && (end = memchr(output->data + start, '\n', output->size - start))) {
                 size_t size = (size_t)(end - output->data) - start;
 
-                *end = '\0';
-                process->options.on_output(output->data + start, size, process->options.userdata);
+                tell_line(process, output->data + start, size);
+                process->skipping = false;
                 start += size + 1;
         }
         text_consume(output, start);
-        if (output->size >= PROCESS_ANSWER_MAX)
-                process_end(process, process->options.grace_usec);
+        if (output->size <= PROCESS_ANSWER_MAX)
+                return;
+        tell_line(process, output->data, output->size);
+        process->skipping = true;
+        text_clear(output);
+}
+
+void process_log(struct process *process, const char *line, size_t size)
+{
+        lines_feed(&process->before, line, size);
+        lines_feed(&process->before, "\n", 1);
+}
+
+void process_next_run(struct process *process)
+{
+        lines_renew(&process->before);
+        lines_renew(&process->lines);
 }
 
 static void take_output(struct process *process, int which, const char *bytes, size_t size)
@@ -103,7 +129,8 @@ static void take_output(struct process *process, int which, const char *bytes, s
         bytes += log;
         size -= log;
         process->answering = process->answering || size > 0;
-        if (size > room) {
+        /* Lines are cut where they are told: a newline behind what is too much must not be lost. */
+        if (size > room && !process->options.on_output) {
                 process->output_too_large = true;
                 size = room;
         }

@@ -23,6 +23,8 @@ struct coprocess {
         bool ending;             /* was told to end: another one is started when it is gone */
         char failure[160];       /* why the run fails when the process is gone; "": it does not */
         uint64_t last_id, runs;  /* runs of this process */
+        uint64_t answered_id;    /* the newest request that was answered; 0: none */
+        char answered_key[512];  /* and its object */
         uint64_t cpu_told;       /* of what it has used, what was told with runs */
         uint64_t looked_at;      /* CLOCK_BOOTTIME: when it was last looked at that */
         unsigned deaths;         /* in a row, without an answer between them */
@@ -117,25 +119,53 @@ static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const
         end_process(coprocess, grace_usec);
 }
 
-static void on_output(const char *line, size_t size, void *userdata)
+/* Which of two answers was meant, nobody knows: the first one was carried out by then. */
+static void note_second_answer(const struct coprocess *coprocess)
+{
+        log_write(LOG_WARNING, MESSAGE_ID_HANDLER_OUTPUT,
+                  LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name},
+                             {"RECONCILED_KEY", coprocess->answered_key}),
+                  "watch %s: the handler has answered request %" PRIu64
+                  ", for %s, a second time: only its first answer counts; mend the handler",
+                  coprocess->watch->config->name, coprocess->answered_id, coprocess->answered_key);
+}
+
+/* An answer that is too long to be read can only be told by how it begins. */
+static bool is_answer(const struct coprocess *coprocess, const char *line, size_t size, bool cut)
+{
+        return coprocess->run && !coprocess->ending && line[0] == '{' &&
+               (cut || is_answer_to(line, size, coprocess->last_id));
+}
+
+static void on_output(const char *line, size_t size, bool cut, void *userdata)
 {
         struct coprocess *coprocess = userdata;
         struct run *run = coprocess->run;
 
         if (size == 0)
                 return;
-        if (!run || coprocess->ending || line[0] != '{' || !is_answer_to(line, size, coprocess->last_id)) {
-                log_line(line, coprocess);
+        if (!is_answer(coprocess, line, size, cut)) {
+                if (coprocess->answered_id > 0 && line[0] == '{' && !cut &&
+                    is_answer_to(line, size, coprocess->answered_id))
+                        note_second_answer(coprocess);
+                else
+                        process_log(coprocess->process, line, size);
                 return;
         }
+        process_next_run(coprocess->process);
         coprocess->run = NULL;
+        coprocess->answered_id = coprocess->last_id;
+        snprintf(coprocess->answered_key, sizeof(coprocess->answered_key), "%s", run->order->key);
         coprocess->deaths = 0;
         coprocess->runs++;
         look_at_usage(coprocess, run);
         coprocess->timeout_at = 0;
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
-        coprocess_answered(run, line, size);
+        if (cut)
+                coprocess_answered_too_much(run);
+        else
+                coprocess_answered(run, line, size);
 }
 
 /* ---- its end */
@@ -291,7 +321,7 @@ static int launch(struct coprocess *coprocess)
                     ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
                     : -ENOMEM;
 
-        coprocess->runs = coprocess->cpu_told = 0;
+        coprocess->runs = coprocess->cpu_told = coprocess->answered_id = 0;
         return r;
 }
 

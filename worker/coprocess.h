@@ -22,4 +22,5 @@ void coprocess_free(struct coprocess *coprocess);
 
 /* run.c: what came of it. `line` without the "id" is the handler's answer. */
 void coprocess_answered(struct run *run, const char *line, size_t size);
+void coprocess_answered_too_much(struct run *run); /* more than PROCESS_ANSWER_MAX */
 void coprocess_failed(struct run *run, const char *why);

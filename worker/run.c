@@ -271,6 +271,18 @@ void coprocess_answered(struct run *run, const char *line, size_t size)
                 run_finish(run, RESULT_RETRY, "no memory for the handler's answer");
 }
 
+static void answered_too_much(struct run *run)
+{
+        run_finish(run, RESULT_PERMANENT, "the handler's answer is larger than %zu bytes",
+                   PROCESS_ANSWER_MAX);
+}
+
+void coprocess_answered_too_much(struct run *run)
+{
+        run->handler_done = true;
+        answered_too_much(run);
+}
+
 void coprocess_failed(struct run *run, const char *why)
 {
         run->handler_done = true;
@@ -291,8 +303,7 @@ static void judge_answer(struct run *run, const struct process_result *result)
                 return;
         }
         if (result->output_too_large)
-                run_finish(run, RESULT_PERMANENT, "the handler's answer is larger than %zu bytes",
-                           PROCESS_ANSWER_MAX);
+                answered_too_much(run);
         else
                 carry_out(run, output->data ? output->data : "", output->size);
 }

@@ -47,6 +47,22 @@ for line in sys.stdin:
     if do == "chatter":
         print("this is no answer")
         print(json.dumps({{"id": 999999, "status": {{}}}}))
+    if do == "long line":
+        sys.stdout.write("x" * (3 << 20) + "\\n")
+    if do == "long answer":
+        answer["status"] = {{"text": "x" * (2 << 20)}}
+    if do == "nul":
+        sys.stdout.write("one\\0two\\n")
+    if do == "many lines":
+        for number in range(1500):
+            print(f"line {{number}} of {{request['object']['metadata']['name']}}", file=sys.stderr)
+    if do == "twice":
+        both = "".join(json.dumps({{"id": request["id"], "status": {{"answer": n}}}}) + "\\n" for n in (1, 2))
+        os.write(1, both.encode())
+        continue
+    if do == "half":
+        os.write(1, b"half a line")
+        sys.exit(3)
     if do == "grow":
         globals()["memory"] = bytearray(64 << 20)
     print(json.dumps(answer))
@@ -228,6 +244,59 @@ def test_what_is_no_answer_is_output(start, served, widgets, operator):
     widgets.create("next")
     served.wait("next")
     operator.stop()
+
+
+def test_a_line_above_the_bound_is_cut_and_the_process_lives_on(start, served, widgets, operator):
+    start()
+    widgets.create("long", spec={"do": "long line"})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "its success")
+    assert operator.wait_for_log("xxxx", key="default/long")["message"] == "x" * 2048
+    widgets.create("next", spec={"do": "write"})
+    wait_until(lambda: widgets.get("next").get("status") == {"seen": 1}, "the next run")
+    operator.stop()
+    assert len(served.requests("long")) == 1 and len(set(served.pids())) == 1
+
+
+def test_an_answer_above_the_bound_is_permanent_and_names_it(start, served, widgets, operator):
+    start()
+    widgets.create("long", spec={"do": "long answer"})
+    operator.wait_for_log("the handler's answer is larger than 1048576 bytes", key="default/long")
+    widgets.create("next", spec={"do": "write"})
+    wait_until(lambda: widgets.get("next").get("status") == {"seen": 1}, "the next run")
+    operator.stop()
+    assert len(served.requests("long")) == 1 and len(set(served.pids())) == 1
+
+
+def test_a_nul_in_a_line_does_not_cut_it(start, served, widgets, operator):
+    start()
+    widgets.create("nul", spec={"do": "nul"})
+    assert operator.wait_for_log("one?two", key="default/nul")
+
+
+def test_a_second_answer_to_one_request_is_told(start, served, widgets, operator):
+    start()
+    widgets.create("twice", spec={"do": "twice"})
+    record = operator.wait_for_log("a second time", key="default/twice")
+    assert record["level"] == "warning" and record["watch"] == "widgets"
+    widgets.create("next", spec={"do": "write"})
+    wait_until(lambda: widgets.get("next").get("status") == {"seen": 1}, "the next run")
+    assert widgets.get("twice")["status"] == {"answer": 1}, "the first answer counts"
+    assert len(served.requests("twice")) == 1
+
+
+def test_the_bounds_of_what_is_logged_are_of_a_run(start, served, widgets, operator):
+    start()
+    for name in ("a", "b", "c"):
+        widgets.create(name, spec={"do": "many lines"})
+        operator.wait_for_log(f"line 998 of {name}", key=f"default/{name}")
+    operator.wait_for_log("(500 more lines of output were not logged)", key="default/c")
+    assert not operator.logs(where=lambda record: "line 1000 of" in record["message"])
+
+
+def test_what_it_says_without_a_newline_before_its_death_is_logged(start, served, widgets, operator):
+    start()
+    widgets.create("half", spec={"do": "half"})
+    operator.wait_for_log("half a line", key="default/half")
 
 
 def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler, widgets):

@@ -74,7 +74,7 @@ static void on_line(const char *line, void *userdata)
                 fixture->longest_line = strlen(line);
 }
 
-static void on_answer(const char *line, size_t size _unused_, void *userdata)
+static void on_answer(const char *line, size_t size _unused_, bool cut _unused_, void *userdata)
 {
         struct fixture *fixture = userdata;
 
