@@ -46,14 +46,28 @@ static void print_handler(const cJSON *handler)
                        ctl_number(handler, "madeDue"), pending ? " so far" : "");
 }
 
-static void print_watch(const cJSON *watch, bool wide)
+/* Watches of what is owned have long names: WATCH.owns.KIND.NUMBER. */
+static int name_width(const cJSON *watches)
+{
+        size_t width = 20, length;
+        const cJSON *watch;
+
+        cJSON_ArrayForEach(watch, watches)
+        {
+                length = strlen(ctl_text(watch, "name"));
+                width = length > width ? length : width;
+        }
+        return (int)width;
+}
+
+static void print_watch(const cJSON *watch, int width, bool wide)
 {
         bool trouble = ctl_text(watch, "reason")[0] != '\0' || ctl_number(watch, "pausedSince") > 0;
         char buffer[64];
 
         if (trouble)
                 ctl_colour(COLOUR_RED);
-        printf("%-20s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64,
+        printf("%-*s %-9s %-10s %-16s %8" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7" PRIu64, width,
                ctl_text(watch, "name"),
                ctl_number(watch, "pausedSince") > 0 ? "paused" : ctl_text(watch, "state"),
                ctl_since(watch, ctl_text(watch, "reason")[0] ? "degradedSince" : "syncedSince", buffer,
@@ -187,7 +201,8 @@ static void print_turns(const cJSON *turns)
 
 void ctl_print_status(const cJSON *status, bool wide)
 {
-        const cJSON *item, *events, *left;
+        const cJSON *item, *events, *left, *watches = cJSON_GetObjectItemCaseSensitive(status, "watches");
+        int width = name_width(watches);
         char buffer[64];
 
         ctl_colour(COLOUR_BOLD);
@@ -227,15 +242,14 @@ void ctl_print_status(const cJSON *status, bool wide)
         ctl_print_doubtful(cJSON_GetObjectItemCaseSensitive(status, "doubtful"));
         print_stuck(status);
         ctl_colour(COLOUR_BOLD);
-        printf("\n%-20s %-9s %-10s %-16s %8s %7s %7s %7s %7s", "WATCH", "STATE", "SINCE", "RESOURCEVERSION",
-               "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
+        printf("\n%-*s %-9s %-10s %-16s %8s %7s %7s %7s %7s", width, "WATCH", "STATE", "SINCE",
+               "RESOURCEVERSION", "OBJECTS", "QUEUED", "RUNNING", "WAITING", "FAILING");
         if (wide)
                 printf(" %9s %9s %9s %8s %7s %s", "RUNS", "SUCCEEDED", "FAILED", "AVERAGE", "RELISTS",
                        "KIND");
         puts("");
         ctl_colour(COLOUR_NONE);
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(status, "watches"))
-                print_watch(item, wide);
+        cJSON_ArrayForEach(item, watches) print_watch(item, width, wide);
         ctl_colour(COLOUR_BOLD);
         printf("\n%-8s %-8s %s\n", "WORKER", "PID", "RUNS");
         ctl_colour(COLOUR_NONE);

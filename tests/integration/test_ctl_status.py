@@ -53,3 +53,13 @@ def test_log_level(devserver, operator, handler, widgets):
         text = operator.output.text()
         assert ("has succeeded after" in text) == shown, text
         assert ("is in sync" in text) == (level != "warning"), text
+
+
+def test_a_long_name_shifts_no_column(devserver, operator, handler):
+    """The watches of what a watch owns have longer names than people give."""
+    operator.configure(devserver, [watch("widgets", handler, owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])])
+    operator.start_ready().wait_synced()
+    lines = operator.ctl.run("status").stdout.splitlines()
+    place = next(line for line in lines if line.startswith("WATCH ")).index("STATE")
+    rows = [line for line in lines if line.startswith("widgets")]
+    assert len(rows) == 2 and all(row[place - 1:place + 8] in (" in-sync ", " syncing ") for row in rows), lines
