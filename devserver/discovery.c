@@ -37,6 +37,21 @@ static void add_resource(cJSON *list, const struct resource *resource, bool stat
         cJSON_AddItemToArray(list, item);
 }
 
+/* Its body is of another group than the account itself. */
+static void add_token_requests(cJSON *list)
+{
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(item, "name", "serviceaccounts/token");
+        cJSON_AddStringToObject(item, "singularName", "");
+        cJSON_AddBoolToObject(item, "namespaced", true);
+        cJSON_AddStringToObject(item, "group", "authentication.k8s.io");
+        cJSON_AddStringToObject(item, "version", "v1");
+        cJSON_AddStringToObject(item, "kind", "TokenRequest");
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(item, "verbs"), cJSON_CreateString("create"));
+        cJSON_AddItemToArray(list, item);
+}
+
 static cJSON *resource_list(struct server *server, const char *group, const char *version)
 {
         cJSON *root = cJSON_CreateObject(), *list;
@@ -56,6 +71,8 @@ static cJSON *resource_list(struct server *server, const char *group, const char
                 add_resource(list, resource, false);
                 if (resource->status_subresource)
                         add_resource(list, resource, true);
+                if (resource->builtin && strcmp(resource->kind, "ServiceAccount") == 0)
+                        add_token_requests(list);
         }
         if (any)
                 return root;

@@ -20,6 +20,7 @@ struct options {
         unsigned version_minor;
         bool no_watch_list;
         uint64_t bookmark_usec;
+        uint64_t token_life_usec;
         bool tls, allow_remote, load_as_is;
 };
 
@@ -33,7 +34,8 @@ enum {
         OPTION_WATCH_LIST,
         OPTION_VERSION_MINOR,
         OPTION_REMOTE,
-        OPTION_AS_IS
+        OPTION_AS_IS,
+        OPTION_TOKEN_LIFE
 };
 
 static const struct option option[] = {
@@ -46,6 +48,7 @@ static const struct option option[] = {
         {"tls-key", required_argument, NULL, OPTION_TLS_KEY},
         {"token", required_argument, NULL, 'T'},
         {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
+        {"max-token-expiration", required_argument, NULL, OPTION_TOKEN_LIFE},
         {"bookmark-interval", required_argument, NULL, OPTION_BOOKMARK},
         {"history", required_argument, NULL, OPTION_HISTORY},
         {"faults", required_argument, NULL, OPTION_FAULTS},
@@ -69,6 +72,8 @@ static void help(void)
              "  --tls                     make a certificate; --tls-cert FILE --tls-key FILE use given "
              "ones\n"
              "  --token TOKEN             ask every client for this bearer token (--token-file FILE)\n"
+             "  --max-token-expiration TIME\n"
+             "                            of tokens of service accounts; default: as is asked for\n"
              "  --request-log FILE        one JSON line a request\n"
              "  --bookmark-interval TIME  default 60s\n"
              "  --history N               events that are kept; older resourceVersions are gone (410); "
@@ -174,6 +179,11 @@ static int take_option(struct options *options, int c)
         case OPTION_BOOKMARK:
                 return duration_parse(optarg, &options->bookmark_usec) < 0 ? usage("no duration", optarg)
                                                                            : 0;
+        case OPTION_TOKEN_LIFE:
+                return duration_parse(optarg, &options->token_life_usec) < 0 ||
+                                       options->token_life_usec < USEC_PER_SEC
+                               ? usage("no duration of at least a second", optarg)
+                               : 0;
         case OPTION_HISTORY:
                 return parse_history(optarg, &options->history);
         case OPTION_FAULTS:
@@ -297,6 +307,7 @@ static int serve(const struct options *options)
                 .bookmark_usec = options->bookmark_usec,
                 .watch_list = !options->no_watch_list,
                 .load_as_is = options->load_as_is,
+                .token_life_usec = options->token_life_usec,
                 .version_minor = options->version_minor ? options->version_minor
                                  : options->no_watch_list
                                          ? 33
@@ -334,6 +345,7 @@ static int serve(const struct options *options)
         gc_done(&server);
         storage_done(&server.storage);
         free(server.token);
+        account_tokens_free(&server);
         free(server.certificate);
         free(server.key);
         free(server.authority);

@@ -11,7 +11,8 @@ static bool is_authorized(const struct request *request)
         if (!token)
                 return true;
         header = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Authorization");
-        return header && strncmp(header, "Bearer ", 7) == 0 && strcmp(header + 7, token) == 0;
+        return header && strncmp(header, "Bearer ", 7) == 0 &&
+               (strcmp(header + 7, token) == 0 || account_token_is_valid(request->server, header + 7));
 }
 
 static char *take_segment(const char **url)
@@ -60,9 +61,15 @@ static bool parse_url(struct request *request)
         return request->plural[0] != '\0' && rest[0] == '\0';
 }
 
+static bool is_token_request(const struct request *request)
+{
+        return request->subresource && strcmp(request->subresource, "token") == 0 &&
+               request->resource->builtin && strcmp(request->resource->kind, "ServiceAccount") == 0;
+}
+
 static bool subresource_is_served(const struct request *request)
 {
-        return !request->subresource ||
+        return !request->subresource || is_token_request(request) ||
                (strcmp(request->subresource, "status") == 0 && request->resource->status_subresource);
 }
 
@@ -152,6 +159,8 @@ static void route(struct request *request, bool is_resource)
                                                   request->version, request->plural);
         if (!request->resource || !subresource_is_served(request) || !scope_is_served(request))
                 answer_not_served(request);
+        else if (is_token_request(request))
+                account_token_handle(request);
         else if (request->name)
                 object_handle(request);
         else

@@ -54,6 +54,7 @@ struct fault_match;
 struct flow;
 struct connection;
 struct backup;
+struct account_token;
 
 struct server {
         struct storage storage;
@@ -68,6 +69,8 @@ struct server {
         struct connection *connection;
         struct backup *backup;
         char *token;
+        struct account_token *account_token; /* all that were handed out and have not expired */
+        uint64_t token_life_usec;            /* at most; 0: as long as is asked for */
         FILE *request_log;
         uint64_t bookmark_usec;
         bool watch_list; /* sendInitialEvents works */
@@ -188,6 +191,11 @@ bool object_name_is_valid(const struct resource *resource, const char *name);
 /* builtin.c */
 void builtin_add(struct server *server);
 void builtin_renew_identity(struct server *server); /* kube-system gets another UID */
+
+/* token.c: of service accounts */
+void account_token_handle(struct request *request);
+bool account_token_is_valid(struct server *server, const char *text);
+void account_tokens_free(struct server *server);
 
 /* load.c */
 cJSON *load_yaml_or_json(const struct text *text); /* NULL: neither */
