@@ -37,31 +37,40 @@ static struct record_header *headers_of(const struct kubeconfig *config)
         return header;
 }
 
-static int send_credential(struct credential *credential)
+int credential_message(const struct credential *credential, struct message_credential *ret)
 {
         const struct kubeconfig *current = &credential->current;
-        _cleanup_free_ struct record_header *header = headers_of(current);
+        struct record_header *header = headers_of(current);
 
-        if (!header)
-                return -ENOMEM;
-        return child_send(credential->child, MESSAGE_CREDENTIAL,
-                          &(struct message_credential){
-                                  .serial = credential->serial,
-                                  .server = current->server,
-                                  .tls_server_name = current->tls_server_name,
-                                  .insecure = current->insecure,
-                                  .certificate_authority = current->certificate_authority,
-                                  .client_certificate = current->client_certificate,
-                                  .client_key = current->client_key,
-                                  .token = current->token,
-                                  .username = current->username,
-                                  .password = current->password,
-                                  .proxy_url = current->proxy_url,
-                                  .default_namespace = current->default_namespace,
-                                  .header = header,
-                                  .header_count = current->header.count,
-                                  .identity = current->identity,
-                          });
+        *ret = (struct message_credential){
+                .serial = credential->serial,
+                .server = current->server,
+                .tls_server_name = current->tls_server_name,
+                .insecure = current->insecure,
+                .certificate_authority = current->certificate_authority,
+                .client_certificate = current->client_certificate,
+                .client_key = current->client_key,
+                .token = current->token,
+                .username = current->username,
+                .password = current->password,
+                .proxy_url = current->proxy_url,
+                .default_namespace = current->default_namespace,
+                .header = header,
+                .header_count = current->header.count,
+                .identity = current->identity,
+        };
+        return header ? 0 : -ENOMEM;
+}
+
+static int send_credential(struct credential *credential)
+{
+        struct message_credential message;
+        int r = credential_message(credential, &message);
+
+        if (r >= 0)
+                r = child_send(credential->child, MESSAGE_CREDENTIAL, &message);
+        free((void *)(uintptr_t)message.header);
+        return r;
 }
 
 static int replace(char **place, const char *value)
@@ -97,22 +106,27 @@ int credential_publish(struct credential *credential)
         kubeconfig_done(&credential->current);
         credential->current = merged;
         credential->serial++;
-        return send_credential(credential);
+        r = account_published(credential);
+        return r < 0 ? r : send_credential(credential);
 }
 
 /* ---- what it gives up */
 
-/* Where no plugin is to be run: it reads files and speaks with the supervisor, and that is all. A plugin is
- * somebody else's program, which may write, ask its provider and start others; what holds for us would hold
- * for it as well. */
+/* Where no plugin is to be run: it reads files and speaks with the supervisor, and that is all; where
+ * handlers have access of their own it writes that into their folders, and for tokens it asks the API
+ * server. A plugin is somebody else's program, which may write, ask its provider and start others; what
+ * holds for us would hold for it as well. */
 static int give_up_rest(struct credential *credential)
 {
-        const char *const nothing[] = {NULL};
+        const char *folder = credential->config->config_credential.access_folder;
+        const char *const path[] = {folder[0] ? folder : NULL, NULL};
+        bool asks = account_is_wanted(credential);
         int r;
 
         if (credential->source.exec.command)
                 return 0;
-        r = close_in("the credential process", nothing, &(struct sandbox){.local = true});
+        r = close_in("the credential process", path,
+                     &(struct sandbox){.local = !asks, .connects = asks, .threads = asks});
         if (r < 0)
                 return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "it cannot give up its rights: %s", strerror(-r));
@@ -173,6 +187,7 @@ int credential_reload(struct credential *credential, bool asked)
         struct kubeconfig fresh;
         int r = load_again(credential, &fresh, &error);
 
+        access_refresh(credential);
         if (r == -EPERM && asked) /* the server does not take the old one any more */
                 return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the server refuses the credential, and there is a new one: %s",
@@ -222,6 +237,9 @@ int credential_begin(struct credential *credential)
         r = give_up_rest(credential);
         if (r < 0)
                 return r;
+        r = access_begin(credential);
+        if (r < 0)
+                return r;
         credential->started_boottime = clock_boottime_usec();
         r = credential->source.exec.command ? plugin_run(credential) : credential_publish(credential);
         if (r >= 0)
@@ -233,6 +251,7 @@ int credential_begin(struct credential *credential)
 void credential_done(struct credential *credential)
 {
         plugin_stop(credential);
+        access_done(credential);
         sd_event_source_disable_unref(credential->timer);
         kubeconfig_done(&credential->source);
         kubeconfig_done(&credential->current);

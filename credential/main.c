@@ -26,6 +26,10 @@ static int on_message(struct child *child, struct message **message)
 
         if ((*message)->type != MESSAGE_REFRESH)
                 return -EPROTO;
+        if ((*message)->refresh.files) {
+                (void)credential_reload(credential, false);
+                return 0;
+        }
         /* An older serial: whoever asked has not yet got the newer one that is on its way. */
         return (*message)->refresh.serial < credential->serial ? 0 : credential_reload(credential, true);
 }

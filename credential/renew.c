@@ -35,7 +35,7 @@ static int run_in(struct credential *credential, uint64_t usec)
 
 /* ---- failures */
 
-static uint64_t backoff(unsigned failures)
+uint64_t credential_backoff(unsigned failures)
 {
         uint64_t usec = RETRY_MIN_USEC << (failures < 10 ? failures - 1 : 9);
 
@@ -59,7 +59,7 @@ static int failed(struct credential *credential, const char *why)
         credential->plugin_failures++;
         if (credential->serial == 0 && waited > credential->config->config_credential.deadline_usec)
                 return give_up(credential, why);
-        delay = backoff(credential->plugin_failures);
+        delay = credential_backoff(credential->plugin_failures);
         if (!credential->plugin_complained)
                 log_error("the credential plugin %s has failed: %s; %s, next attempt in %s, then ever more "
                           "slowly",
@@ -83,7 +83,7 @@ int plugin_refused(struct credential *credential)
                 credential->plugin_refusals = 0;
         if (credential->plugin_refusals++ == 0)
                 return plugin_run(credential);
-        delay = backoff(credential->plugin_refusals - 1);
+        delay = credential_backoff(credential->plugin_refusals - 1);
         credential->plugin_waits = true;
         return run_in(credential, delay);
 }
@@ -102,7 +102,7 @@ static int plan_next(struct credential *credential)
         left -= early;
         credential->plugin_expired = left == 0 ? credential->plugin_expired + 1 : 0;
         if (left == 0) /* or the machine's clock is ahead */
-                return run_in(credential, backoff(credential->plugin_expired));
+                return run_in(credential, credential_backoff(credential->plugin_expired));
         return run_in(credential, left > RETRY_MIN_USEC ? left : RETRY_MIN_USEC);
 }
 

@@ -99,7 +99,12 @@ static void write_object(struct text *out, const cJSON *object, int indent, bool
 
 void manifest_write(struct text *out, const cJSON *manifest)
 {
+        const char *comment =
+                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(manifest, MANIFEST_COMMENT));
+
         text_append_string(out, "---\n");
+        if (comment)
+                text_printf(out, "# %s\n", comment);
         write_object(out, manifest, 0, false);
 }
 

@@ -194,8 +194,9 @@ static void add_rules(const struct rbac_options *options, const struct config_wa
         add_children_rules(options, watch, plural, rules);
 }
 
-static void add_binding(const struct rbac_options *options, const char *kind, const char *name,
-                        const char *namespace, cJSON *list)
+/* The role `name` for a service account. */
+static void bind_account(const char *kind, const char *name, const char *namespace, const char *account,
+                         const char *account_namespace, cJSON *list)
 {
         cJSON *binding, *part;
         char binding_kind[32];
@@ -208,9 +209,15 @@ static void add_binding(const struct rbac_options *options, const char *kind, co
         cJSON_AddStringToObject(part, "name", name);
         part = cJSON_CreateObject();
         cJSON_AddStringToObject(part, "kind", "ServiceAccount");
-        cJSON_AddStringToObject(part, "name", options->service_account);
-        cJSON_AddStringToObject(part, "namespace", options->namespace);
+        cJSON_AddStringToObject(part, "name", account);
+        cJSON_AddStringToObject(part, "namespace", account_namespace);
         cJSON_AddItemToArray(cJSON_AddArrayToObject(binding, "subjects"), part);
+}
+
+static void add_binding(const struct rbac_options *options, const char *kind, const char *name,
+                        const char *namespace, cJSON *list)
+{
+        bind_account(kind, name, namespace, options->service_account, options->namespace, list);
 }
 
 static void add_cluster_role(const struct rbac_options *options, const struct config *config, cJSON *list)
@@ -264,6 +271,65 @@ static void add_roles(const struct rbac_options *options, const struct config *c
                         if (!seen_before(config, i, n))
                                 add_role(options, config, watch->namespace[n], list);
         }
+}
+
+/* ---- accounts of handlers */
+
+static const char *account_namespace(const struct rbac_options *options, const struct config_watch *watch)
+{
+        const char *own = watch->handler.kubernetes_namespace;
+
+        return own ? own : options->namespace;
+}
+
+static bool is_first_of_account(const struct rbac_options *options, const struct config *config,
+                                size_t watch)
+{
+        const struct config_watch *one = &config->watch[watch];
+
+        for (size_t i = 0; i < watch; i++)
+                if (config->watch[i].handler.kubernetes_account &&
+                    strcmp(config->watch[i].handler.kubernetes_account, one->handler.kubernetes_account) ==
+                            0 &&
+                    strcmp(account_namespace(options, &config->watch[i]), account_namespace(options, one)) ==
+                            0)
+                        return false;
+        return true;
+}
+
+/* The account, the operator's right to tokens of it, and a role without rules: what the handler asks the API
+ * server for is known to its author alone. */
+static void add_account(const struct rbac_options *options, const struct config *config,
+                        const struct config_watch *watch, cJSON *list)
+{
+        const char *account = watch->handler.kubernetes_account;
+        const char *namespace = account_namespace(options, watch);
+        char name[640], comment[800];
+        cJSON *manifest;
+
+        add_manifest(list, "v1", "ServiceAccount", account, namespace);
+        snprintf(name, sizeof(name), "%s:token:%s", config->operator_name, account);
+        manifest = add_manifest(list, RBAC_VERSION, "Role", name, namespace);
+        add_rule(cJSON_AddArrayToObject(manifest, "rules"),
+                 &(struct rule){"tokens for handlers", "v1", "serviceaccounts/token", account, "create"});
+        add_binding(options, "Role", name, namespace, list);
+        snprintf(name, sizeof(name), "%s:handler:%s", config->operator_name, account);
+        manifest = add_manifest(list, RBAC_VERSION, "Role", name, namespace);
+        snprintf(comment, sizeof(comment),
+                 "write here what the handler of watch %s asks the API server for; keep your rules when "
+                 "this is "
+                 "printed anew",
+                 watch->name);
+        cJSON_AddStringToObject(manifest, MANIFEST_COMMENT, comment);
+        cJSON_AddArrayToObject(manifest, "rules");
+        bind_account("Role", name, namespace, account, namespace, list);
+}
+
+static void add_accounts(const struct rbac_options *options, const struct config *config, cJSON *list)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].handler.kubernetes_account && is_first_of_account(options, config, i))
+                        add_account(options, config, &config->watch[i], list);
 }
 
 /* ---- the command */
@@ -321,6 +387,7 @@ int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
         add_manifest(list, "v1", "ServiceAccount", options->service_account, options->namespace);
         add_cluster_role(options, config, list);
         add_roles(options, config, list);
+        add_accounts(options, config, list);
         r = json ? print_json(TAKE_PTR(list)) : print_yaml(config, list);
         cJSON_Delete(list);
         config_free(config);

@@ -13,46 +13,12 @@
 #include "base/file.h"
 #include "base/program-path.h"
 #include "base/syscall.h"
+#include "ctl/session-internal.h"
 #include "ctl/temporary.h"
-#include "ipc/channel.h"
 #include "ipc/spawn.h"
 
 #define TRACE_MAX ((size_t)1024 * 1024 * 1024)
 #define CREDIT    1024
-
-enum { PLACE_CREDENTIAL, PLACE_WORKER, PLACE_WATCHERS };
-
-struct process {
-        struct session *session;
-        enum role role;
-        const struct config_watch *watch; /* of a watcher */
-        char *store_folder;
-        pid_t pid; /* 0: gone */
-        enum child_state state;
-        struct channel *channel;
-        bool synced;
-};
-
-struct key {
-        char *key, *uid;
-};
-
-struct session {
-        struct session_options options;
-        const char *kubeconfig;
-        sd_event *event;
-        char *folder, *trace, *requests, *finalizer;
-        struct process *process;
-        size_t process_count;
-        struct message *credential;
-        struct key *key;
-        const struct session_replay *replay;
-        size_t key_count, next, replay_count;
-        struct message *settling; /* the DONE of a run that goes on */
-        sd_event_source *again;
-        bool started, stopping;
-        int exit_code;
-};
 
 /* ---- the end */
 
@@ -131,112 +97,6 @@ static int on_interrupt(sd_event_source *source _unused_, const struct signalfd_
 
 /* ---- what they are told */
 
-/* The one object, or everything that the watch selects. */
-static int watcher_config(struct process *process)
-{
-        struct session *session = process->session;
-        const struct config_watch *watch = process->watch, *owner = session->options.watch;
-        const char *object = session->options.object, *slash = object ? strchr(object, '/') : NULL;
-        _cleanup_free_ char *selector = NULL, *place = NULL;
-        _cleanup_free_ struct record_string *namespace = NULL;
-        struct message_config_watcher message;
-        struct record_string one;
-
-        config_watcher_message(session->options.config, watch, watch == owner ? NULL : owner, &message);
-        namespace = config_strings(watch->namespace, watch->namespace_count);
-        message.namespace = namespace;
-        message.store_folder = process->store_folder;
-        message.finalizer = session->finalizer;
-        if (object && watch == owner) {
-                place = slash ? strndup(object, (size_t)(slash - object)) : strdup("");
-                one.value = place;
-                message.namespace = &one;
-                message.namespace_count = slash != NULL;
-                if (asprintf(&selector, "%s%smetadata.name=%s", watch->field_selector,
-                             watch->field_selector[0] ? "," : "", slash ? slash + 1 : object) < 0)
-                        selector = NULL;
-                if (!selector || !place)
-                        return -ENOMEM;
-                message.field_selector = selector;
-        }
-        return namespace ? channel_send(process->channel, MESSAGE_CONFIG_WATCHER, &message) : -ENOMEM;
-}
-
-/* A replay may concern any watch of the configuration. */
-static const char *store_of(const struct session *session, const struct config_watch *watch)
-{
-        for (size_t i = PLACE_WATCHERS; i < session->process_count; i++)
-                if (session->process[i].watch == watch)
-                        return session->process[i].store_folder;
-        return session->replay ? session->folder : NULL;
-}
-
-/* Who is not root runs its handlers as itself. */
-static int add_watch(const struct config *whole, const struct config_watch *config, const char *store,
-                     struct record_watch *ret)
-{
-        int r = config_worker_watch(whole, config, store, ret);
-
-        if (r < 0 || !config->handler.user || geteuid() == 0 || geteuid() == config->handler.uid)
-                return r;
-        fprintf(stderr, "note: the handler of watch %s runs as you, not as the user %s\n", config->name,
-                config->handler.user);
-        ret->user = "";
-        return 0;
-}
-
-static int worker_config(struct process *process)
-{
-        struct session *session = process->session;
-        const struct config *config = session->options.config;
-        struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
-        struct message_config_worker message = {
-                .operator_name = config->operator_name,
-                .finalizer = session->finalizer,
-                .trace_file = session->trace,
-                .kept_folder = session->folder,
-                .replay_folder = session->replay ? session->requests : "",
-                .dry_run = !session->options.apply,
-                .watch = watch,
-                .heartbeat_usec = config->heartbeat_interval_usec,
-        };
-        int r = watch ? 0 : -ENOMEM;
-
-        for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
-                const char *store = store_of(session, &config->watch[i]);
-
-                r = store ? add_watch(config, &config->watch[i], store, &watch[message.watch_count]) : 0;
-                message.watch_count += store && r >= 0;
-        }
-        if (r >= 0)
-                r = channel_send(process->channel, MESSAGE_CONFIG_WORKER, &message);
-        for (size_t i = 0; i < message.watch_count; i++)
-                config_worker_watch_done(&watch[i]);
-        free(watch);
-        return r;
-}
-
-static int configure(struct process *process)
-{
-        const struct session_options *options = &process->session->options;
-        const char *kubeconfig = process->session->kubeconfig;
-
-        switch (process->role) {
-        case ROLE_CREDENTIAL:
-                return channel_send(
-                        process->channel, MESSAGE_CONFIG_CREDENTIAL,
-                        &(struct message_config_credential){
-                                .kubeconfig = kubeconfig ? kubeconfig : options->config->kubeconfig,
-                                .context = kubeconfig ? "" : options->config->context,
-                                .deadline_usec = options->watch->deadline_usec,
-                                .heartbeat_usec = options->config->heartbeat_interval_usec});
-        case ROLE_WATCHER:
-                return watcher_config(process);
-        default:
-                return worker_config(process);
-        }
-}
-
 static void give_credential(struct process *process)
 {
         const struct message *credential = process->session->credential;
@@ -259,6 +119,9 @@ static void on_ready(struct process *process)
 
 static bool all_are_there(const struct session *session)
 {
+        if (session->options.watch && session->options.watch->handler.kubernetes_account &&
+            !session->has_token && !session->replay)
+                return false;
         for (size_t i = 0; i < session->process_count; i++)
                 if (session->process[i].pid > 0 &&
                     (session->process[i].state != CHILD_RUNNING ||
@@ -411,6 +274,15 @@ static int from_watcher(struct process *process, const struct message *message)
         return 0;
 }
 
+static void take_access(struct session *session, const struct message_access *access)
+{
+        session->has_token = access->usable;
+        if (!access->usable && access->reason[0])
+                session_fail(session,
+                             access->exit_code > 0 ? (int)access->exit_code : EXIT_CODE_NO_PERMISSION, "%s",
+                             access->reason);
+}
+
 static int deliver(struct process *process, struct message **message)
 {
         struct session *session = process->session;
@@ -418,7 +290,7 @@ static int deliver(struct process *process, struct message **message)
 
         switch ((*message)->type) {
         case MESSAGE_HELLO:
-                r = configure(process);
+                r = session_configure(process);
                 process->state = CHILD_CONFIGURED;
                 channel_set_state(process->channel, CHILD_CONFIGURED);
                 return r;
@@ -439,6 +311,9 @@ static int deliver(struct process *process, struct message **message)
                 return 0;
         case MESSAGE_SIGNALLED:
                 return 0; /* of a signal to the whole group we have heard ourselves */
+        case MESSAGE_ACCESS:
+                take_access(session, &(*message)->access);
+                return 0;
         case MESSAGE_DONE:
                 on_run_done(session, message);
                 return 0;
@@ -554,11 +429,14 @@ static int make_folders(struct session *session, struct error *error)
         if (asprintf(&session->requests, "%s/requests", session->folder) < 0)
                 session->requests = NULL;
         session->finalizer = config_finalizer(session->options.config);
-        if (!session->trace || !session->requests || !session->finalizer)
+        if (asprintf(&session->access_folder, "%s/handlers", session->folder) < 0)
+                session->access_folder = NULL;
+        if (!session->access_folder || !session->trace || !session->requests || !session->finalizer)
                 return error_set(error, -ENOMEM, "no memory");
         if (mkdir(session->requests, 0700) < 0)
                 return error_set(error, -errno, "%s: %s", session->requests, strerror(errno));
-        return 0;
+        return config_access_folders(session->options.config, session->access_folder,
+                                     (const char *const[]){session->folder, NULL}, error);
 }
 
 static int prepare_loop(struct session *session)
@@ -692,6 +570,7 @@ void session_free(struct session *session)
         free(session->folder);
         free(session->trace);
         free(session->requests);
+        free(session->access_folder);
         free(session->finalizer);
         free(session);
 }

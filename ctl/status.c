@@ -85,6 +85,10 @@ static void print_watch(const cJSON *watch, int width, bool wide)
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
         print_handler(cJSON_GetObjectItemCaseSensitive(watch, "handler"));
+        if (ctl_text(watch, "accessTrouble")[0])
+                printf("    what its handler has cannot be renewed: %s\n", ctl_text(watch, "accessTrouble"));
+        if (ctl_is(watch, "accessAwaited"))
+                puts("    nothing of it runs before its handler has a token");
         print_progress(watch);
         if (ctl_is(watch, "unsure"))
                 printf("    the runs under way at the last end are not known: objects that have changed "

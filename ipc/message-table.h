@@ -24,6 +24,7 @@
         R(string)                                                                                           \
         R(header)                                                                                           \
         R(pair)                                                                                             \
+        R(access)                                                                                           \
         R(counter)                                                                                          \
         R(change)                                                                                           \
         R(owed)                                                                                             \
@@ -42,6 +43,22 @@
 #define RECORD_pair_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
         STR(name)                                                                                           \
         STR(value)
+
+/* What the handler of a watch is given for itself alone: the files of `folder`, which is there. key: where
+ * the configuration says so, for errors. user: whom the files are for beside us, if `separate`. kubeconfig:
+ * a file, or "". account, account_namespace: a service account; "" = none, "" = our own. deadline_usec: of
+ * the watch. */
+#define RECORD_access_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        STR(watch)                                                                                          \
+        STR(key)                                                                                            \
+        STR(folder)                                                                                         \
+        BOOL(separate)                                                                                      \
+        U64(user)                                                                                           \
+        LIST(pair, credential)                                                                              \
+        STR(kubeconfig)                                                                                     \
+        STR(account)                                                                                        \
+        STR(account_namespace)                                                                              \
+        U64(deadline_usec)
 
 #define RECORD_counter_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
         STR(name)                                                                                           \
@@ -87,6 +104,7 @@
  * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
  * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file;
  * environment: variables for the handler beside those that every handler gets;
+ * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them;
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
  * do); user_pids: all that run as its user; limit_*: bytes, processes, thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
@@ -102,6 +120,8 @@
         U64(handler_kind)                                                                                   \
         LIST(string, handler_exec)                                                                          \
         LIST(pair, environment)                                                                             \
+        STR(credentials_folder)                                                                             \
+        BOOL(kubernetes)                                                                                    \
         BOOL(finalizer)                                                                                     \
         BOOL(releases)                                                                                      \
         STR(ready_condition)                                                                                \
@@ -148,6 +168,7 @@
         M(CREDENTIAL, credential, ROLE_CREDENTIAL | ROLE_SUPERVISOR,                                        \
           ROLE_SUPERVISOR | ROLE_WATCHER | ROLE_WORKER, MESSAGE_SIZE_MAX,                                   \
           CHILD_CONFIGURED | CHILD_RUNNING | CHILD_STOPPING)                                                \
+        M(ACCESS, access, ROLE_CREDENTIAL, ROLE_SUPERVISOR, 8192, CHILD_RUNNING | CHILD_STOPPING)           \
         /* watcher to supervisor */                                                                         \
         M(KEYS, keys, ROLE_WATCHER, ROLE_SUPERVISOR, MESSAGE_SIZE_MAX, CHILD_RUNNING | CHILD_STOPPING)      \
         M(SYNCED, synced, ROLE_WATCHER, ROLE_SUPERVISOR, 4096, CHILD_RUNNING | CHILD_STOPPING)              \
@@ -161,7 +182,8 @@
         M(REPORT, report, ROLE_WORKER | ROLE_SUPERVISOR, ROLE_SUPERVISOR | ROLE_WORKER, 8192,               \
           CHILD_RUNNING | CHILD_STOPPING)                                                                   \
         /* supervisor to children */                                                                        \
-        M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, 32768, CHILD_STARTING)    \
+        M(CONFIG_CREDENTIAL, config_credential, ROLE_SUPERVISOR, ROLE_CREDENTIAL, MESSAGE_SIZE_MAX,         \
+          CHILD_STARTING)                                                                                   \
         M(CONFIG_WATCHER, config_watcher, ROLE_SUPERVISOR, ROLE_WATCHER, MESSAGE_SIZE_MAX, CHILD_STARTING)  \
         M(CONFIG_WORKER, config_worker, ROLE_SUPERVISOR, ROLE_WORKER, MESSAGE_SIZE_MAX, CHILD_STARTING)     \
         M(CONFIG_GATEWAY, config_gateway, ROLE_SUPERVISOR, ROLE_GATEWAY, 16384, CHILD_STARTING)             \
@@ -209,8 +231,11 @@
         U64(sender_uid)
 
 /* The API server answered 401 to the credential with this serial: get a fresh one. Requests that name an old
- * serial are ignored, so a 401 anywhere refreshes once for all. */
-#define MESSAGE_refresh_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
+ * serial are ignored, so a 401 anywhere refreshes once for all. files: nobody was refused, but the files may
+ * be others now. */
+#define MESSAGE_refresh_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+        U64(serial)                                                                                         \
+        BOOL(files)
 
 /* The API server said Retry-After: nobody sends a request to this resource ("group/plural"; "" = any)
  * before this time. */
@@ -237,6 +262,19 @@
         STR(default_namespace)                                                                              \
         LIST(header, header)                                                                                \
         STR(identity)
+
+/* How the handler of a watch stands with what it is given. usable: it may run: what it has is there, and has
+ * not expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what
+ * would end the operator past the deadline. since_boottime: of the first failure in a row; expires_realtime:
+ * of its token; 0: it has none. */
+#define MESSAGE_access_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+        STR(watch)                                                                                          \
+        BOOL(usable)                                                                                        \
+        STR(reason)                                                                                         \
+        U64(exit_code)                                                                                      \
+        U64(failures)                                                                                       \
+        U64(since_boottime)                                                                                 \
+        U64(expires_realtime)
 
 /* The supervisor asks a watcher how things stand now; POSITION answers with the same serial. */
 #define MESSAGE_ask_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
@@ -330,10 +368,13 @@
         U64(wait_status)                                                                                    \
         BOOL(handler_ran)
 
-/* deadline_usec: how long the first credential may take. */
+/* deadline_usec: how long the first credential may take. access_folder: has those of `access`; "": there are
+ * none. */
 #define MESSAGE_config_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                         \
         STR(kubeconfig)                                                                                     \
         STR(context)                                                                                        \
+        STR(access_folder)                                                                                  \
+        LIST(access, access)                                                                                \
         U64(deadline_usec)                                                                                  \
         U64(heartbeat_usec)
 

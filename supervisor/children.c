@@ -219,6 +219,8 @@ static int deliver(struct child_slot *child, struct message **message)
                 return 0;
         case MESSAGE_CREDENTIAL:
                 return feed_credential(supervisor, message);
+        case MESSAGE_ACCESS:
+                return access_take(supervisor, &(*message)->access);
         case MESSAGE_THROTTLE:
                 feed_throttle(child, &(*message)->throttle);
                 return 0;

@@ -31,6 +31,10 @@ void handler_done(struct config_handler *handler)
         texts_done(handler->exec, handler->exec_count);
         texts_done(handler->serve, handler->serve_count);
         pairs_done(handler->environment, handler->environment_count);
+        pairs_done(handler->credentials, handler->credentials_count);
+        free(handler->kubernetes_file);
+        free(handler->kubernetes_account);
+        free(handler->kubernetes_namespace);
         free(handler->plugin);
         free(handler->version);
         free(handler->user);
@@ -243,6 +247,9 @@ static void check_environment(struct reader *reader, yaml_node_t *handler_node, 
                 else if (strncmp(variable->name, OUR_PREFIX, strlen(OUR_PREFIX)) == 0)
                         problem_add(reader, place, false, key,
                                     "names that begin with " OUR_PREFIX " are set by reconciled");
+                else if (handler->kubernetes && strcmp(variable->name, "KUBECONFIG") == 0)
+                        problem_add(reader, place, false, key,
+                                    "is set by handler.kubernetes; keep one of the two");
                 expand_text(reader, place, key, &variable->value);
         }
 }
@@ -261,4 +268,5 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
         check_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);
         snprintf(key, sizeof(key), "%.200s.handler", path);
         check_environment(reader, place, key, &watch->handler);
+        check_access(reader, place, key, &watch->handler);
 }

@@ -84,6 +84,9 @@ void check_program(struct reader *reader, yaml_node_t *node, const char *key, co
 /* config-handler.c: its command, and what it is given. */
 void check_handler(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
 void handler_done(struct config_handler *handler);
+/* config-access.c */
+void check_access(struct reader *reader, yaml_node_t *handler_node, const char *path,
+                  struct config_handler *handler);
 /* ${NAME} becomes what the environment says, $$ a dollar sign. */
 void expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value);
 /* config-limits.c: what the users of handlers may have in processes, from the limits of all watches. */

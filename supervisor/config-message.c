@@ -22,6 +22,8 @@ const struct config_watch *config_watch_find(const struct config *config, const 
 
 bool config_needs_memory(const struct config *config)
 {
+        if (config_gives_access(config))
+                return true;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].confidential || config->watch[i].on_failure == ON_FAILURE_ROLLBACK)
                         return true;
@@ -127,13 +129,21 @@ void config_worker_watch_done(struct record_watch *watch)
 {
         free((void *)(uintptr_t)watch->handler_exec);
         free((void *)(uintptr_t)watch->environment);
+        free((void *)(uintptr_t)watch->credentials_folder);
         watch->handler_exec = NULL;
+        watch->credentials_folder = NULL;
         watch->environment = NULL;
 }
 
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
-                        const char *store_folder, struct record_watch *ret)
+                        const char *store_folder, const char *access_folder, struct record_watch *ret)
 {
+        char *credentials = NULL;
+
+        if (!config_has_access(config))
+                credentials = strdup("");
+        else if (asprintf(&credentials, "%s/%s", access_folder, config->name) < 0)
+                credentials = NULL;
         *ret = (struct record_watch){
                 .name = config->name,
                 .api_version = config->api_version,
@@ -170,10 +180,12 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .handler_exec_count = config->handler.exec_count,
                 .environment = pairs(config->handler.environment, config->handler.environment_count),
                 .environment_count = config->handler.environment_count,
+                .credentials_folder = credentials,
+                .kubernetes = config->handler.kubernetes,
                 .handler_timeout_usec = config->handler.timeout_usec,
                 .handler_grace_usec = config->handler.grace_usec,
         };
-        if (ret->handler_exec && ret->environment)
+        if (ret->handler_exec && ret->environment && credentials)
                 return 0;
         config_worker_watch_done(ret);
         return -ENOMEM;

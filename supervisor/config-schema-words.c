@@ -59,6 +59,16 @@ const struct config_words config_words[] = {
         {"watches[].handler.plugin", "Path of a shared object, absolute or ./ beside this file."},
         {"watches[].handler.environment", "Variables of the handler, by name; ${NAME} in a value is a "
                                           "variable of the operator's environment."},
+        {"watches[].handler.credentials",
+         "Files for this handler alone: a name in "
+         "$RECONCILED_CREDENTIALS_DIRECTORY, and the path that it is copied from."},
+        {"watches[].handler.kubernetes",
+         "Access of the handler's own to the API server, in $KUBECONFIG: one of "
+         "kubeconfig and serviceAccount."},
+        {"watches[].handler.kubernetes.kubeconfig", "A kubeconfig to copy, with what it refers to."},
+        {"watches[].handler.kubernetes.serviceAccount",
+         "A service account, whose token is asked for and renewed."},
+        {"watches[].handler.kubernetes.namespace", "Of the service account. Default: the operator's own."},
         {"watches[].handler.recycle", "When the process of serve or plugin is replaced."},
         {"watches[].handler.recycle.runs", "After so many runs. Default: never."},
         {"watches[].handler.recycle.memory", "When it uses more memory than this. Default: never."},

@@ -44,10 +44,16 @@ TABLE(limits_table,
       {"pids", KEY_UNSIGNED, IN_WATCH(handler.limit_pids), 1, 4194304, NULL, false, NULL},
       {"cpu", KEY_CPU, IN_WATCH(handler.limit_cpu), 10, 1000000, NULL, false, NULL});
 
+TABLE(kubernetes_table, {"kubeconfig", KEY_TEXT, IN_WATCH(handler.kubernetes_file), 0, 0, NULL, false, NULL},
+      {"serviceAccount", KEY_TEXT, IN_WATCH(handler.kubernetes_account), 0, 0, NULL, false, NULL},
+      {"namespace", KEY_TEXT, IN_WATCH(handler.kubernetes_namespace), 0, 0, NULL, false, NULL});
+
 TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, false, NULL},
       {"serve", KEY_TEXTS, IN_WATCH(handler.serve), 0, 0, NULL, false, NULL},
       {"plugin", KEY_TEXT, IN_WATCH(handler.plugin), 0, 0, NULL, false, NULL},
       {"environment", KEY_PAIRS, IN_WATCH(handler.environment), 0, 0, NULL, false, NULL},
+      {"credentials", KEY_PAIRS, IN_WATCH(handler.credentials), 0, 0, NULL, false, NULL},
+      {"kubernetes", KEY_MAPPING, IN_WATCH(handler.kubernetes), 0, 0, &kubernetes_table, false, NULL},
       {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
       DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),

@@ -19,6 +19,13 @@ struct config_pair {
 struct config_handler {
         struct config_pair *environment; /* as the handler gets it: ${NAME} is replaced. May hold secrets */
         size_t environment_count;
+        /* For this handler alone (config-access.c): */
+        struct config_pair *credentials; /* a file's name for the handler, and where it is copied from */
+        size_t credentials_count;
+        bool kubernetes;            /* access to the API server, by one of these two: */
+        char *kubernetes_file;      /* a kubeconfig; NULL */
+        char *kubernetes_account;   /* a service account, whose token is asked for; NULL */
+        char *kubernetes_namespace; /* of the account; NULL: the operator's own */
         enum handler_kind kind;
         char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
         size_t serve_count;
@@ -166,8 +173,20 @@ bool config_is_of_kind(const struct config_watch *a, const struct config_watch *
 bool config_releases(const struct config *config, const struct config_watch *watch);
 /* 0 or -ENOMEM; its lists are freed by config_worker_watch_done(). */
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
-                        const char *store_folder, struct record_watch *ret);
+                        const char *store_folder, const char *access_folder, struct record_watch *ret);
 void config_worker_watch_done(struct record_watch *watch);
+/* config-access.c: what handlers are given for themselves alone, each in a folder below `access_folder`. */
+bool config_has_access(const struct config_watch *watch);
+bool config_gives_access(const struct config *config); /* any of its watches */
+bool config_access_differs(const struct config *old, const struct config *new);
+/* What the credential process is told; texts are borrowed, the list is freed by config_access_done(). */
+int config_access(const struct config *config, const char *access_folder, struct record_access **ret,
+                  size_t *ret_count);
+void config_access_done(struct record_access *access, size_t count);
+/* Makes the folder, anew and empty, with one for each watch that has access. A handler's user can enter its
+ * own, and reach it by `above` (NULL at the end), folders of ours. */
+int config_access_folders(const struct config *config, const char *access_folder, const char *const *above,
+                          struct error *error);
 bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
 bool config_has_limits(const struct config_watch *watch);
 /* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of

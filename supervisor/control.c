@@ -202,6 +202,10 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 return refuse_query(peer,
                                     "the watch has not seen all objects of its owned and related kinds; "
                                     "until then nothing of it runs");
+        if (!release && access_awaited(watch))
+                return refuse_query(peer,
+                                    "the handler of the watch has no token yet for the access that it is "
+                                    "to have; until then nothing of it runs");
         r = blame_release(peer->supervisor, watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubt_release(watch, query->argument[1].value);

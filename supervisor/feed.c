@@ -19,15 +19,25 @@ uint64_t shortest_deadline(const struct config *config)
 
 static int config_credential(struct child_slot *child)
 {
-        const struct config *config = child->supervisor->config;
-        struct message_config_credential message = {
-                .kubeconfig = config->kubeconfig,
-                .context = config->context,
-                .deadline_usec = shortest_deadline(config),
-                .heartbeat_usec = config->heartbeat_interval_usec,
-        };
+        const struct supervisor *supervisor = child->supervisor;
+        const struct config *config = supervisor->config;
+        struct record_access *access = NULL;
+        size_t count = 0;
+        int r = config_access(config, supervisor->access_folder, &access, &count);
 
-        return channel_send(child->channel, MESSAGE_CONFIG_CREDENTIAL, &message);
+        if (r >= 0)
+                r = channel_send(child->channel, MESSAGE_CONFIG_CREDENTIAL,
+                                 &(struct message_config_credential){
+                                         .kubeconfig = config->kubeconfig,
+                                         .context = config->context,
+                                         .access_folder = count > 0 ? supervisor->access_folder : "",
+                                         .access = access,
+                                         .access_count = count,
+                                         .deadline_usec = shortest_deadline(config),
+                                         .heartbeat_usec = config->heartbeat_interval_usec,
+                                 });
+        config_access_done(access, count);
+        return r;
 }
 
 /* What a watcher is told, with what belongs to it. */
@@ -102,7 +112,8 @@ static int tell_worker_of(const struct supervisor *supervisor, const struct conf
                           const struct config_watch *watch, struct record_watch *ret)
 {
         char *folder = secrets_store_folder(supervisor, watch);
-        int r = folder ? config_worker_watch(config, watch, folder, ret) : -ENOMEM;
+        int r = folder ? config_worker_watch(config, watch, folder, supervisor->access_folder, ret)
+                       : -ENOMEM;
 
         if (r < 0)
                 free(folder);

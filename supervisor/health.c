@@ -44,11 +44,21 @@ bool watch_is_in_trouble(const struct watch *watch)
         return watch->health == WATCH_DEGRADED || watch->health == WATCH_FAILED;
 }
 
-/* The watcher's trouble comes first: where it cannot read, nothing is written either. */
-static int review(struct watch *watch)
+/* The watcher's trouble comes first: where it cannot read, nothing is written either; and where the handler
+ * cannot run, nothing is. */
+static const struct watch_trouble *first_trouble(const struct watch *watch)
 {
-        const struct watch_trouble *trouble =
-                watch->heard.health != WATCH_HEALTHY ? &watch->heard : &watch->refusal.trouble;
+        const struct access_state *access = access_of(watch);
+
+        if (watch->heard.health != WATCH_HEALTHY)
+                return &watch->heard;
+        return access && access->trouble.health != WATCH_HEALTHY ? &access->trouble
+                                                                 : &watch->refusal.trouble;
+}
+
+int health_review(struct watch *watch)
+{
+        const struct watch_trouble *trouble = first_trouble(watch);
         const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
         bool was_well = watch->health == WATCH_HEALTHY;
 
@@ -84,7 +94,7 @@ int dispatch_health(struct watch *watch, const struct message *message)
                 watch->heard.health = WATCH_HEALTHY;
                 recover(watch);
         }
-        r = review(watch);
+        r = health_review(watch);
         owned_known(watch); /* what is not served is awaited no longer */
         turn_settle_soon(watch->child->supervisor);
         return r;
@@ -114,7 +124,7 @@ void refusal_over(struct watch *watch)
                 return;
         refusal_free(watch);
         if (was_told && watch->heard.health == WATCH_HEALTHY)
-                (void)review(watch); /* a healthy one needs no memory */
+                (void)health_review(watch); /* a healthy one needs no memory */
 }
 
 void refusal_forget(struct watch *watch, const char *key, const char *uid)
@@ -152,7 +162,7 @@ static int degrade(struct watch *watch, enum watch_health health, const char *re
         if (text_replace(&trouble->reason, reason) < 0)
                 return -ENOMEM;
         trouble->health = health;
-        return is_new && watch->heard.health == WATCH_HEALTHY ? review(watch) : 0;
+        return is_new && watch->heard.health == WATCH_HEALTHY ? health_review(watch) : 0;
 }
 
 int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay)

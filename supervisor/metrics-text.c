@@ -153,6 +153,14 @@ static uint64_t watch_limits_weakened(const struct supervisor *supervisor, size_
         return supervisor->watch[index].limits_weakened[0] != '\0';
 }
 
+static uint64_t watch_access_failing(const struct supervisor *supervisor, size_t index)
+{
+        const struct watch *watch = &supervisor->watch[index];
+        const struct access_state *access = access_of(watch);
+
+        return access && (access->failing || !access->usable);
+}
+
 /* Of the runs that are under way: all of them together, or the longest. */
 static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, bool longest)
 {
@@ -249,6 +257,11 @@ static const struct watch_family {
         {"reconciled_handler_unread", "watch",
          "1 while whether the handler changes is not fully known: a file of it cannot be read.", GAUGE,
          false, watch_handler_unread},
+        {"reconciled_handler_access_failing", "watch",
+         "1 while what the handler is given for itself (credentials, access to the API server) cannot be "
+         "had "
+         "or renewed.",
+         GAUGE, false, watch_access_failing},
         {"reconciled_watch_objects", "watch", "Objects in the store.", GAUGE, false, watch_objects},
         {"reconciled_finalizers_written", "watch",
          "Finalizers put on or taken off by runs of their own, which start no handler.", COUNTER, false,

@@ -30,7 +30,7 @@ static void tell_paused(const struct watch *watch, const char *since)
 void pause_apply(struct watch *watch)
 {
         queue_pause(watch->child->supervisor->queue, watch_number(watch),
-                    watch->paused_realtime > 0 || owned_awaited(watch) ||
+                    watch->paused_realtime > 0 || owned_awaited(watch) || access_awaited(watch) ||
                             watch->child->supervisor->uninstalling);
 }
 

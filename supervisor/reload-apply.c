@@ -152,6 +152,7 @@ int reload_apply(struct supervisor *supervisor, struct config *config)
                   "operator %s takes its new configuration without a restart: %severy worker takes it after "
                   "its current run; nothing else is touched",
                   config->operator_name, what.data);
+        feed_refresh(supervisor, &(struct message_refresh){.files = true});
         separation_warn(supervisor);
         secrets_warn(supervisor);
         if ((r = left_review(supervisor)) < 0)
@@ -239,6 +240,8 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
         if (!config->owner)
                 handlers_review(supervisor);
         r = pause_load(*ret);
+        if (r >= 0)
+                r = access_apply(*ret);
         if (r >= 0)
                 r = unsure_load(*ret);
         return r < 0 ? r : child_start((*ret)->child);

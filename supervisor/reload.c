@@ -72,6 +72,11 @@ static bool needs_restart(const struct supervisor *supervisor, const struct conf
         else if (shortest_deadline(supervisor->config) != shortest_deadline(config))
                 snprintf(why, size,
                          "the shortest `deadline` of the watches has changed, by which all of it goes");
+        else if (config_access_differs(supervisor->config, config))
+                snprintf(why, size,
+                         "what handlers are given (`credentials`, `kubernetes`, `user`) has changed, which "
+                         "is "
+                         "read at the start");
         else if (config->watch_count > supervisor->watch_room)
                 snprintf(why, size,
                          "there is no room for %zu watches beside each other (owned and related "

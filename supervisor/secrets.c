@@ -27,6 +27,7 @@
 
 /* ---- the folder */
 
+/* Where handlers' users are let through (access.c), the mode shows the right to search as the group's. */
 static int make_private(const char *path)
 {
         struct stat st;
@@ -35,7 +36,7 @@ static int make_private(const char *path)
                 return -errno;
         if (lstat(path, &st) < 0)
                 return -errno;
-        return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
+        return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 067) == 0 ? 0 : -EPERM;
 }
 
 /* Everybody may make folders there: ours is in one that only we can enter. */

@@ -157,7 +157,7 @@ void separation_warn(const struct supervisor *supervisor)
                         if (r < 0)
                                 tell_unknown(watch, r);
                 }
-                same = same || (!separate && !watch->owner);
+                same = same || (!separate && !watch->owner && !config_has_access(watch));
         }
         if (same)
                 log_warning(

@@ -42,6 +42,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         };
         const struct watch *watch = &supervisor->watch[index];
         const char *waits_for = owned_awaited(watch);
+        const struct access_state *access = access_of(watch);
         struct queue_counts counts = assign_count(supervisor, watch);
 
         text_append_string(json, "{");
@@ -56,6 +57,9 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                                                      : "syncing");
         json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");
+        json_bool(json, "accessAwaited", access_awaited(watch));
+        json_string(json, "accessTrouble", access && access->failing ? access->trouble.reason : "");
+        json_number(json, "accessExpires", access ? access->expires_realtime : 0);
         json_bool(json, "unsure", watch->unsure);
         json_number(json, "pausedSince", watch->paused_realtime);
         json_number(json, "pausedBy", watch->paused_by);

@@ -169,10 +169,10 @@ static int init_parts(struct supervisor *supervisor)
 
 /* The operator's own names, in either folder. It takes what it finds under them for its own writing. */
 static const char *const own_name[] = {
-        "instance",        "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
-        "store",           "under-way",     "under-way.new",     "finalizers",
-        "slots",           "secrets",       "control.sock",      "handler-key",
-        "handler-key.new",
+        "instance",        "ledger.sqlite",    "ledger.sqlite-wal", "ledger.sqlite-shm",
+        "store",           "under-way",        "under-way.new",     "finalizers",
+        "slots",           "secrets",          "control.sock",      "handler-key",
+        "handler-key.new", "secrets.handlers",
 };
 
 static int take_folder(char **folder, struct error *error)
@@ -235,6 +235,10 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         if (r < 0)
                 return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the runtime directory",
                               &error);
+        r = access_begin(supervisor, &error);
+        if (r < 0)
+                return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
+                              "the folder for what handlers are given", &error);
         r = open_ledger(supervisor, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));
@@ -255,6 +259,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
 
 int supervisor_run(struct supervisor *supervisor)
 {
+        _cleanup_error_ struct error error = ERROR_NONE;
         int r;
 
         log_write(LOG_INFO, MESSAGE_ID_STARTED, NULL,
@@ -270,11 +275,16 @@ int supervisor_run(struct supervisor *supervisor)
                 if (r < 0)
                         log_warning("the state folder cannot keep which objects have a finalizer: %s",
                                     strerror(-r));
-                r = children_start(supervisor);
+                r = access_check(supervisor, &error);
+                if (r < 0)
+                        supervisor_fatal(supervisor, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s",
+                                         error_message(&error));
+                else
+                        r = children_start(supervisor);
         }
         if (r >= 0)
                 r = heartbeat_start(supervisor);
-        if (r < 0)
+        if (r < 0 && !error.message)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "the children cannot be started: %s", strerror(-r));
         handlers_review(supervisor);
@@ -311,6 +321,7 @@ void supervisor_done(struct supervisor *supervisor)
 {
         state_folder_note_exit(supervisor);
         control_done(supervisor);
+        access_end(supervisor);
         secrets_end(supervisor);
         for (size_t i = 0; i < supervisor->child_count; i++) {
                 channel_free(supervisor->child[i].channel);

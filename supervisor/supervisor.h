@@ -210,6 +210,9 @@ struct supervisor {
         bool ledger_lost;    /* what it does not know may have been handed out all the same */
         struct slots *slots; /* of the watchers */
         char *slots_path;
+        char *access_folder;         /* access.c: what handlers are given for themselves */
+        struct access_state *access; /* of watches that the credential process has spoken of */
+        size_t access_count;
         char *secrets_folder, *secrets_parent; /* secrets.c; parent: "" in the runtime directory */
         bool secrets_on_disk;                  /* there is no memory for them */
         struct under_way *under_way;
@@ -422,7 +425,24 @@ void turn_is(struct supervisor *supervisor, const char *what); /* static: who ha
 bool turn_is_spent(const struct supervisor *supervisor);
 void turns_write_status(const struct supervisor *supervisor, struct text *json); /* with a comma */
 
+/* access.c */
+struct access_state {
+        char *watch;
+        bool usable, failing;         /* failing: it is usable, and cannot be renewed */
+        struct watch_trouble trouble; /* while it is not usable; its reason also while it fails */
+        uint64_t expires_realtime;    /* of the handler's token; 0: it has none */
+};
+int access_begin(struct supervisor *supervisor, struct error *error);
+void access_end(struct supervisor *supervisor);
+/* Once the spawner is there: says what is not separated; negative: a handler could not read what it has. */
+int access_check(const struct supervisor *supervisor, struct error *error);
+const struct access_state *access_of(const struct watch *watch); /* NULL: nothing is known, or all is well */
+bool access_awaited(const struct watch *watch); /* nothing of it runs before its handler has a token */
+int access_take(struct supervisor *supervisor, const struct message_access *message);
+int access_apply(struct watch *watch); /* what is known to a watch that is new */
+
 /* health.c */
+int health_review(struct watch *watch); /* -ENOMEM */
 int dispatch_health(struct watch *watch, const struct message *message);
 /* *delay: may be made shorter. 1: the watch is past its deadline, and that is fatal: refusal_fatal(). */
 int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay);

@@ -230,10 +230,21 @@ static bool is_given(const struct record_watch *config, const char *name)
         return false;
 }
 
+static int add_kubeconfig(char **environment, size_t *count, const char *folder)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/kubeconfig", folder) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return add(environment, count, "KUBECONFIG", path);
+}
+
 /* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
 static char **environment_new(const struct record_watch *config, size_t *ret_count)
 {
-        char **environment = calloc(ELEMENTS(passed_on) + config->environment_count + 5, sizeof(char *));
+        char **environment = calloc(ELEMENTS(passed_on) + config->environment_count + 7, sizeof(char *));
         int r = environment ? 0 : -ENOMEM;
         size_t count = 0;
 
@@ -247,6 +258,10 @@ static char **environment_new(const struct record_watch *config, size_t *ret_cou
         }
         for (size_t i = 0; i < config->environment_count && r >= 0; i++)
                 r = add(environment, &count, config->environment[i].name, config->environment[i].value);
+        if (r >= 0 && config->credentials_folder[0])
+                r = add(environment, &count, "RECONCILED_CREDENTIALS_DIRECTORY", config->credentials_folder);
+        if (r >= 0 && config->kubernetes)
+                r = add_kubeconfig(environment, &count, config->credentials_folder);
         if (r >= 0)
                 r = add(environment, &count, "RECONCILED_WATCH", config->name);
         if (r >= 0)

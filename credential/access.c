@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What handlers are given for themselves: copies of files (handler.credentials), and access to the API
+ * server (handler.kubernetes). Each watch has a folder, which the supervisor has made for its handler's user
+ * to read. A file is replaced as a whole, so a handler that reads it again sees the old one or the new one.
+ * Files are looked at when the operator's own are: every minute, and when the operator is asked to reload.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/acl.h"
+#include "base/exit-code.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "credential/credential.h"
+
+#define FILE_MAX ((size_t)1024 * 1024)
+
+/* ---- a file of a handler */
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+        while (size > 0) {
+                ssize_t n = write(fd, bytes, size);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n > 0) {
+                        bytes += n;
+                        size -= (size_t)n;
+                }
+        }
+        return 0;
+}
+
+static bool is_there(const char *path, const char *bytes, size_t size)
+{
+        size_t old_size;
+        char *old;
+        bool same;
+
+        if (file_read(path, FILE_MAX, &old, &old_size) < 0)
+                return false;
+        same = old_size == size && memcmp(old, bytes, size) == 0;
+        explicit_bzero(old, old_size);
+        free(old);
+        return same;
+}
+
+static int write_new(const struct access *access, const char *path, const char *bytes, size_t size)
+{
+        const uid_t user = (uid_t)access->config->user;
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+        if (fd < 0)
+                return -errno;
+        r = access->config->separate ? acl_allow(fd, &user, 1, ACL_READ) : 0;
+        return r < 0 ? r : write_all(fd, bytes, size);
+}
+
+static int write_file(const struct access *access, const char *name, const char *bytes, size_t size,
+                      struct error *error)
+{
+        _cleanup_free_ char *path = NULL, *new = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/%s", access->config->folder, name) < 0)
+                path = NULL;
+        if (asprintf(&new, "%s/.%s.new", access->config->folder, name) < 0)
+                new = NULL;
+        if (!path || !new)
+                return error_set(error, -ENOMEM, "no memory");
+        if (is_there(path, bytes, size))
+                return 0;
+        r = write_new(access, new, bytes, size);
+        if (r >= 0 && rename(new, path) < 0)
+                r = -errno;
+        if (r < 0)
+                (void)unlink(new);
+        return r < 0 ? error_set(error, r, "%s cannot be written: %s", path, strerror(-r)) : 0;
+}
+
+static int copy_file(const struct access *access, const struct record_pair *credential, struct error *error)
+{
+        size_t size;
+        char *bytes;
+        int r = file_read(credential->value, FILE_MAX, &bytes, &size);
+
+        if (r < 0)
+                return error_set(error, r, "handler.credentials.%s: %s cannot be read: %s", credential->name,
+                                 credential->value,
+                                 r == -EINVAL  ? "it is no regular file"
+                                 : r == -EFBIG ? "it is larger than 1 MiB"
+                                               : strerror(-r));
+        r = write_file(access, credential->name, bytes, size, error);
+        explicit_bzero(bytes, size);
+        free(bytes);
+        return r;
+}
+
+/* ---- a kubeconfig */
+
+static void add_text(struct text *out, const char *name, const char *value)
+{
+        if (!value[0])
+                return;
+        text_printf(out, "%s\"%s\":", out->data[out->size - 1] == '{' ? "" : ",", name);
+        text_json_string(out, value);
+}
+
+static void add_data(struct text *out, const char *name, const char *value)
+{
+        if (!value[0])
+                return;
+        text_printf(out, "%s\"%s\":\"", out->data[out->size - 1] == '{' ? "" : ",", name);
+        text_append_base64(out, value);
+        text_append_string(out, "\"");
+}
+
+static const char *header_value(const struct kubeconfig *config, const char *name)
+{
+        for (size_t i = 0; i < config->header.count; i++)
+                if (strcmp(config->header.pair[i].name, name) == 0)
+                        return config->header.pair[i].value;
+        return "";
+}
+
+static void add_cluster(struct text *out, const struct kubeconfig *config)
+{
+        text_append_string(out, "\"clusters\":[{\"name\":\"cluster\",\"cluster\":{");
+        add_text(out, "server", config->server);
+        add_data(out, "certificate-authority-data", config->certificate_authority);
+        add_text(out, "tls-server-name", config->tls_server_name);
+        add_text(out, "proxy-url", config->proxy_url);
+        if (config->insecure)
+                text_append_string(out, ",\"insecure-skip-tls-verify\":true");
+        text_append_string(out, "}}]");
+}
+
+/* JSON is YAML, and all that libraries need. The token is a file beside it: they read that again. */
+static int write_kubeconfig_file(const struct access *access, const struct kubeconfig *config, bool account,
+                                 const char *namespace_name, struct error *error)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        _cleanup_free_ char *token_file = NULL;
+        int r;
+
+        if (asprintf(&token_file, "%s/token", access->config->folder) < 0)
+                token_file = NULL;
+        text_append_string(&out, "{\"apiVersion\":\"v1\",\"kind\":\"Config\",");
+        add_cluster(&out, config);
+        text_append_string(&out, ",\"users\":[{\"name\":\"handler\",\"user\":{");
+        if (token_file && (account || config->token[0]))
+                add_text(&out, "tokenFile", token_file);
+        if (!account) {
+                add_data(&out, "client-certificate-data", config->client_certificate);
+                add_data(&out, "client-key-data", config->client_key);
+                add_text(&out, "username", config->username);
+                add_text(&out, "password", config->password);
+                add_text(&out, "as", header_value(config, "Impersonate-User"));
+        }
+        text_append_string(&out, "}}],\"contexts\":[{\"name\":\"handler\",\"context\":{\"cluster\":"
+                                 "\"cluster\",\"user\":\"handler\"");
+        add_text(&out, "namespace", namespace_name);
+        text_append_string(&out, "}}],\"current-context\":\"handler\"}\n");
+        r = out.failed || !token_file ? error_set(error, -ENOMEM, "no memory")
+                                      : write_file(access, "kubeconfig", out.data, out.size, error);
+        if (out.data)
+                explicit_bzero(out.data, out.size);
+        return r;
+}
+
+int access_rewrite(const struct access *access)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = write_kubeconfig_file(access, &access->credential->current, true, access->namespace_name,
+                                      &error);
+
+        if (r < 0)
+                log_warning("the kubeconfig of the handler of watch %s stays as it was: %s",
+                            access->config->watch, error_message(&error));
+        return 0;
+}
+
+int access_write_kubeconfig(const struct access *access, const struct kubeconfig *config, const char *token,
+                            struct error *error)
+{
+        const char *brought = token ? token : config->token;
+        int r = 0;
+
+        if (brought[0])
+                r = write_file(access, "token", brought, strlen(brought), error);
+        if (r >= 0)
+                r = write_kubeconfig_file(access, config, token != NULL,
+                                          token ? access->namespace_name : config->default_namespace, error);
+        return r;
+}
+
+static int check_copied(const struct kubeconfig *config, const char *path, struct error *error)
+{
+        if (config->exec.command)
+                return error_set(
+                        error, -EINVAL,
+                        "handler.kubernetes.kubeconfig: %s asks a plugin (exec), which handlers run "
+                        "themselves: name the file in handler.credentials, and KUBECONFIG in "
+                        "handler.environment",
+                        path);
+        if (config->header.count > (header_value(config, "Impersonate-User")[0] ? 1U : 0U))
+                return error_set(error, -EINVAL,
+                                 "handler.kubernetes.kubeconfig: %s impersonates with more than a user's "
+                                 "name (as-uid, as-groups, as-user-extra), which is not handed on",
+                                 path);
+        return 0;
+}
+
+static int copy_kubeconfig(const struct access *access, struct error *error)
+{
+        const char *path = access->config->kubeconfig;
+        struct kubeconfig config;
+        int r = kubeconfig_load(&(struct kubeconfig_options){.path = path}, &config, error);
+
+        if (r < 0)
+                return r;
+        r = check_copied(&config, path, error);
+        if (r >= 0)
+                r = access_write_kubeconfig(access, &config, NULL, error);
+        kubeconfig_done(&config);
+        return r;
+}
+
+/* ---- all of a handler */
+
+/* Goes on behind what it cannot have; the first error is told. */
+static int copy_all(const struct access *access, struct error *error)
+{
+        const struct record_access *config = access->config;
+        int first = 0;
+
+        for (size_t i = 0; i <= config->credential_count; i++) {
+                _cleanup_error_ struct error here = ERROR_NONE;
+                int r = 0;
+
+                if (i < config->credential_count)
+                        r = copy_file(access, &config->credential[i], &here);
+                else if (config->kubeconfig[0])
+                        r = copy_kubeconfig(access, &here);
+                if (r < 0 && first == 0)
+                        first = error_set(error, r, "%s", error_message(&here));
+        }
+        return first;
+}
+
+void access_tell(struct access *access)
+{
+        const char *reason = access->account_trouble ? access->account_trouble
+                             : access->files_trouble ? access->files_trouble
+                                                     : "";
+
+        (void)child_send(access->credential->child, MESSAGE_ACCESS,
+                         &(struct message_access){
+                                 .watch = access->config->watch,
+                                 .usable = account_is_usable(access),
+                                 .reason = reason,
+                                 .exit_code = (uint64_t)access->exit_code,
+                                 .failures = access->failures,
+                                 .since_boottime = access->failing_boottime,
+                                 .expires_realtime = access->expires_realtime,
+                         });
+}
+
+static void refresh(struct access *access)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        bool was_well = !access->files_trouble;
+        int r = copy_all(access, &error);
+
+        if (r >= 0 && was_well)
+                return;
+        free(access->files_trouble);
+        access->files_trouble = NULL;
+        if (r < 0 && asprintf(&access->files_trouble, "%s", error_message(&error)) < 0)
+                access->files_trouble = NULL;
+        if ((r < 0) == was_well)
+                access_tell(access);
+}
+
+void access_refresh(struct credential *credential)
+{
+        for (size_t i = 0; i < credential->access_count; i++)
+                refresh(&credential->access[i]);
+}
+
+int access_begin(struct credential *credential)
+{
+        const struct message_config_credential *config = &credential->config->config_credential;
+
+        if (config->access_count == 0)
+                return 0;
+        credential->access = calloc(config->access_count, sizeof(*credential->access));
+        if (!credential->access)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->access_count; i++) {
+                struct access *access = &credential->access[credential->access_count++];
+                _cleanup_error_ struct error error = ERROR_NONE;
+                int r;
+
+                access->credential = credential;
+                access->config = &config->access[i];
+                r = copy_all(access, &error);
+                if (r < 0)
+                        return child_fatal(credential->child, exit_code_for(r, EXIT_CODE_CONFIGURATION),
+                                           NULL, NULL, "%s: %s", access->config->key, error_message(&error));
+        }
+        return account_begin(credential);
+}
+
+void access_done(struct credential *credential)
+{
+        for (size_t i = 0; i < credential->access_count; i++) {
+                account_done(&credential->access[i]);
+                free(credential->access[i].files_trouble);
+        }
+        free(credential->access);
+        credential->access = NULL;
+        credential->access_count = 0;
+        kube_client_free(TAKE_PTR(credential->client));
+}

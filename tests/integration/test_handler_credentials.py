@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""handler.credentials: files that one handler alone may read."""
+import os
+import signal
+import stat
+
+import pytest
+import yaml
+
+from harness import Operator, wait_until, watch
+from harness.operator import MESSAGE_ID
+from harness.process import Entitled
+
+SECRET = "correct-horse-battery"
+
+
+@pytest.fixture
+def entitled(sandbox):
+    """An operator with the right to change users."""
+    operator = Operator(sandbox)
+    operator.user.__class__ = Entitled
+    return operator
+
+
+@pytest.fixture
+def secured(make_devserver):
+    return make_devserver(arguments=["--token", "first-secret"])
+
+
+def reload(operator):
+    before = sum(message.get("READY") == "1" for message in operator.notifications)
+    os.kill(operator.pid, signal.SIGHUP)
+    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before,
+               lambda: f"the operator to be ready again; its output:\n{operator.output.text()}")
+
+
+def widgets_of(server):
+    return server.api.resource("example.com/v1", "widgets", "default")
+
+
+def secret_file(operator, text=SECRET, name="password"):
+    path = operator.folder / name
+    new = path.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    operator.user.give(new, 0o600)
+    new.replace(path)
+    return path
+
+
+def entry(name, handler, credentials, **options):
+    return watch(name, handler, handler_options={"credentials": {key: str(path) for key, path in credentials.items()},
+                                                 **options})
+
+
+READ = 'cat "$RECONCILED_CREDENTIALS_DIRECTORY/password" >"$REQUEST.seen"; ls -A "$RECONCILED_CREDENTIALS_DIRECTORY" >"$REQUEST.list"'
+
+
+def seen(request, kind="seen"):
+    with open(f"{request.path}.{kind}", encoding="utf-8") as file:
+        return file.read()
+
+
+def test_a_handler_gets_its_credentials_and_nobody_else_sees_them(devserver, operator, widgets, handler):
+    operator.configure(devserver, [entry("widgets", handler, {"password": secret_file(operator)})])
+    operator.start_ready()
+    handler.behave(READ)
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    assert seen(request) == SECRET and seen(request, "list") == "password\n"
+    assert request.exit_code == 0
+    folder = request.environment["RECONCILED_CREDENTIALS_DIRECTORY"]
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(f"{folder}/password").st_mode) == 0o400
+    assert os.path.ismount("/dev/shm") is False or folder.startswith("/dev/shm/")
+    operator.wait_for_log("credentials not separated: handlers of watch widgets have credentials of their own")
+    assert not operator.logs(lambda record: SECRET in record["message"])
+    operator.stop()
+    assert not os.path.exists(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
+def test_handlers_of_other_users_cannot_read_each_others_credentials(devserver, entitled, widgets, sandbox, handler):
+    one, other = sandbox.user(), sandbox.user()
+    path = secret_file(entitled)
+    first = entry("first", handler, {"password": path}, user=f"{one.uid}:{one.uid}")
+    second = entry("second", handler, {"password": path}, user=f"{other.uid}:{other.uid}")
+    second["namespaces"], first["namespaces"] = ["other"], ["default"]
+    entitled.configure(devserver, [first, second])
+    entitled.start_ready()
+    handler.behave(READ + '''
+for each in "$RECONCILED_CREDENTIALS_DIRECTORY"/../*/password; do cat "$each" >/dev/null 2>&1 && echo "$each"; done \\
+    >"$REQUEST.readable"
+for each in first second; do cat "$RECONCILED_CREDENTIALS_DIRECTORY/../$each/password" && echo "$each"; done \\
+    >"$REQUEST.named" 2>/dev/null
+echo more >>"$RECONCILED_CREDENTIALS_DIRECTORY/password"; echo x >"$RECONCILED_CREDENTIALS_DIRECTORY/x"
+ls -A "$RECONCILED_CREDENTIALS_DIRECTORY" >"$REQUEST.list"; id -u >"$REQUEST.user"; exit 0''')
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    assert seen(request, "user") == f"{one.uid}\n"
+    assert seen(request) == SECRET and seen(request, "list") == "password\n"
+    assert seen(request, "named") == f"{SECRET}first\n" and seen(request, "readable") == ""
+    folder = request.environment["RECONCILED_CREDENTIALS_DIRECTORY"]
+    with open(f"{folder}/password", encoding="utf-8") as file:
+        assert file.read() == SECRET
+    assert not entitled.logs(lambda record: "not separated" in record["message"])
+
+
+def test_a_changed_source_file_is_copied_at_a_reload(devserver, operator, widgets, handler):
+    path = secret_file(operator)
+    operator.configure(devserver, [entry("widgets", handler, {"password": path})])
+    operator.start_ready()
+    handler.behave(READ)
+    widgets.create("a", spec={})
+    folder = handler.wait_finished(name="a").environment["RECONCILED_CREDENTIALS_DIRECTORY"]
+    secret_file(operator, "another")
+
+    def copied():
+        with open(f"{folder}/password", encoding="utf-8") as file:
+            return file.read() == "another"
+
+    reload(operator)
+    wait_until(copied, "the new content in the handler's folder")
+    widgets.create("b", spec={})
+    assert seen(handler.wait_finished(name="b")) == "another"
+
+
+def test_a_source_file_that_is_lost_leaves_the_copy_in_use_and_is_told(secured, operator, handler):
+    path = secret_file(operator)
+    token = secret_file(operator, "first-secret", "token")
+    operator.configure(secured, [entry("widgets", handler, {"password": path})])
+    kubeconfig = yaml.safe_load((operator.folder / "kubeconfig").read_text())
+    kubeconfig["users"][0]["user"] = {"tokenFile": str(token)}
+    (operator.folder / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+    operator.start_ready().wait_synced()
+    handler.behave(READ)
+    path.unlink()
+    # The operator looks at its files when it is refused, and not only once a minute.
+    secured.set_token("second-secret")
+    secret_file(operator, "second-secret", "token")
+    secured.close_watches("cut")
+    operator.wait_for_log(f"handler.credentials.password: {path} cannot be read", where=lambda record: record["level"] == "warning")
+    assert operator.ctl.status()["watches"][0]["accessTrouble"]
+    secret_file(operator, "again")
+    widgets_of(secured).create("a", spec={})
+    assert seen(handler.wait_finished(name="a")) == SECRET
+    secured.set_token("third-secret")
+    secret_file(operator, "third-secret", "token")
+    secured.close_watches("cut")
+    operator.wait_for_log(message_id=MESSAGE_ID["ACCESS_RENEWED"])
+    assert not operator.ctl.status()["watches"][0]["accessTrouble"]
+    widgets_of(secured).create("b", spec={})
+    assert seen(handler.wait_finished(name="b")) == "again"
+
+
+def test_another_credential_in_the_configuration_is_there_after_a_reload(devserver, operator, widgets, handler):
+    path = secret_file(operator)
+    operator.configure(devserver, [entry("widgets", handler, {"password": path})])
+    operator.start_ready()
+    other = secret_file(operator, "other", "other")
+    operator.write_config(operator.config_file.read_text().replace(str(path), str(other)))
+    reload(operator)
+    handler.behave(READ)
+    widgets.create("a", spec={})
+    assert seen(handler.wait_finished(name="a")) == "other"
+
+
+@pytest.mark.parametrize("name, path, complaint", [
+    ("password", "/nowhere/password", "No such file or directory"),
+    ("password", "relative", "is no absolute path"),
+    ("password", "/etc", "is no regular file"),
+    ("password", "${NOT_THERE}/password", "the environment has no variable NOT_THERE"),
+    ("a/b", "/etc/hostname", "is no name of a credential"),
+    (".hidden", "/etc/hostname", "is no name of a credential"),
+])
+def test_a_mistake_in_the_credentials_is_told_with_its_place(devserver, operator, handler, name, path, complaint):
+    operator.configure(devserver, [entry("widgets", handler, {name: path})])
+    operator.start()
+    assert operator.wait_exit() == 78
+    wanted = f"watches[0].handler.credentials.{name}: "
+    assert operator.logs(lambda record: wanted in record["message"] and complaint in record["message"]
+                         and f"{operator.config_file}:" in record["message"])
+
+
+def test_a_kubeconfig_is_given_whole_to_the_handler_that_names_it(secured, operator, handler):
+    kubeconfig = operator.kubeconfig_for(secured)
+    operator.configure(secured, [watch("widgets", handler, handler_options={"kubernetes": {"kubeconfig": str(kubeconfig)}})])
+    operator.start_ready()
+    handler.behave('cat "$KUBECONFIG" >"$REQUEST.seen"; cat "$RECONCILED_CREDENTIALS_DIRECTORY/token" >"$REQUEST.token"; exit 0')
+    widgets_of(secured).create("a", spec={})
+    request = handler.wait_finished(name="a")
+    given, original = yaml.safe_load(seen(request)), yaml.safe_load(kubeconfig.read_text())
+    assert given["clusters"][0]["cluster"]["server"] == original["clusters"][0]["cluster"]["server"]
+    assert request.environment["KUBECONFIG"] == request.environment["RECONCILED_CREDENTIALS_DIRECTORY"] + "/kubeconfig"
+    assert given["users"][0]["user"]["tokenFile"] == request.environment["RECONCILED_CREDENTIALS_DIRECTORY"] + "/token"
+    assert seen(request, "token") == original["users"][0]["user"]["token"]
