@@ -178,6 +178,7 @@ static void child_done(struct child_object *child)
         free(child->previous);
         free(child->kept);
         free(child->version);
+        free(child->shown);
         kube_resource_done(&child->resource);
 }
 

@@ -30,11 +30,13 @@ struct child_object {
         bool touched;   /* this attempt has made or changed it */
         bool settled;   /* it is over: gone or not ours, undone, or ready */
         bool unready;   /* ... when it was applied */
+        bool in_store;  /* it was looked at there: each change of it is told */
         char *uid;      /* as it was looked at, or after that; "" and NULL: unknown */
         char *version;  /* before that */
         char *previous; /* what we had applied before; NULL: it was not there */
         char *kept; /* of what is confidential: the id of that (base/kept.h); "" = it is lost; NULL: it is
                        not confidential, or was not there */
+        char *shown; /* its version after our apply, where it is to become ready; "" and NULL: unknown */
         bool lost;  /* it was there, and nobody knows any more what it was */
 };
 

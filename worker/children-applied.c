@@ -32,31 +32,32 @@ static bool is_watched(const struct children *children, const struct child_objec
                strcmp(config->kind, child->kind) == 0 && child_may_refer(&children->owner, child);
 }
 
-static bool store_shows(struct children *children, struct child_object *child, struct store *reader)
+int children_in_store(const struct children *children, const struct child_object *child,
+                      struct store_object *ret)
 {
-        _cleanup_(store_object_done) struct store_object object = {0};
+        const struct worker *worker = children->run->worker;
         _cleanup_text_ struct text key = TEXT_EMPTY;
-        uint64_t state;
 
         text_printf(&key, "%s%s%s", child->namespace_name, child->namespace_name[0] ? "/" : "", child->name);
-        if (key.failed || store_read(reader, 0, key.data, &object) < 0 ||
-            applied_state_of(object.json, object.json_size, &state) < 0 ||
-            !applied_made(children->run->worker->applied, &children->sent, state))
-                return false;
-        children_judge(children, child, object.json);
-        return true;
+        for (size_t i = 0; i < worker->watch_count && !key.failed; i++)
+                if (is_watched(children, child, &worker->watch[i]) &&
+                    store_read(worker->watch[i].reader, 0, key.data, ret) >= 0)
+                        return 1;
+        return 0;
 }
 
 bool children_is_applied(struct children *children, struct child_object *child, const struct text *body)
 {
-        struct worker *worker = children->run->worker;
+        _cleanup_(store_object_done) struct store_object object = {0};
+        uint64_t state;
 
         children->sent = applied_text_of(&children->owner, child, body);
-        for (size_t i = 0; i < worker->watch_count && !child->is_new && !is_for_all(children->run); i++)
-                if (is_watched(children, child, &worker->watch[i]) &&
-                    store_shows(children, child, worker->watch[i].reader))
-                        return true;
-        return false;
+        if (child->is_new || is_for_all(children->run) || !children_in_store(children, child, &object) ||
+            applied_state_of(object.json, object.json_size, &state) < 0 ||
+            !applied_made(children->run->worker->applied, &children->sent, state))
+                return false;
+        children_judge(children, child, object.json, object.json_size);
+        return true;
 }
 
 void children_note_applied(struct children *children, const struct kube_response *response)

@@ -100,12 +100,17 @@ int children_forget_next(struct children *children);
 /* children-applied.c */
 /* Whether to apply it would change nothing; then it is taken as applied. */
 bool children_is_applied(struct children *children, struct child_object *child, const struct text *body);
+/* How the store shows a child of a kind that the watch owns. 1: `ret` is the caller's; 0: its kind is not
+ * owned, or it is not there. */
+int children_in_store(const struct children *children, const struct child_object *child,
+                      struct store_object *ret);
 void children_note_applied(struct children *children, const struct kube_response *response);
 
 /* children-wait.c */
-void children_judge(struct children *children, struct child_object *child,
-                    const char *json);             /* as it is since it was applied */
+/* As it is since it was applied. */
+void children_judge(struct children *children, struct child_object *child, const char *json, size_t size);
 int children_look_next(struct children *children); /* of the phase table */
+int children_take_ready(struct run *run, const struct settle_plan *plan); /* of the answer that is waited for */
 void children_finish_wait(struct children *children);
 /* It is looked at again. */
 void children_note_unready(struct children *children, const struct child_object *child, const char *why);

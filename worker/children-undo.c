@@ -227,6 +227,10 @@ void children_undo(struct run *run)
         run->changed = children_essence(run) != children->plan.essence;
         run->fingerprint = children->plan.fingerprint;
         children->wait = children->plan.wait.count > 0;
+        if (children->wait && children_take_ready(run, &children->plan) < 0) {
+                run_finish(run, RESULT_RETRY, "no memory to wait for its children");
+                return;
+        }
         children->known = children->wait ? children->plan.wait : children->plan.undo;
         if (children->wait)
                 children->plan.wait = (struct child_list){0};

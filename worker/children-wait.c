@@ -10,18 +10,33 @@
 #include "base/duration.h"
 #include "worker/children-internal.h"
 #include "worker/readiness.h"
+#include "worker/status.h"
+#include "json/json.h"
 
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
 #define WHY_MAX          300
 
-void children_judge(struct children *children, struct child_object *child, const char *json)
+/* What the store shows later is judged only if it is no older than this. */
+static void note_version(struct child_object *child, const char *json, size_t size)
+{
+        struct scan_object object;
+
+        free(TAKE_PTR(child->shown));
+        if (scan_object(json, size, &object) >= 0)
+                (void)scan_string(object.resource_version, &child->shown);
+}
+
+void children_judge(struct children *children, struct child_object *child, const char *json, size_t size)
 {
         char why[WHY_MAX];
 
         if (children->run->watch->config->wait_usec == 0)
                 return;
-        child->unready = readiness_of(json, why, sizeof(why)) != READINESS_READY;
+        child->unready =
+                readiness_of(child->api_version, child->kind, json, why, sizeof(why)) != READINESS_READY;
+        if (child->unready)
+                note_version(child, json, size);
         if (child->unready && children->waiting[0] == '\0')
                 snprintf(children->waiting, sizeof(children->waiting), "%s %s: %s", child->kind, child->name,
                          why);
@@ -62,24 +77,50 @@ void children_begin_wait(struct run *run)
                 .essence = run->foreign_essence ? 0 : children_essence(run),
                 .related = run->related_fingerprint,
         };
+        const cJSON *ready = status_answered_ready(run);
         char text[WHY_MAX * 2];
 
+        plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
         snprintf(text, sizeof(text), "waiting for %s", children->waiting);
-        if (choose(&children->wanted, config->rollback, &plan) < 0)
+        if ((ready && !plan.ready) || choose(&children->wanted, config->rollback, &plan) < 0)
                 run_finish(run, RESULT_RETRY, "no memory to wait for its children");
         else
                 children_settle(run, &plan, LOOK_AGAIN_USEC, text);
         free(plan.wait.child);
         free(plan.undo.child);
+        free(plan.ready);
 }
 
 /* ---- the next look */
+
+/* It stays what it was, also when the wait ends. */
+int children_take_ready(struct run *run, const struct settle_plan *plan)
+{
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+
+        if (!plan->ready[0])
+                return 0;
+        text_printf(&text, "{\"conditions\":[%s]}", plan->ready);
+        run->answer.root = text.failed ? NULL : json_parse(text.data, text.size);
+        run->answer.conditions = cJSON_GetObjectItemCaseSensitive(run->answer.root, "conditions");
+        return run->answer.root ? 0 : -ENOMEM;
+}
 
 void children_note_unready(struct children *children, const struct child_object *child, const char *why)
 {
         if (children->waiting[0] == '\0' || child->failed)
                 snprintf(children->waiting, sizeof(children->waiting), "%s %s: %.300s", child->kind,
                          child->name, why);
+}
+
+/* Each change of a child that the watch owns brings the run back, unless attempts have failed before. */
+static bool is_told_of_all(const struct children *children)
+{
+        bool all = children->run->order->attempt == 1;
+
+        for (size_t i = 0; i < children->known.count && all; i++)
+                all = children->known.child[i].settled || children->known.child[i].in_store;
+        return all;
 }
 
 /* Often at first, then less and less: what has taken minutes may take some seconds more. */
@@ -91,9 +132,21 @@ static uint64_t look_again_after(const struct children *children, const struct s
 
         if (after < LOOK_AGAIN_USEC)
                 after = LOOK_AGAIN_USEC;
-        if (after > LOOK_SELDOM_USEC)
+        if (after > LOOK_SELDOM_USEC || is_told_of_all(children))
                 after = LOOK_SELDOM_USEC;
         return now + after < plan->deadline ? after : plan->deadline > now ? plan->deadline - now : 0;
+}
+
+static void note_look(struct children *children, enum readiness readiness, const char *why)
+{
+        struct child_object *child = children_current_child(children);
+
+        child->settled = readiness == READINESS_READY;
+        child->failed = readiness == READINESS_FAILED;
+        if (!child->settled)
+                children_note_unready(children, child, why);
+        children->failures += child->failed;
+        children->position++;
 }
 
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -106,25 +159,37 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
 
         children->run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
-                readiness = readiness_of(response->body, why, sizeof(why));
+                readiness = readiness_of(child->api_version, child->kind, response->body, why, sizeof(why));
         } else if (!kube_error_is_not_found(&response->error)) {
                 write_note_failure(children->run, response);
                 snprintf(why, sizeof(why), "%.200s", response->error.message);
         }
-        child->settled = readiness == READINESS_READY;
-        child->failed = readiness == READINESS_FAILED;
-        if (!child->settled)
-                children_note_unready(children, child, why);
-        children->failures += child->failed;
-        children->position++;
+        note_look(children, readiness, why);
         children_advance(children);
+}
+
+/* false: the server is to be asked. The store may still show what was there before our apply. */
+static bool look_in_store(struct children *children, struct child_object *child)
+{
+        _cleanup_(store_object_done) struct store_object object = {0};
+        char why[WHY_MAX];
+
+        if (!child->shown || !child->shown[0] || !children_in_store(children, child, &object) ||
+            resource_version_less(object.resource_version, child->shown))
+                return false;
+        child->in_store = true;
+        note_look(children,
+                  readiness_of(child->api_version, child->kind, object.json, why, sizeof(why)), why);
+        return true;
 }
 
 int children_look_next(struct children *children)
 {
-        struct child_object *child = children_current_child(children);
+        struct child_object *child;
         int r;
 
+        while ((child = children_current_child(children)) && look_in_store(children, child))
+                ;
         if (!child)
                 return 0;
         r = children_resolve(children, child);

@@ -334,7 +334,7 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 child->applied = true;
                 children_note_touched(child, response);
                 children_note_applied(children, response);
-                children_judge(children, child, response->body);
+                children_judge(children, child, response->body, response->body_size);
                 children->position++;
         } else {
                 child->touched = child->looked && (response->error.http_status == 0 ||

@@ -125,6 +125,11 @@ static cJSON *find(const cJSON *list, const char *type)
         return NULL;
 }
 
+const cJSON *conditions_find(const cJSON *list, const char *type)
+{
+        return find(list, type);
+}
+
 int conditions_check(const cJSON *list, struct error *error)
 {
         const cJSON *item;

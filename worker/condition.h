@@ -23,6 +23,8 @@ struct condition condition_read(const cJSON *item);
 /* The object's status.conditions, owned by the caller; an empty list where there are none. NULL: it cannot
  * be read, or no memory.
  */
+/* The entry of this type; NULL: there is none. */
+const cJSON *conditions_find(const cJSON *list, const char *type);
 cJSON *conditions_of(const char *json);
 /* Adds it, or changes the one of its type. generation: metadata.generation that was seen; 0: none. now:
  * RFC 3339. */

@@ -219,15 +219,16 @@ static enum readiness of_others(const struct look *look)
         return READINESS_READY;
 }
 
-static bool is_of_group(const cJSON *object, const char *group)
+static bool is_of_group(const char *version, const char *group)
 {
-        const char *version = text(object, "apiVersion"), *slash = strchr(version, '/');
+        const char *slash = strchr(version, '/');
         size_t size = slash ? (size_t)(slash - version) : 0;
 
         return strlen(group) == size && strncmp(version, group, size) == 0;
 }
 
-enum readiness readiness_of(const char *json, char *why, size_t size)
+enum readiness readiness_of(const char *api_version, const char *kind, const char *json, char *why,
+                            size_t size)
 {
         static const struct {
                 const char *group, *kind;
@@ -252,7 +253,7 @@ enum readiness readiness_of(const char *json, char *why, size_t size)
         if (member(member(object, "metadata"), "deletionTimestamp"))
                 return say(&look, READINESS_NOT_YET, "it is being deleted");
         for (size_t i = 0; i < ELEMENTS(rule); i++)
-                if (strcmp(text(object, "kind"), rule[i].kind) == 0 && is_of_group(object, rule[i].group))
+                if (strcmp(kind, rule[i].kind) == 0 && is_of_group(api_version, rule[i].group))
                         return rule[i].judge(&look);
         return of_others(&look);
 }

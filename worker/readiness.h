@@ -9,5 +9,7 @@
 
 enum readiness { READINESS_READY, READINESS_NOT_YET, READINESS_FAILED };
 
-/* `why`: what is missing or has failed, for people; "" when it is ready. */
-enum readiness readiness_of(const char *json, char *why, size_t size);
+/* The kind is the caller's: items of a LIST of built-in kinds do not say theirs, and such an object would be
+ * judged by the rules for others. `why`: what is missing or has failed, for people; "" when it is ready. */
+enum readiness readiness_of(const char *api_version, const char *kind, const char *json, char *why,
+                            size_t size);

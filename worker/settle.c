@@ -31,6 +31,8 @@ static void write_child(const struct child_object *child, bool with_previous, st
                 append(out, "kept", child->kept);
         else if (child->previous && with_previous)
                 text_printf(out, "\"restore\":%s,", child->previous);
+        if (child->shown && child->shown[0])
+                append(out, "shown", child->shown);
         text_append_string(out, "\"uid\":");
         text_json_string(out, child->uid ? child->uid : "");
         text_append_string(out, "}");
@@ -65,6 +67,8 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
                     "\",\"message\":",
                     plan->result, plan->related, plan->requeue_after_usec);
         text_json_string(out, plan->message ? plan->message : "");
+        text_append_string(out, ",\"ready\":");
+        text_json_string(out, plan->ready ? plan->ready : "");
         text_append_string(out, "}");
         return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
 }
@@ -104,6 +108,7 @@ static int read_child(const cJSON *item, struct child_list *list)
                 .namespace_name = copy_member(item, "namespace"),
                 .name = copy_member(item, "name"),
                 .uid = copy_member(item, "uid"),
+                .shown = copy_member(item, "shown"),
                 .previous = restore ? cJSON_PrintUnformatted(restore) : NULL,
                 .kept = is_kept ? copy_member(item, "kept") : NULL,
                 .index = list->count,
@@ -125,11 +130,12 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
                 .fingerprint = read_number(root, "fingerprint"),
                 .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
+                .ready = copy_member(root, "ready"),
                 .result = read_number(root, "result"),
                 .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),
         };
-        int r = !plan.cause || !plan.message ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;
+        int r = !plan.cause || !plan.message || !plan.ready ? -ENOMEM : cJSON_IsArray(list) ? 0 : -EBADMSG;
 
         cJSON_ArrayForEach(item, list)
         {
@@ -153,6 +159,7 @@ void settle_plan_done(struct settle_plan *plan)
 {
         free(plan->cause);
         free(plan->message);
+        free(plan->ready);
         child_list_done(&plan->wait);
         child_list_done(&plan->undo);
         *plan = (struct settle_plan){0};

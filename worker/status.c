@@ -42,6 +42,18 @@ static void format_now(char *buffer, size_t size)
         strftime(buffer, size, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
 
+const cJSON *status_answered_ready(const struct run *run)
+{
+        return conditions_find(run->answer.conditions, run->watch->config->ready_condition);
+}
+
+static bool answers_not_ready(const struct run *run)
+{
+        const cJSON *answered = status_answered_ready(run);
+
+        return answered && strcmp(condition_read(answered).status, "True") != 0;
+}
+
 /* The object's own, with the handler's and `ready` merged in; owned by the caller. */
 static cJSON *merge_conditions(const struct run *run, const struct condition *ready, bool with_answer)
 {
@@ -57,9 +69,14 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
         {
                 struct condition condition = condition_read(item);
 
+                bool is_ready = ready && strcmp(condition.type, ready->type) == 0;
+
+                /* The children that are waited for come first. */
+                if (is_ready && children_waiting(run) && !answers_not_ready(run))
+                        continue;
                 if (r >= 0)
                         r = condition_set(list, &condition, generation, now);
-                answers_ready = answers_ready || (ready && strcmp(condition.type, ready->type) == 0);
+                answers_ready = answers_ready || is_ready;
         }
         /* What the handler itself says of Ready is better. */
         if (r >= 0 && ready && !answers_ready)
@@ -257,7 +274,9 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
         char message[STATUS_MESSAGE_MAX];
         cJSON *list;
 
-        if (waits) /* nothing has failed */
+        if (waits && answers_not_ready(run))
+                return false; /* that stands there already, and is what the handler wants to be read */
+        if (waits)            /* nothing has failed */
                 ready.reason = "Waiting";
         status_describe_failure(run, text, message, sizeof(message));
         ready.message = message;

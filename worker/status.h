@@ -21,5 +21,7 @@ int status_send(struct run *run); /* a step of write.c */
 
 /* The run has failed: Ready shall say so first. true: that is under way, and ends in run_finish(). Its own
  * failure changes nothing about how the run ends. */
+/* What the answer itself says of the condition Ready; NULL: nothing. */
+const cJSON *status_answered_ready(const struct run *run);
 bool status_tell_failure(struct run *run, enum run_result result, const char *text);
 void status_send_failure(struct run *run); /* its second half, once the resource is discovered */

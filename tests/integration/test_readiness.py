@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`children: {wait: ...}`: a run is over when its children are ready, and holds no worker until then."""
+import shutil
+
 import pytest
 
 from harness import wait_until, watch
@@ -136,3 +138,68 @@ def test_a_change_meanwhile_runs_the_handler_at_once(start, handler, widgets, de
     widgets.merge_patch("w", {"spec": {"size": 2}})
     wait_until(lambda: ready(widgets, "w").get("message") == "nothing to serve", "the newer answer")
     assert handler.count() == 2 and not deployments.exists("web")
+
+
+STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {"replicas": 2}}
+OWNS_SETS = [{"apiVersion": "apps/v1", "kind": "StatefulSet"}]
+
+
+def test_an_item_of_a_list_is_judged_by_the_rules_of_its_kind(start, operator, handler, widgets, devserver):
+    """Items of a list of built-in kinds do not say their kind."""
+    handler.answer({})
+    start(owns=OWNS_SETS)
+    handler.answer({"children": [STATEFUL_SET]})
+    widgets.create("w", spec={"size": 1})
+    waiting(widgets)
+    operator.stop()
+    for path in (operator.state_directory / "store").iterdir():
+        shutil.rmtree(path)
+    devserver.fault({"verb": "watch", "resource": "statefulsets"}, status=400)  # so that the list is not streamed
+    operator.start_ready().wait_synced()
+    for size in (2, 3):  # the second time the child is not applied again, but taken from the store
+        widgets.merge_patch("w", {"spec": {"size": size}})
+        handler.wait_finished(name="w", where=lambda request: request.object["spec"]["size"] == size)
+        wait_until(lambda: waiting(widgets)["observedGeneration"] == size, "the wait of this run")
+    operator.stop()
+
+
+@pytest.mark.parametrize("answered", ["True", "False"])
+def test_what_the_handler_says_of_ready_stays_when_the_wait_ends(start, operator, handler, widgets, deployments, answered):
+    handler.answer({})
+    start()
+    handler.answer({"children": [DEPLOYMENT], "conditions": [
+        {"type": "Ready", "status": answered, "reason": "Licence", "message": "as the handler has it"},
+        {"type": "Licensed", "status": "False", "reason": "Expired"}]})
+    widgets.create("w")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["settling"] == 1, "the wait")
+    meanwhile = wait_until(lambda: ready(widgets, "w"), "the condition")
+    assert meanwhile["status"] == "False" and meanwhile["reason"] == ("Waiting" if answered == "True" else "Licence")
+    operator.stop()
+    operator.start_ready().wait_synced()
+    deployments.merge_patch("web", ROLLED_OUT, subresource="status")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "its success")
+    seen = ready(widgets, "w")
+    assert (seen["status"], seen["reason"], seen["message"]) == (answered, "Licence", "as the handler has it")
+    operator.stop()
+
+
+def test_kinds_that_the_watch_owns_are_not_polled(start, operator, handler, widgets, deployments, devserver):
+    """Their store is looked at, and their changes bring the waiting run back."""
+    handler.behave("""printf '{"children":[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"of-%s"},"spec":{}}]}' """
+                   """ "$RECONCILED_NAME" """)
+    start(owns=[{"apiVersion": "apps/v1", "kind": "Deployment"}])
+    names = [f"w{number}" for number in range(10)]
+    for name in names:
+        widgets.create(name)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["settling"] == len(names), "all of them to wait")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["runs"] >= 2 * len(names), "looks at each of them")
+    for name in names:
+        deployments.merge_patch(f"of-{name}", ROLLED_OUT, subresource="status")
+    for name in names:
+        wait_until(lambda: ready(widgets, name).get("status") == "True", f"the success of {name}")
+    gets = devserver.requests(lambda request: request.get("verb") == "get" and request.get("resource") == "deployments"
+                              and "worker" in request["user_agent"])
+    # Before it is applied for the first time, each is looked at once: it may be another object's.
+    assert len(gets) <= len(names), "the server is not asked how they are"
+    operator.stop()
+    assert handler.count() == len(names)
