@@ -39,6 +39,7 @@ struct children {
         bool pruning, heir_known; /* children-prune.c */
         struct kube_search *search;
         struct applied_text sent;   /* what is being applied */
+        size_t awaited;             /* their definition is in the same answer, and not served yet */
         unsigned failures, refused; /* refused: nobody's */
         bool unauthorized;
         struct text trouble;
@@ -109,8 +110,15 @@ void children_note_applied(struct children *children, const struct kube_response
 /* children-wait.c */
 /* As it is since it was applied. */
 void children_judge(struct children *children, struct child_object *child, const char *json, size_t size);
+/* false: no definition of its kind is in the same answer, or that has had its time. */
+bool children_await_kind(struct children *children, struct child_object *child);
+void children_begin_await(
+        struct children *children); /* ends the run: the attempt goes on without a worker */
+/* What the attempt has done before it waited. */
+void children_resume(struct children *children);
 int children_look_next(struct children *children); /* of the phase table */
-int children_take_ready(struct run *run, const struct settle_plan *plan); /* of the answer that is waited for */
+int children_take_ready(struct run *run,
+                        const struct settle_plan *plan); /* of the answer that is waited for */
 void children_finish_wait(struct children *children);
 /* It is looked at again. */
 void children_note_unready(struct children *children, const struct child_object *child, const char *why);

@@ -232,7 +232,8 @@ int children_prune_next(struct children *children)
         struct child_object *child;
         int r;
 
-        if (!children->pruning && !children->cleanup && !children->undo && children->failures > 0)
+        if (!children->pruning && !children->cleanup && !children->undo &&
+            (children->failures > 0 || children->awaited > 0))
                 return 0;
         children->pruning = true;
         if (run->order->action == ACTION_DELETED && !children->heir_known) {

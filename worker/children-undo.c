@@ -83,7 +83,7 @@ void children_finish_undo(struct children *children, const char *trouble)
                 if (!children->known.child[i].settled)
                         left[plan.undo.count++] = children->known.child[i];
         if (plan.undo.count == 0) {
-                children_drop_former(children);
+                children_drop_former(run, &children->known);
                 run_finish(run, result_of(&plan), "%s", plan.cause);
                 return;
         }
@@ -94,7 +94,7 @@ void children_finish_undo(struct children *children, const char *trouble)
         if (children_now(run) < plan.deadline)
                 children_settle(run, &plan, UNDO_AGAIN_USEC, text);
         else {
-                children_drop_former(children);
+                children_drop_former(run, &children->known);
                 run_finish(run, result_of(&plan), "%s", text);
         }
 }
@@ -219,6 +219,7 @@ void children_undo(struct run *run)
                 return;
         }
         if (waits_in_vain(run, &children->plan)) {
+                children_drop_former(run, &children->plan.undo);
                 children_free(TAKE_PTR(run->children));
                 run_attempt(run);
                 return;

@@ -9,9 +9,12 @@
 
 #include "base/duration.h"
 #include "worker/children-internal.h"
+#include "worker/confidential.h"
 #include "worker/readiness.h"
 #include "worker/status.h"
 #include "json/json.h"
+
+DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
@@ -56,7 +59,7 @@ static int choose(const struct child_list *list, bool rollback, struct settle_pl
         if (!plan->wait.child || !plan->undo.child)
                 return -ENOMEM;
         for (size_t i = 0; i < list->count; i++) {
-                if (list->child[i].unready)
+                if (list->child[i].unready && (!plan->again || !list->child[i].applied))
                         plan->wait.child[plan->wait.count++] = list->child[i];
                 if (list->child[i].touched && rollback)
                         plan->undo.child[plan->undo.count++] = list->child[i];
@@ -82,6 +85,7 @@ void children_begin_wait(struct run *run)
 
         plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
         snprintf(text, sizeof(text), "waiting for %s", children->waiting);
+        children_keep_former(children);
         if ((ready && !plan.ready) || choose(&children->wanted, config->rollback, &plan) < 0)
                 run_finish(run, RESULT_RETRY, "no memory to wait for its children");
         else
@@ -89,6 +93,127 @@ void children_begin_wait(struct run *run)
         free(plan.wait.child);
         free(plan.undo.child);
         free(plan.ready);
+}
+
+/* ---- kinds that come with the answer */
+
+static bool serves(const cJSON *definition, const struct child_object *child)
+{
+        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(definition, "spec"), *version;
+        const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
+        const char *group = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(spec, "group"));
+        const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, "kind"));
+        const char *slash = strchr(child->api_version, '/');
+
+        if (!group || !kind || !slash || strcmp(kind, child->kind) != 0 ||
+            strlen(group) != (size_t)(slash - child->api_version) ||
+            strncmp(group, child->api_version, strlen(group)) != 0)
+                return false;
+        cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions"))
+        {
+                const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(version, "name"));
+
+                if (name && strcmp(name, slash + 1) == 0 &&
+                    cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "served")))
+                        return true;
+        }
+        return false;
+}
+
+/* A server needs a moment for a definition. An attempt that failed for that, and took the definition back,
+ * would do the same for ever. */
+bool children_await_kind(struct children *children, struct child_object *child)
+{
+        const struct settle_plan *resumed = children->run->resumed;
+
+        if (resumed && children_now(children->run) >= resumed->deadline)
+                return false;
+        for (size_t i = 0; i < children->wanted.count; i++) {
+                const struct child_object *other = &children->wanted.child[i];
+                _cleanup_(cJSON_Delete_pointer) cJSON *definition = NULL;
+
+                if (!other->applied || strcmp(other->kind, "CustomResourceDefinition") != 0)
+                        continue;
+                definition = json_parse(other->text.start, other->text.size);
+                if (!serves(definition, child))
+                        continue;
+                child->unready = true;
+                children->awaited++;
+                children->waiting[0] = '\0'; /* that one is not ready is of no interest before */
+                children_note_unready(children, child, "the server does not serve its kind yet");
+                return true;
+        }
+        return false;
+}
+
+void children_begin_await(struct children *children)
+{
+        struct run *run = children->run;
+        const struct record_watch *config = run->watch->config;
+        struct settle_plan plan = {
+                .cause = (char[]){""},
+                .again = true,
+                .deadline = run->resumed ? run->resumed->deadline : children_now(run) + config->settle_usec,
+                .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
+                .essence = run->foreign_essence ? 0 : children_essence(run),
+                .related = run->related_fingerprint,
+        };
+        char text[WHY_MAX * 2];
+
+        snprintf(text, sizeof(text), "waiting for %s", children->waiting);
+        children_keep_former(children);
+        if (choose(&children->wanted, config->rollback, &plan) < 0)
+                run_finish(run, RESULT_RETRY, "no memory to wait for its children");
+        else
+                children_settle(run, &plan, LOOK_AGAIN_USEC, text);
+        free(plan.wait.child);
+        free(plan.undo.child);
+}
+
+void children_forget_resumed(struct run *run)
+{
+        if (run->resumed)
+                settle_plan_done(run->resumed);
+        free(run->resumed);
+        run->resumed = NULL;
+}
+
+void children_resume(struct children *children)
+{
+        struct settle_plan *resumed = children->run->resumed;
+
+        for (size_t i = 0; resumed && i < resumed->undo.count; i++) {
+                struct child_object *done = &resumed->undo.child[i];
+
+                for (size_t j = 0; j < children->wanted.count; j++) {
+                        struct child_object *child = &children->wanted.child[j];
+
+                        if (child->looked || !child_is_same(child, done))
+                                continue;
+                        child->looked = child->touched = true;
+                        child->uid = TAKE_PTR(done->uid);
+                        child->previous = TAKE_PTR(done->previous);
+                        child->kept = TAKE_PTR(done->kept);
+                        child->lost = done->lost;
+                }
+        }
+}
+
+/* The kinds are served: the same attempt, from the beginning, because its answer is not kept. */
+static void begin_again(struct children *children)
+{
+        struct run *run = children->run;
+
+        run->resumed = malloc(sizeof(*run->resumed));
+        if (!run->resumed) {
+                run_finish(run, RESULT_RETRY, "no memory to go on with its children");
+                return;
+        }
+        *run->resumed = children->plan;
+        children->plan = (struct settle_plan){0};
+        children_free(TAKE_PTR(run->children));
+        run->fingerprint = run->object.fingerprint;
+        run_attempt(run);
 }
 
 /* ---- the next look */
@@ -126,7 +251,9 @@ static bool is_told_of_all(const struct children *children)
 /* Often at first, then less and less: what has taken minutes may take some seconds more. */
 static uint64_t look_again_after(const struct children *children, const struct settle_plan *plan)
 {
-        uint64_t now = children_now(children->run), wait = children->run->watch->config->wait_usec;
+        const struct record_watch *config = children->run->watch->config;
+        uint64_t now = children_now(children->run),
+                 wait = plan->again ? config->settle_usec : config->wait_usec;
         uint64_t begun = plan->deadline > wait ? plan->deadline - wait : 0;
         uint64_t after = now > begun ? (now - begun) / 10 : 0;
 
@@ -178,8 +305,8 @@ static bool look_in_store(struct children *children, struct child_object *child)
             resource_version_less(object.resource_version, child->shown))
                 return false;
         child->in_store = true;
-        note_look(children,
-                  readiness_of(child->api_version, child->kind, object.json, why, sizeof(why)), why);
+        note_look(children, readiness_of(child->api_version, child->kind, object.json, why, sizeof(why)),
+                  why);
         return true;
 }
 
@@ -188,17 +315,21 @@ int children_look_next(struct children *children)
         struct child_object *child;
         int r;
 
-        while ((child = children_current_child(children)) && look_in_store(children, child))
-                ;
-        if (!child)
-                return 0;
-        r = children_resolve(children, child);
-        return r != 0 ? r : children_request(children, child, "GET", NULL, on_looked);
+        while ((child = children_current_child(children))) {
+                if (look_in_store(children, child))
+                        continue;
+                r = children_resolve(children, child);
+                if (r != 0 || !children->plan.again)
+                        return r != 0 ? r : children_request(children, child, "GET", NULL, on_looked);
+                note_look(children, READINESS_READY, "");
+        }
+        return 0;
 }
 
 static void fail(struct children *children)
 {
         const struct record_watch *config = children->run->watch->config;
+        uint64_t allowed = children->plan.again ? config->settle_usec : config->wait_usec;
         struct settle_plan undo = {
                 .deadline = children_now(children->run) + config->settle_usec,
                 .fingerprint = children->plan.fingerprint,
@@ -211,7 +342,7 @@ static void fail(struct children *children)
                 snprintf(cause, sizeof(cause), "a child of it has failed: %s", children->waiting);
         else
                 snprintf(cause, sizeof(cause), "a child of it was not ready within %s: %s",
-                         duration_format(config->wait_usec, duration, sizeof(duration)), children->waiting);
+                         duration_format(allowed, duration, sizeof(duration)), children->waiting);
         undo.cause = cause;
         if (undo.undo.count > 0)
                 children_settle(children->run, &undo, 0, cause);
@@ -225,7 +356,10 @@ void children_finish_wait(struct children *children)
         struct settle_plan plan = children->plan;
         char text[WHY_MAX * 2];
 
-        if (children->waiting[0] == '\0') {
+        if (children->waiting[0] == '\0' && plan.again) {
+                begin_again(children);
+        } else if (children->waiting[0] == '\0') {
+                children_drop_former(run, &plan.undo);
                 /* What the answer has left to do: the condition Ready, and the next time. */
                 run->answer.message = children->plan.message[0] ? children->plan.message : NULL;
                 run->answer.requeue_after_usec = children->plan.requeue_after_usec;

@@ -163,7 +163,7 @@ static int settle_namespace(struct children *children, struct child_object *chil
 /* In the first phase: another child may bring it. */
 static void note_no_kind(struct children *children, struct child_object *child, const char *why)
 {
-        if (children->phase == PHASE_APPLY)
+        if (children->phase == PHASE_APPLY && !children_await_kind(children, child))
                 children_fail(children, child, "cannot be applied", why);
         else if (children->phase == PHASE_RESTORE)
                 children_fail(children, child, "cannot be restored", why);
@@ -260,6 +260,7 @@ static int resolve_next(struct children *children)
                         return r;
                 children->position++;
         }
+        children_resume(children); /* only now is it known which of them are of the object's namespace */
         return check_identities(children);
 }
 
@@ -424,6 +425,12 @@ static void all_done(struct children *children)
                 children_finish_failed(children);
                 return;
         }
+        if (children->awaited > 0) {
+                children_begin_await(children);
+                return;
+        }
+        if (run->resumed && !children_waiting(run))
+                children_drop_former(run, &children->wanted);
         if (run->action == ACTION_FINALIZE && children->left > 0) {
                 run->answer.not_done = true;
                 if (run->answer.requeue_after_usec == 0 || run->answer.requeue_after_usec > LOOK_AGAIN_USEC)

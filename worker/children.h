@@ -22,4 +22,5 @@ const char *children_waiting(const struct run *run);
 void children_begin_wait(struct run *run); /* ends the run: it goes on without a worker */
 /* The kinds of the children that the object has now, for the ledger; -ENODATA: as before. */
 int children_kinds(const struct children *children, struct text *out);
+void children_forget_resumed(struct run *run);
 void children_free(struct children *children);

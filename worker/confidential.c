@@ -93,11 +93,11 @@ void children_find_former(struct children *children)
         }
 }
 
-void children_drop_former(struct children *children)
+void children_drop_former(const struct run *run, const struct child_list *list)
 {
-        for (size_t i = 0; i < children->known.count; i++)
-                if (children->known.child[i].kept)
-                        kept_drop(children->run->worker->config->kept_folder, children->known.child[i].kept);
+        for (size_t i = 0; i < list->count; i++)
+                if (list->child[i].kept)
+                        kept_drop(run->worker->config->kept_folder, list->child[i].kept);
 }
 
 void children_leave_lost(struct children *children, struct child_object *child)

@@ -16,6 +16,7 @@ const char *confidential_words(bool confidential, const struct kube_error *error
 /* The state that `onFailure: rollback` restores is kept in memory (base/kept.h), and may be lost. */
 void children_keep_former(struct children *children);
 void children_find_former(struct children *children);
-void children_drop_former(struct children *children); /* nobody refers to it any more */
+/* Nobody refers to it any more. */
+void children_drop_former(const struct run *run, const struct child_list *list);
 /* Leaves the child as the attempt has made it, and says so in the log and in the cause of the failure. */
 void children_leave_lost(struct children *children, struct child_object *child);

@@ -36,6 +36,7 @@ void run_free(struct run *run)
         kube_transfer_cancel(run->transfer);
         kube_discovery_cancel(run->discovery);
         children_free(run->children);
+        children_forget_resumed(run);
         answer_done(&run->answer);
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);

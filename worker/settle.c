@@ -69,6 +69,8 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
         text_json_string(out, plan->message ? plan->message : "");
         text_append_string(out, ",\"ready\":");
         text_json_string(out, plan->ready ? plan->ready : "");
+        if (plan->again)
+                text_append_string(out, ",\"again\":true");
         text_append_string(out, "}");
         return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
 }
@@ -131,6 +133,7 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
                 .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
                 .ready = copy_member(root, "ready"),
+                .again = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "again")),
                 .result = read_number(root, "result"),
                 .related = read_number(root, "related"),
                 .requeue_after_usec = read_number(root, "requeueAfter"),

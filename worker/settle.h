@@ -18,8 +18,9 @@ struct settle_plan {
         uint64_t related;       /* fingerprint of what the answer was made from beside the object */
         char *message;          /* of the answer, and its requeueAfter: for when they are */
         uint64_t requeue_after_usec;
-        char *ready; /* what the answer says of the condition Ready, as JSON; "" = nothing */
-        uint64_t result;        /* enum run_result of the attempt; 0: RESULT_RETRY */
+        char *ready;     /* what the answer says of the condition Ready, as JSON; "" = nothing */
+        uint64_t result; /* enum run_result of the attempt; 0: RESULT_RETRY */
+        bool again;      /* `wait` is for their kinds to be served; then the same attempt begins anew */
         struct child_list undo; /* with `previous`: is restored, without: is deleted */
 };
 

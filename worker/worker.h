@@ -23,6 +23,7 @@ struct run;
 struct applied;
 struct coprocess;
 struct children;
+struct settle_plan;
 struct kind;
 struct recorder;
 struct record;
@@ -117,8 +118,9 @@ struct run {
         bool foreign_essence; /* likewise, whatever the trigger is */
         struct kube_discovery *discovery;
         struct children *children;
-        char *current;         /* the object after our last write; NULL: as read */
-        char *current_version; /* its resourceVersion */
+        struct settle_plan *resumed; /* the same attempt, which has waited for kinds to be served; owned */
+        char *current;               /* the object after our last write; NULL: as read */
+        char *current_version;       /* its resourceVersion */
         uint64_t own_fingerprint;
         char *own_version;
         char *settling; /* of RESULT_SETTLING */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`children: {wait: ...}`: a run is over when its children are ready, and holds no worker until then."""
+import base64
 import shutil
 
 import pytest
@@ -203,3 +204,24 @@ def test_kinds_that_the_watch_owns_are_not_polled(start, operator, handler, widg
     assert len(gets) <= len(names), "the server is not asked how they are"
     operator.stop()
     assert handler.count() == len(names)
+
+
+def test_a_wait_writes_no_former_secret_to_the_disk(start, operator, handler, widgets, api):
+    """What a rollback would need of it is kept in memory, as when an attempt is undone."""
+    former, newer = (base64.b64encode(text).decode() for text in (b"the former one", b"the newer one"))
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": former}}]})
+    start(onFailure="rollback")
+    widgets.create("w", spec={"size": 1})
+    wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
+    handler.answer({"children": [{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": newer}},
+                                 DEPLOYMENT]})
+    widgets.merge_patch("w", {"spec": {"size": 2}})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["settling"] == 1, "the wait")
+    operator.stop()
+    for path in operator.state_directory.rglob("*"):
+        assert path.is_dir() or former.encode() not in path.read_bytes(), path
+    operator.start_ready().wait_synced()
+    api.resource("apps/v1", "deployments", "default").merge_patch("web", STUCK, subresource="status")
+    secrets = api.resource("v1", "secrets", "default")
+    wait_until(lambda: secrets.get("s")["data"]["key"] == former, "the former content")
+    operator.stop()
