@@ -17,7 +17,12 @@
 
 static int refuse(int code, const char *what, const struct error *error)
 {
-        log_error("cannot start: %s: %s", what, error_message(error));
+        char text[8];
+
+        snprintf(text, sizeof(text), "%d", code);
+        log_write(LOG_ERR, MESSAGE_ID_CANNOT_START, LOG_FIELDS({"RECONCILED_EXIT_CODE", text}),
+                  "cannot start: %s: %s; the operator ends with exit code %d (%s)", what,
+                  error_message(error), code, exit_code_name(code));
         notify_failed(code, error_message(error));
         return code;
 }
