@@ -28,10 +28,18 @@ class Block:
 
 
 def blocks(text):
-    """The fenced blocks of a text in Markdown."""
-    heading = before = ""
+    """The fenced and the indented blocks of a text in Markdown."""
+    heading = before = last = ""
     fenced = None
-    for line in text.splitlines():
+    indented = []
+    for line in [*text.splitlines(), "# The end"]:
+        if fenced is None and line.startswith("    ") and (indented or not last):
+            indented.append(line[4:] + "\n")
+            continue
+        if indented and line:
+            yield Block(heading, before, "", "".join(indented))
+            indented = []
+        last = line
         if fenced is not None and line == "```":
             yield Block(heading, before, language, "".join(fenced))
             fenced = None
@@ -54,7 +62,7 @@ class Document:
     @staticmethod
     def files_of(found):
         """{name: text} of the examples below a sentence that ends with a file's name: Save it as `handler.py`:"""
-        named = ((re.search(r"`([\w.-]+)`:$", example.before), example) for example in found)
+        named = ((re.search(r"`(?:[\w.-]*/)*([\w.-]+)`:$", example.before), example) for example in found)
         return {match.group(1): example.text for match, example in named if match}
 
     def section(self, heading):
@@ -84,7 +92,7 @@ class Session:
         self.folder = pathlib.Path(folder)
         self.log = self.folder / "session.log"
         self.number = 0
-        with self.log.open("wb") as log:
+        with self.log.open("ab") as log:
             self.bash = subprocess.Popen(["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                          env=clean_environment(sandbox.user(), {"HOME": str(self.folder)}), cwd=self.folder)
 
@@ -92,7 +100,7 @@ class Session:
         """Returns what it wrote to standard output; its exit status must be the expected one."""
         self.number += 1
         mark = f"--- {self.number} "
-        self.bash.stdin.write(f"{command}\necho; echo \"{mark}$?\"\n".encode())
+        self.bash.stdin.write(f"{command}\nresult=$?; echo; echo \"{mark}$result\"\n".encode())
         self.bash.stdin.flush()
         said, end = "", time.monotonic() + scaled(60)
         while not (found := re.search(rf"^{mark}(\d+)\n", said, re.M)):

@@ -63,7 +63,7 @@ def status_of(resource, name):
 
 def test_no_pattern_is_left_out():
     headings = {example.heading for example in COOKBOOK.examples}
-    assert headings == {*PATTERNS, "The kinds"}
+    assert headings == {*PATTERNS, "Cookbook", "The kinds"}
 
 
 def test_wait_for_a_job(cook, api, operator):
