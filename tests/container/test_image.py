@@ -12,6 +12,7 @@ import yaml
 
 from harness import wait_until, watch
 from harness.container import unavailable
+from harness.session import Document
 from harness.setup import SOURCE
 from harness.system import install_into, root_folder
 from harness.wait import scaled
@@ -50,6 +51,38 @@ def image():
 def test_the_image_is_what_the_manifests_expect(image):
     config = json.loads(podman("image", "inspect", image).stdout)[0]["Config"]
     assert config["Entrypoint"] == ["/usr/bin/reconciled"] and config["User"] == "65532:65532"
+
+
+# Stands in for the network: the python3 that it installs says that it was asked.
+INSTALLER = """#!/bin/sh
+[ "$(id -u)" = 0 ] || { echo "apt-get: are you root?" >&2; exit 100; }
+case "$*" in *install*python3*) ;; *) exit 0 ;; esac
+printf '#!/bin/sh\\necho "$@"\\n' >/usr/bin/python3 && chmod 755 /usr/bin/python3
+"""
+
+
+def test_the_image_of_the_tutorial(image, tmp_path):
+    """docs/tutorial.md: handler and configuration lie beside each other in it, for the user that the operator runs as."""
+    for name, text in {**Document("docs/tutorial.md").named, "apt-get": INSTALLER}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "apt-get").chmod(0o755)
+    assert "FROM reconciled\n" in (tmp_path / "Containerfile").read_text(encoding="utf-8")
+    base, tag = (f"{image.rsplit(':', 1)[0]}-tutorial-{name}:1" for name in ("base", "operator"))
+    (tmp_path / "base").write_text(f"FROM {image}\nUSER root\nCOPY apt-get /usr/local/sbin/\nUSER 65532:65532\n", encoding="utf-8")
+    containerfile = (tmp_path / "Containerfile").read_text(encoding="utf-8").replace("FROM reconciled\n", f"FROM {base}\n")
+    (tmp_path / "operator").write_text(containerfile, encoding="utf-8")
+    limits = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
+    try:
+        for name, result in (("base", base), ("operator", tag)):
+            podman("build", "--isolation=chroot", "--pull=never", "-f", tmp_path / name, "-t", result, tmp_path)
+        said = podman("--runtime", "runc", "run", "--rm", "--network=none", "--read-only", *limits, "-e", "INDEX=/tmp/index",
+                      "--entrypoint", "reconciledctl", tag, "check").stdout
+        assert "operator pages.example.com, 3 watches, 4 workers: no mistakes found" in said, said
+        said = podman("--runtime", "runc", "run", "--rm", "--network=none", *limits, "--entrypoint", "/etc/reconciled/handler.py", tag).stdout
+        assert said == "/etc/reconciled/handler.py\n", said
+        assert podman("image", "inspect", "--format", "{{.Config.User}}", tag).stdout.strip() == "65532:65532"
+    finally:
+        podman("rmi", "--force", tag, base, check=False)
 
 
 def test_it_runs_as_the_manifests_run_it(image, devserver, widgets, sandbox):

@@ -42,7 +42,7 @@ def blocks(text):
         last = line
         if fenced is not None and line == "```":
             yield Block(heading, before, language, "".join(fenced))
-            fenced = None
+            fenced, before = None, ""
         elif fenced is not None:
             fenced.append(line + "\n")
         elif line.startswith("```"):

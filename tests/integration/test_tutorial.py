@@ -36,6 +36,7 @@ def test_the_tutorial_up_to_the_container(session):
     gone = next(number for number, example in enumerate(rest) if "kubectl delete page" in example.text)
     session.follow(rest[:gone])
     assert "hello is in the index" in session.errors(), "the handler's standard error is in the log"
+    wait_until(lambda: "hello is listed" in session.errors(), lambda: f"the other handler; {session.errors()}")
     index = folder / "index"
     assert [file.read_text(encoding="utf-8") for file in index.iterdir()] == ["hello\n"]
     delete, show, children = rest[gone].commands()
