@@ -21,7 +21,6 @@ static int watcher_config(struct process *process)
         namespace = config_strings(watch->namespace, watch->namespace_count);
         message.namespace = namespace;
         message.store_folder = process->store_folder;
-        message.finalizer = session->finalizer;
         if (object && watch == owner) {
                 place = slash ? strndup(object, (size_t)(slash - object)) : strdup("");
                 one.value = place;
@@ -67,7 +66,6 @@ static int worker_config(struct process *process)
         struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
         struct message_config_worker message = {
                 .operator_name = config->operator_name,
-                .finalizer = session->finalizer,
                 .trace_file = session->trace,
                 .kept_folder = session->folder,
                 .replay_folder = session->replay ? session->requests : "",

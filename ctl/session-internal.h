@@ -27,7 +27,7 @@ struct session {
         struct session_options options;
         const char *kubeconfig;
         sd_event *event;
-        char *folder, *trace, *requests, *finalizer;
+        char *folder, *trace, *requests;
         struct process *process;
         size_t process_count;
         struct message *credential;

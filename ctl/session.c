@@ -428,10 +428,9 @@ static int make_folders(struct session *session, struct error *error)
                 session->trace = NULL;
         if (asprintf(&session->requests, "%s/requests", session->folder) < 0)
                 session->requests = NULL;
-        session->finalizer = config_finalizer(session->options.config);
         if (asprintf(&session->access_folder, "%s/handlers", session->folder) < 0)
                 session->access_folder = NULL;
-        if (!session->access_folder || !session->trace || !session->requests || !session->finalizer)
+        if (!session->access_folder || !session->trace || !session->requests)
                 return error_set(error, -ENOMEM, "no memory");
         if (mkdir(session->requests, 0700) < 0)
                 return error_set(error, -errno, "%s: %s", session->requests, strerror(errno));
@@ -571,6 +570,5 @@ void session_free(struct session *session)
         free(session->trace);
         free(session->requests);
         free(session->access_folder);
-        free(session->finalizer);
         free(session);
 }

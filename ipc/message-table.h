@@ -102,7 +102,10 @@
  * that are not selected any more; confidential: its objects are kept in memory, and nobody quotes them;
  * rollback: what a failed attempt did to children is undone, within
  * settle_usec; finalizer: the watch wants ours on each object; releases: it does not, and no other watch of
- * its kind does: ours is left over, and taken off; handler_exec: its command, of a plugin its file;
+ * its kind does: ours is left over, and taken off; id, finalizer_key, children_key: what it notes on
+ * objects, and under which names; shared, conditions: as of bookkeeping.h; namespace, label_selector,
+ * field_selector, filter: what it selects, told where it is not the kind's only watch; handler_exec: its
+ * command, of a plugin its file;
  * environment: variables for the handler beside those that every handler gets;
  * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them;
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
@@ -124,6 +127,15 @@
         BOOL(kubernetes)                                                                                    \
         BOOL(finalizer)                                                                                     \
         BOOL(releases)                                                                                      \
+        STR(id)                                                                                             \
+        STR(finalizer_key)                                                                                  \
+        STR(children_key)                                                                                   \
+        STR(shared)                                                                                         \
+        STR(conditions)                                                                                     \
+        LIST(string, namespace)                                                                             \
+        STR(label_selector)                                                                                 \
+        STR(field_selector)                                                                                 \
+        STR(filter)                                                                                         \
         STR(ready_condition)                                                                                \
         BOOL(events)                                                                                        \
         BOOL(metadata_only)                                                                                 \
@@ -379,8 +391,8 @@
         U64(heartbeat_usec)
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
- * out of the fingerprint; holds: the watch wants it on each object; releases: where it is left over it is
- * taken off. namespace: names, or patterns with * and ?, or those that "!" takes out again.
+ * out of the fingerprint; shared, conditions: what else is (bookkeeping.h); holds: the watch wants it on
+ * each object; releases: where it is left over it is taken off. namespace: names, or patterns with * and ?, or those that "!" takes out again.
  * required: the resource must be served; otherwise its absence is a state (ABSENT) without a deadline.
  * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
  * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
@@ -411,6 +423,8 @@
         STR(slot_file)                                                                                      \
         U64(slot)                                                                                           \
         STR(finalizer)                                                                                      \
+        STR(shared)                                                                                         \
+        STR(conditions)                                                                                     \
         BOOL(holds)                                                                                         \
         BOOL(releases)                                                                                      \
         STR(known_scope)                                                                                    \
@@ -433,7 +447,6 @@
  * kept_folder: in memory: what confidential children were before (base/kept.h). */
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
-        STR(finalizer)                                                                                      \
         BOOL(events_shared)                                                                                 \
         STR(record_folder)                                                                                  \
         STR(trace_file)                                                                                     \

@@ -12,6 +12,7 @@
  */
 #include "base/error.h"
 #include "ipc/message.h"
+#include "store/bookkeeping.h"
 
 struct jq_program;
 
@@ -33,7 +34,7 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
 /* How an object's trigger fingerprint is made. */
 struct trigger_basis {
         enum trigger trigger;
-        const char *finalizer;      /* our own, left out */
+        struct bookkeeping ours;    /* left out */
         struct jq_program *program; /* of TRIGGER_JQ */
         bool partial;               /* only the metadata is known */
 };

@@ -8,17 +8,28 @@
 #include <errno.h>
 #include <string.h>
 
+#include "store/bookkeeping.h"
 #include "store/hash.h"
 #include "store/scan-value.h"
 
-enum level { LEVEL_TOP, LEVEL_METADATA, LEVEL_FINALIZERS, LEVEL_INSIDE };
+enum level {
+        LEVEL_TOP,
+        LEVEL_METADATA,
+        LEVEL_FINALIZERS,
+        /* Where several watches have the object: */
+        LEVEL_LABELS,
+        LEVEL_ANNOTATIONS,
+        LEVEL_STATUS,
+        LEVEL_CONDITIONS,
+        LEVEL_INSIDE
+};
 
 struct hasher {
         const char *input;
         size_t size, position;
         unsigned depth;
-        const char *finalizer;
-        bool metadata_only;
+        struct bookkeeping ours;
+        bool metadata_only, with_status;
 };
 
 struct pair {
@@ -53,6 +64,16 @@ struct name {
                 text, sizeof(text) - 1                                                                      \
         }
 
+/* What watches of the same kind note there for themselves. */
+static bool is_note(const struct hasher *hasher, enum level level, struct span key)
+{
+        if (level == LEVEL_LABELS)
+                return scan_string_equals(key, SET_KEY);
+        return level == LEVEL_ANNOTATIONS &&
+               (scan_string_equals(key, TOOLING_KEY) || scan_string_equals(key, GROUP_KINDS_KEY) ||
+                bookkeeping_is_key(key, hasher->ours.shared, CHILDREN_NAME));
+}
+
 /* What the server maintains, what handlers report, and what a LIST of built-in kinds leaves out. */
 static bool is_left_out(const struct hasher *hasher, enum level level, struct span key)
 {
@@ -69,17 +90,33 @@ static bool is_left_out(const struct hasher *hasher, enum level level, struct sp
                 return false;
         for (size_t i = 0; i < count; i++)
                 if (scan_string_is(key, name[i].text, name[i].size))
-                        return true;
-        return false;
+                        return !(i == 0 && level == LEVEL_TOP && hasher->with_status);
+        return is_note(hasher, level, key);
 }
 
-static enum level level_below(enum level level, struct span key)
+static enum level level_below(const struct hasher *hasher, enum level level, struct span key)
 {
         if (level == LEVEL_TOP && scan_string_equals(key, "metadata"))
                 return LEVEL_METADATA;
         if (level == LEVEL_METADATA && scan_string_equals(key, "finalizers"))
                 return LEVEL_FINALIZERS;
+        if (hasher->ours.shared[0] == '\0')
+                return LEVEL_INSIDE;
+        if (level == LEVEL_METADATA && scan_string_equals(key, "labels"))
+                return LEVEL_LABELS;
+        if (level == LEVEL_METADATA && scan_string_equals(key, "annotations"))
+                return LEVEL_ANNOTATIONS;
+        if (level == LEVEL_TOP && scan_string_equals(key, "status"))
+                return LEVEL_STATUS;
+        if (level == LEVEL_STATUS && scan_string_equals(key, "conditions"))
+                return LEVEL_CONDITIONS;
         return LEVEL_INSIDE;
+}
+
+/* What holds nothing but notes of ours counts as what is not there. */
+static uint64_t nothing_of(enum level level, uint64_t otherwise)
+{
+        return level >= LEVEL_FINALIZERS && level <= LEVEL_CONDITIONS ? 0 : otherwise;
 }
 
 static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
@@ -97,11 +134,11 @@ static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
 
                 return take_value(hasher, &value);
         }
-        r = hash_value(hasher, level_below(level, key), &pair.second);
+        r = hash_value(hasher, level_below(hasher, level, key), &pair.second);
         if (r < 0)
                 return r;
         if (pair.second == 0)
-                return 0; /* finalizers with none but ours: as if there were none */
+                return 0;
         pair.first = XXH3_64bits(key.start, key.size);
         *sum += XXH3_64bits(&pair, sizeof(pair));
         return 0;
@@ -109,12 +146,13 @@ static int hash_member(struct hasher *hasher, enum level level, uint64_t *sum)
 
 static int hash_members(struct hasher *hasher, enum level level, uint64_t *ret)
 {
-        uint64_t sum = 1;
+        const uint64_t nothing = 1;
+        uint64_t sum = nothing;
 
         hasher->position++;
         if (look(hasher) == '}') {
                 hasher->position++;
-                *ret = sum;
+                *ret = nothing_of(level, nothing);
                 return 0;
         }
         for (;;) {
@@ -127,8 +165,28 @@ static int hash_members(struct hasher *hasher, enum level level, uint64_t *ret)
                 if (c == '}')
                         break;
         }
-        *ret = sum ? sum : 1;
+        *ret = sum == nothing ? nothing_of(level, nothing) : sum ? sum : 1;
         return 0;
+}
+
+static int find_type(struct span key, struct span value, void *userdata)
+{
+        struct span *type = userdata;
+
+        if (scan_string_equals(key, "type"))
+                *type = value;
+        return 0;
+}
+
+/* A condition that tells how runs of one of the watches go. */
+static bool is_told_condition(const struct hasher *hasher)
+{
+        struct span element, type = {0};
+
+        return scan_value(hasher->input + hasher->position, hasher->size - hasher->position, &element) >=
+                       0 &&
+               scan_members(element, find_type, &type) >= 0 && type.start &&
+               bookkeeping_has_word(hasher->ours.conditions, type);
 }
 
 static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
@@ -139,9 +197,13 @@ static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
 
         if (level == LEVEL_FINALIZERS && look(hasher) == '"') {
                 r = take_value(hasher, &element);
-                if (r < 0 || scan_string_equals(element, hasher->finalizer))
+                if (r < 0 || scan_string_equals(element, hasher->ours.finalizer) ||
+                    (hasher->ours.shared[0] &&
+                     bookkeeping_is_key(element, hasher->ours.shared, FINALIZER_NAME)))
                         return r;
                 pair.second = XXH3_64bits(element.start, element.size);
+        } else if (level == LEVEL_CONDITIONS && look(hasher) == '{' && is_told_condition(hasher)) {
+                return take_value(hasher, &element);
         } else {
                 r = hash_value(hasher, LEVEL_INSIDE, &pair.second);
                 if (r < 0)
@@ -153,7 +215,7 @@ static int hash_element(struct hasher *hasher, enum level level, uint64_t *hash)
 
 static int hash_elements(struct hasher *hasher, enum level level, uint64_t *ret)
 {
-        uint64_t hash = level == LEVEL_FINALIZERS ? 0 : 2;
+        uint64_t hash = nothing_of(level, 2);
 
         hasher->position++;
         if (look(hasher) == ']') {
@@ -209,12 +271,19 @@ static int hash_version(const char *json, size_t size, uint64_t *ret)
         return 0;
 }
 
-static int fingerprint(enum trigger trigger, struct hasher *hasher, uint64_t *ret_fingerprint)
+static int fingerprint(enum trigger trigger, struct hasher *hasher, const struct bookkeeping *ours,
+                       uint64_t *ret_fingerprint)
 {
         uint64_t hash = 0;
         int r;
 
-        if (trigger == TRIGGER_ANY)
+        hasher->ours = (struct bookkeeping){
+                .finalizer = ours && ours->finalizer ? ours->finalizer : "",
+                .shared = ours && ours->shared ? ours->shared : "",
+                .conditions = ours && ours->conditions ? ours->conditions : "",
+        };
+        hasher->with_status = trigger == TRIGGER_ANY;
+        if (trigger == TRIGGER_ANY && (hasher->metadata_only || !hasher->ours.shared[0]))
                 r = hash_version(hasher->input, hasher->size, &hash);
         else
                 r = look(hasher) == '{' ? hash_value(hasher, LEVEL_TOP, &hash) : -EBADMSG;
@@ -224,25 +293,20 @@ static int fingerprint(enum trigger trigger, struct hasher *hasher, uint64_t *re
         return 0;
 }
 
-int fingerprint_object(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+int fingerprint_object(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,
                        uint64_t *ret_fingerprint)
 {
-        struct hasher hasher = {.input = json, .size = size, .finalizer = finalizer ? finalizer : ""};
+        struct hasher hasher = {.input = json, .size = size};
 
-        return fingerprint(trigger, &hasher, ret_fingerprint);
+        return fingerprint(trigger, &hasher, ours, ret_fingerprint);
 }
 
-int fingerprint_metadata(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+int fingerprint_metadata(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,
                          uint64_t *ret_fingerprint)
 {
-        struct hasher hasher = {
-                .input = json,
-                .size = size,
-                .finalizer = finalizer ? finalizer : "",
-                .metadata_only = true,
-        };
+        struct hasher hasher = {.input = json, .size = size, .metadata_only = true};
 
-        return fingerprint(trigger, &hasher, ret_fingerprint);
+        return fingerprint(trigger, &hasher, ours, ret_fingerprint);
 }
 
 bool fingerprint_is_partial(const char *json, size_t size)

@@ -6,14 +6,15 @@
  *
  * TRIGGER_ESSENCE: everything but apiVersion and kind (items of a LIST of built-in kinds lack them), status,
  * the fields that the server maintains (metadata.resourceVersion, generation, managedFields, selfLink,
- * creationTimestamp) and our own finalizer (`finalizer` may be NULL or
- * ""). Members are hashed with their keys in a form that does not depend on the order of keys or on white
+ * creationTimestamp) and what is noted there for us (`ours` may be NULL). Members are hashed with their keys in a form that does not depend on the order of keys or on white
  * space, so that another API server version's order of fields runs nothing.
- * TRIGGER_ANY: the UID and the resourceVersion.
+ * TRIGGER_ANY: the UID and the resourceVersion. Where several watches of ours have the object (ours->shared),
+ * each of their writes makes another resourceVersion; so there it is the essence and the status, without
+ * what any of them notes. Of an object that is known by its metadata alone it is the resourceVersion there, too.
  * TRIGGER_JQ is jq/program.h's.
  */
 #include "ipc/message.h"
-#include "store/scan.h"
+#include "store/bookkeeping.h"
 
 /*
  * fingerprint_metadata: of an object that is watched with metadataOnly. Only its metadata counts, whether
@@ -24,9 +25,9 @@
  */
 #define FINGERPRINT_VERSION "1" /* grows when the same object gets another fingerprint than before */
 
-int fingerprint_metadata(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+int fingerprint_metadata(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,
                          uint64_t *ret_fingerprint);
 /* Whether this is the metadata of an object without the rest, as metadataOnly stores it. */
 bool fingerprint_is_partial(const char *json, size_t size);
-int fingerprint_object(enum trigger trigger, const char *finalizer, const char *json, size_t size,
+int fingerprint_object(enum trigger trigger, const struct bookkeeping *ours, const char *json, size_t size,
                        uint64_t *ret_fingerprint);

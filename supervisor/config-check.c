@@ -65,6 +65,7 @@ void watch_done(struct config_watch *watch)
         owned_done(watch->owns, watch->owns_count);
         owned_done(watch->related, watch->related_count);
         owned_done(watch->answers, watch->answers_count);
+        notes_done(watch);
         free(watch->owner);
         free(watch->filter);
         free(watch->file);
@@ -339,6 +340,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         default_text(reader, &watch->field_selector, "");
         default_text(reader, &watch->trigger_jq, "");
         default_text(reader, &watch->filter, "");
+        check_id(reader, node, path, watch);
         watch->confidential = watch->confidential || is_secret(watch->api_version, watch->kind);
 }
 

@@ -89,6 +89,9 @@ void check_access(struct reader *reader, yaml_node_t *handler_node, const char *
                   struct config_handler *handler);
 /* ${NAME} becomes what the environment says, $$ a dollar sign. */
 void expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value);
+/* config-notes.c: one watch beside those before it. */
+void check_id(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
+void notes_done(struct config_watch *watch);
 /* config-limits.c: what the users of handlers may have in processes, from the limits of all watches. */
 void sum_user_pids(struct config *config);
 /* config-user.c */

@@ -5,13 +5,6 @@
 
 #include "supervisor/config.h"
 
-char *config_finalizer(const struct config *config)
-{
-        char *name;
-
-        return asprintf(&name, "%s/finalizer", config->operator_name) < 0 ? NULL : name;
-}
-
 const struct config_watch *config_watch_find(const struct config *config, const char *name)
 {
         for (size_t i = 0; i < config->watch_count; i++)
@@ -64,28 +57,9 @@ bool config_is_of_kind(const struct config_watch *a, const struct config_watch *
                memcmp(a->api_version, b->api_version, size) == 0;
 }
 
-/* Compares names only: it is not known here which objects a pattern or a selector matches. */
-static bool may_meet(const struct config_watch *a, const struct config_watch *b)
+bool config_releases(const struct config_watch *watch)
 {
-        static const char special[] = "*?!";
-        bool meet = a->namespace_count == 0 || b->namespace_count == 0;
-
-        for (size_t i = 0; i < a->namespace_count && !meet; i++)
-                for (size_t j = 0; j < b->namespace_count && !meet; j++)
-                        meet = strcmp(a->namespace[i], b -> namespace[j]) == 0 ||
-                               strpbrk(a->namespace[i], special) || strpbrk(b->namespace[j], special);
-        return meet;
-}
-
-bool config_releases(const struct config *config, const struct config_watch *watch)
-{
-        if (watch->finalizer || watch->owner)
-                return false;
-        for (size_t i = 0; i < config->watch_count; i++)
-                if (config->watch[i].finalizer && config_is_of_kind(&config->watch[i], watch) &&
-                    may_meet(&config->watch[i], watch))
-                        return false;
-        return true;
+        return !watch->finalizer && !watch->owner;
 }
 
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
@@ -109,8 +83,11 @@ void config_watcher_message(const struct config *config, const struct config_wat
                 .owner_api_version = owner ? owner->api_version : "",
                 .related = watch->is_related,
                 .owner_kind = owner ? owner->kind : "",
+                .finalizer = watch->finalizer_key,
+                .shared = watch->shared ? config->operator_name : "",
+                .conditions = watch->conditions,
                 .holds = watch->finalizer,
-                .releases = config_releases(config, watch),
+                .releases = config_releases(watch),
                 .slot_file = "",
                 .known_scope = "",
                 .known_cluster = "",
@@ -133,6 +110,8 @@ void config_worker_watch_done(struct record_watch *watch)
         watch->handler_exec = NULL;
         watch->credentials_folder = NULL;
         watch->environment = NULL;
+        free((void *)(uintptr_t)watch->namespace);
+        watch->namespace = NULL;
 }
 
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
@@ -156,7 +135,17 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .store_folder = store_folder,
                 .handler_kind = (uint64_t)config->handler.kind,
                 .finalizer = config->finalizer,
-                .releases = config_releases(whole, config),
+                .id = config->id,
+                .finalizer_key = config->finalizer_key,
+                .children_key = config->children_key,
+                .shared = config->shared ? whole->operator_name : "",
+                .conditions = config->conditions,
+                .namespace = config_strings(config->namespace, config->shared ? config->namespace_count : 0),
+                .namespace_count = config->shared ? config->namespace_count : 0,
+                .label_selector = config->shared ? config->label_selector : "",
+                .field_selector = config->shared ? config->field_selector : "",
+                .filter = config->shared ? config->filter : "",
+                .releases = config_releases(config),
                 .ready_condition = config->ready_condition,
                 .events = config->events,
                 .metadata_only = config->metadata_only,
@@ -185,7 +174,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .handler_timeout_usec = config->handler.timeout_usec,
                 .handler_grace_usec = config->handler.grace_usec,
         };
-        if (ret->handler_exec && ret->environment && credentials)
+        if (ret->handler_exec && ret->environment && ret->namespace && credentials)
                 return 0;
         config_worker_watch_done(ret);
         return -ENOMEM;

@@ -90,6 +90,7 @@ static const char *const on_start_choice[] = {"changed", "all", NULL};
 
 static const struct key watch_key[] = {
         {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL},
+        {"id", KEY_TEXT, IN_WATCH(id), 0, 0, NULL, false, NULL},
         {"apiVersion", KEY_TEXT, IN_WATCH(api_version), 0, 0, NULL, true, NULL},
         {"kind", KEY_TEXT, IN_WATCH(kind), 0, 0, NULL, true, NULL},
         {"namespaces", KEY_TEXTS, IN_WATCH(namespace), 0, 0, NULL, false, NULL},

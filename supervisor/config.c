@@ -232,7 +232,7 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
                 return reader.system_error;
         if (has_errors(problems))
                 return -EINVAL;
-        if (expand_owned(config) < 0)
+        if (expand_owned(config) < 0 || config_name_notes(config) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].concurrency == 0)

@@ -82,6 +82,12 @@ struct config_watch {
         char *owner;         /* the name of the watch whose objects own these; NULL: an ordinary watch */
         char *name;          /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
         char *api_version, *kind;
+        char *id; /* keeps apart what watches of one kind note on objects; "" = the kind's only watch, or the
+                     one of several that has none */
+        char *finalizer_key, *children_key; /* under which it notes that (config_name_notes) */
+        char *conditions; /* the types of conditions in which the watches of its kind tell how runs go, with
+                             commas between them; told where several may have an object; "" */
+        bool shared;      /* it has an id, or is not the only watch of its kind */
         char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
         size_t namespace_count;
         char *label_selector, *field_selector; /* "" = none */
@@ -161,16 +167,15 @@ void config_free(struct config *config);
  * *ret_key names it ("heartbeat.interval"). */
 bool config_differs(const struct config *old, const struct config *new, char *ret_key, size_t size);
 void config_problems_done(struct config_problems *problems);
-/* config-message.c: what children are told; texts are borrowed. The watcher's lists, folder and finalizer,
+/* config-message.c: what children are told; texts are borrowed. The lists of namespaces, the folder,
  * and what the ledger knows, are left to the caller. */
-char *config_finalizer(const struct config *config); /* owned by the caller; NULL on lack of memory */
 const struct config_watch *config_watch_find(const struct config *config, const char *name);
 struct record_string *config_strings(char *const *text, size_t count); /* likewise */
 void config_watcher_message(const struct config *config, const struct config_watch *watch,
                             const struct config_watch *owner, struct message_config_watcher *ret);
-/* Our finalizer is taken off its objects where it is left over: no watch of this kind wants it. */
 bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b); /* in any version */
-bool config_releases(const struct config *config, const struct config_watch *watch);
+/* The watch does not want its finalizer: it is taken off where it is left over. */
+bool config_releases(const struct config_watch *watch);
 /* 0 or -ENOMEM; its lists are freed by config_worker_watch_done(). */
 int config_worker_watch(const struct config *whole, const struct config_watch *config,
                         const char *store_folder, const char *access_folder, struct record_watch *ret);
@@ -187,6 +192,8 @@ void config_access_done(struct record_access *access, size_t count);
  * own, and reach it by `above` (NULL at the end), folders of ours. */
 int config_access_folders(const struct config *config, const char *access_folder, const char *const *above,
                           struct error *error);
+/* config-notes.c: what each watch notes on objects, and under which names. 0, -ENOMEM. */
+int config_name_notes(struct config *config);
 bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
 bool config_has_limits(const struct config_watch *watch);
 /* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of

@@ -285,8 +285,10 @@ static int change_unselected(struct watch *watch, const struct record_change *ch
         refusal_forget(watch, change->key, change->uid);
         if (!row)
                 return 0;
-        /* Our finalizer must not stay on what we have nothing to do with. */
-        told = !change->first && (watch->config->unselected || watch->config->finalizer);
+        /* Our finalizer must not stay on what we have nothing to do with, and another watch of the kind may
+         * take the children over. */
+        told = !change->first &&
+               (watch->config->unselected || watch->config->finalizer || watch->config->shared);
         log_write(LOG_INFO, NULL,
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
                              {"RECONCILED_UID", change->uid}),

@@ -44,13 +44,12 @@ static int config_credential(struct child_slot *child)
 struct watcher_told {
         struct message_config_watcher message;
         struct record_string *namespace;
-        char *finalizer, *store_folder;
+        char *store_folder;
 };
 
 static void watcher_told_done(struct watcher_told *told)
 {
         free(told->namespace);
-        free(told->finalizer);
         free(told->store_folder);
 }
 
@@ -61,9 +60,8 @@ static int tell_watcher(const struct supervisor *supervisor, const struct config
         config_watcher_message(config, watch, watch->owner ? config_watch_find(config, watch->owner) : NULL,
                                &ret->message);
         ret->message.namespace = ret->namespace = config_strings(watch->namespace, watch->namespace_count);
-        ret->message.finalizer = ret->finalizer = config_finalizer(config);
         ret->message.store_folder = ret->store_folder = secrets_store_folder(supervisor, watch);
-        return ret->namespace && ret->finalizer && ret->store_folder ? 0 : -ENOMEM;
+        return ret->namespace && ret->store_folder ? 0 : -ENOMEM;
 }
 
 static int config_watcher(struct child_slot *child)
@@ -124,10 +122,9 @@ static int tell_worker_of(const struct supervisor *supervisor, const struct conf
 static int worker_packet(const struct supervisor *supervisor, const struct config *config, struct text *ret)
 {
         _cleanup_free_ struct record_watch *watch = calloc(config->watch_count, sizeof(*watch));
-        _cleanup_free_ char *finalizer = config_finalizer(config), *kept = secrets_kept_folder(supervisor);
+        _cleanup_free_ char *kept = secrets_kept_folder(supervisor);
         struct message_config_worker message = {
                 .operator_name = config->operator_name,
-                .finalizer = finalizer,
                 .events_shared = config->workers > 1,
                 .record_folder = supervisor->options->record ? supervisor->options->record : config->record,
                 .trace_file = "",
@@ -139,7 +136,7 @@ static int worker_packet(const struct supervisor *supervisor, const struct confi
                 .watch_count = config->watch_count,
                 .heartbeat_usec = config->heartbeat_interval_usec,
         };
-        int r = watch && finalizer && kept ? 0 : -ENOMEM;
+        int r = watch && kept ? 0 : -ENOMEM;
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++)
                 r = tell_worker_of(supervisor, config, &config->watch[i], &watch[i]);

@@ -36,16 +36,16 @@ static void kind_of(const struct left *left, char *buffer, size_t size)
 }
 
 /* Whether a watch puts the same finalizer on such objects, or takes it off them. */
-static bool is_looked_after(const struct supervisor *supervisor, const struct left *left,
-                            const char *finalizer)
+static bool is_looked_after(const struct supervisor *supervisor, const struct left *left)
 {
         const struct config *config = supervisor->config;
         struct config_watch former = {.kind = (char *)(uintptr_t)left->kind,
                                       .api_version = (char *)(uintptr_t)left->api_version};
 
         for (size_t i = 0; i < config->watch_count; i++)
-                if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former))
-                        return strcmp(left->finalizer, finalizer) == 0;
+                if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former) &&
+                    strcmp(config->watch[i].finalizer_key, left->finalizer) == 0)
+                        return true;
         return false;
 }
 
@@ -59,7 +59,7 @@ static void tell(const struct supervisor *supervisor, const struct left *left)
                 "objects of kind %s may carry the finalizer %s, which watch %s put on them and no watch "
                 "takes off any more: they cannot be deleted until that is done (%" PRIu64
                 " were handed to its handler). Configure a watch of that kind with `finalizer: false` under "
-                "the same operator's name for a while, or: kubectl get %s -A -o json | jq '.items[] | "
+                "the same operator's name, and the same id, for a while, or: kubectl get %s -A -o json | jq '.items[] | "
                 "select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | "
                 "kubectl replace -f -; then take its line out of %s/" FILE_NAME,
                 kind, left->finalizer, left->watch, left->objects, kind, left->finalizer, left->finalizer,
@@ -100,7 +100,7 @@ static int write_file(const char *path, const struct text *text)
         return r;
 }
 
-static int read_lines(struct supervisor *supervisor, char *content, const char *finalizer, struct text *ret)
+static int read_lines(struct supervisor *supervisor, char *content, struct text *ret)
 {
         char *rest = content, *line;
 
@@ -110,7 +110,7 @@ static int read_lines(struct supervisor *supervisor, char *content, const char *
 
                 if (sscanf(line, "%255s %255s %255s %255s", left.finalizer, left.kind, left.api_version,
                            left.watch) != 4 ||
-                    is_looked_after(supervisor, &left, finalizer))
+                    is_looked_after(supervisor, &left))
                         continue;
                 add_line(ret, left.finalizer, left.kind, left.api_version, left.watch);
                 r = add(supervisor, &left);
@@ -123,25 +123,25 @@ static int read_lines(struct supervisor *supervisor, char *content, const char *
 int left_review(struct supervisor *supervisor)
 {
         const struct config *config = supervisor->config;
-        _cleanup_free_ char *path = NULL, *content = NULL, *finalizer = config_finalizer(config);
+        _cleanup_free_ char *path = NULL, *content = NULL;
         _cleanup_text_ struct text text = TEXT_EMPTY;
         size_t size = 0;
         int r;
 
         left_free(supervisor);
-        if (!finalizer || asprintf(&path, "%s/" FILE_NAME, supervisor->options->state_directory) < 0) {
+        if (asprintf(&path, "%s/" FILE_NAME, supervisor->options->state_directory) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
         r = file_read(path, FILE_MAX, &content, &size);
         if (r >= 0)
-                r = read_lines(supervisor, content, finalizer, &text);
+                r = read_lines(supervisor, content, &text);
         if (r < 0 && r != -ENOENT)
                 return r;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (config->watch[i].finalizer)
-                        add_line(&text, finalizer, config->watch[i].kind, config->watch[i].api_version,
-                                 config->watch[i].name);
+                        add_line(&text, config->watch[i].finalizer_key, config->watch[i].kind,
+                                 config->watch[i].api_version, config->watch[i].name);
         return text.failed ? -ENOMEM : write_file(path, &text);
 }
 

@@ -306,7 +306,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
         };
         struct trigger_basis basis = {
                 .trigger = (enum trigger)config->trigger,
-                .finalizer = config->finalizer,
+                .ours = {config->finalizer, config->shared, config->conditions},
                 .program = stream->watcher->trigger_program,
                 .partial = config->metadata_only,
         };

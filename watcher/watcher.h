@@ -16,7 +16,7 @@
 #include "store/identity.h"
 #include "store/store.h"
 #include "watcher/frame.h"
-#include "watcher/namespace.h"
+#include "store/namespace.h"
 #include "watcher/reaction.h"
 
 struct watcher;

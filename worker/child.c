@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "store/bookkeeping.h"
 
 #define SET_LABEL "applyset.k8s.io/part-of"
 
@@ -463,6 +464,38 @@ static bool is_empty_object(struct span object)
         return object.start[1 + strspn(object.start + 1, " \t\r\n")] == '}';
 }
 
+/* One more member for the child's `map`, which may be missing: metadata has members in any case. */
+static void write_member(const char *map, struct span there, const char *key, const char *value,
+                         const char **from, struct text *out)
+{
+        if (there.start) {
+                text_append(out, *from, (size_t)(there.start + 1 - *from));
+                *from = there.start + 1;
+        } else {
+                text_printf(out, "\"%s\":{", map);
+        }
+        text_json_string(out, key);
+        text_append_string(out, ":");
+        text_json_string(out, value);
+        text_append_string(out, !there.start ? "}," : is_empty_object(there) ? "" : ",");
+}
+
+/* In the order in which they stand in the text; what is missing comes first. */
+static void write_members(const struct child_owner *owner, const struct scan_object *object,
+                          const char **from, struct text *out)
+{
+        bool annotation_first = !object->annotations.start || (object->labels.start && object->annotations.start < object->labels.start);
+        char key[300] = "";
+
+        if (owner->id && owner->id[0])
+                snprintf(key, sizeof(key), "%s/" ID_NAME, owner->operator_name);
+        if (key[0] && annotation_first)
+                write_member("annotations", object->annotations, key, owner->id, from, out);
+        write_member("labels", object->labels, SET_LABEL, owner->set, from, out);
+        if (key[0] && !annotation_first)
+                write_member("annotations", object->annotations, key, owner->id, from, out);
+}
+
 int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out)
 {
         _cleanup_text_ struct text secret = TEXT_EMPTY;
@@ -482,14 +515,7 @@ int child_body(const struct child_owner *owner, const struct child_object *child
                 write_reference(owner, out);
                 text_append_string(out, ",");
         }
-        if (object.labels.start) {
-                text_append(out, from, (size_t)(object.labels.start + 1 - from));
-                text_printf(out, "\"" SET_LABEL "\":\"%s\"%s", owner->set,
-                            is_empty_object(object.labels) ? "" : ",");
-                from = object.labels.start + 1;
-        } else {
-                text_printf(out, "\"labels\":{\"" SET_LABEL "\":\"%s\"},", owner->set);
-        }
+        write_members(owner, &object, &from, out);
         text_append(out, from, (size_t)(end - from));
         return out->failed ? -ENOMEM : 0;
 }

@@ -50,6 +50,7 @@ struct child_owner {
         const char *api_version, *kind, *uid;
         char *namespace_name, *name; /* namespace "" for an object of the cluster */
         char set[64];                /* the ApplySet id */
+        const char *operator_name, *id; /* of the watch, if it has one: noted on children; NULL */
 };
 
 /* The answer's `children` as a tree: 0, or -EINVAL with the place of what is wrong. */

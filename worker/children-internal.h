@@ -2,6 +2,7 @@
 #pragma once
 /* What children.c and children-undo.c share: the machine that goes through an object's children. */
 #include "kube/search.h"
+#include "store/bookkeeping.h"
 #include "worker/applied.h"
 #include "worker/child.h"
 #include "worker/children.h"
@@ -23,6 +24,8 @@ struct children {
         struct run *run;
         struct child_owner owner;
         struct child_list wanted, known; /* by the answer; by the annotation */
+        struct child_list kept;          /* by the lists of other watches and operators: not ours to delete */
+        bool takes_over; /* `known` holds children of a watch that does not select the object any more */
         struct child_list lost;          /* kinds whose children are to be looked for: children-recall.c */
         bool recalled;                   /* that was done */
         bool own_namespace;              /* ... in the object's namespace alone */
@@ -83,13 +86,14 @@ void children_leave_kind(struct children *children, const struct child_object *c
 
 /* children-record.c */
 #define TOOLING     "reconciled/" RECONCILED_VERSION
-#define TOOLING_KEY "applyset.k8s.io/tooling"
 #define PART_OF_KEY "applyset.k8s.io/part-of"
 /* The text of an annotation or a label, owned by the caller; NULL: there is none. */
 char *children_find_entry(const char *json, bool label, const char *key);
 /* likewise: what is remembered of the object in `json` */
 char *children_find_record(const struct run *run, const char *json);
 int children_read_record(struct children *children);
+/* What identifies it, unless the list has it already. */
+int children_copy(const struct child_object *child, struct child_list *list);
 /* After others have written to the object: what stands there joins what is known. */
 int children_join_record(struct children *children);
 /* 1: sent, or the run was ended. A known child stays in the record until it is settled. */

@@ -9,6 +9,7 @@
 
 #include "worker/children-internal.h"
 #include "worker/kind.h"
+#include "worker/sibling.h"
 
 #define UNSERVED_MAX 3 /* attempts, until a kind that is not served counts as gone */
 
@@ -188,20 +189,27 @@ static int find_place(struct children *children, struct child_object *child)
 
 /* ---- another object of the same name */
 
-/* Children in the record of the object that has the name now are kept: both objects' sets have one label. */
+static int take_heirs(const char *key _unused_, const struct child_list *list, void *userdata)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < list->count && r >= 0; i++)
+                r = children_copy(&list->child[i], userdata);
+        return r;
+}
+
+/* Children in the lists of the object that has the name now are kept: both objects' sets have one label. */
 static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                     void *userdata)
 {
         struct run *run = userdata;
         struct children *children = run->children;
-        _cleanup_free_ char *record = NULL;
         int r = 0;
 
         run->transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                record = children_find_record(run, response->body);
-                r = record ? child_list_from_record(record, &children->wanted) : 0;
-        } else if (!kube_error_is_not_found(&response->error) &&
+        if (response->error.failure == KUBE_FAILURE_NONE)
+                r = sibling_visit_records(response->body, take_heirs, &children->wanted);
+        else if (!kube_error_is_not_found(&response->error) &&
                    (response->error.http_status != 404 || !children_is_believed(children))) {
                 write_note_failure(run, response);
                 run_finish(run, write_result_of(&response->error),
@@ -243,6 +251,10 @@ int children_prune_next(struct children *children)
         for (; (child = children_current_child(children)); children->position++) {
                 if (is_left_alone(children, child))
                         continue;
+                if (!children->cleanup && child_list_has(&children->kept, child)) {
+                        child->settled = true; /* it is another one's now */
+                        continue;
+                }
                 r = child_is_owner(child, &children->owner) ? 2 : find_place(children, child);
                 if (r == 0)
                         return children_request(children, child, "GET", NULL, on_found);

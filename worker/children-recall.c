@@ -103,6 +103,33 @@ static bool is_ours(const struct run *run, const struct scan_object *object)
                scan_elements(object->managed_fields, look_at_entry, &search) >= 0 && search.found;
 }
 
+struct id_search {
+        char key[300];
+        struct span id;
+};
+
+static int look_at_annotation(struct span key, struct span value, void *userdata)
+{
+        struct id_search *search = userdata;
+
+        if (scan_string_equals(key, search->key))
+                search->id = value;
+        return 0;
+}
+
+/* The other watches of the kind share the label, and the manager. */
+static bool is_of_watch(const struct run *run, const struct scan_object *object)
+{
+        const char *id = run->watch->config->id;
+        struct id_search search = {0};
+
+        snprintf(search.key, sizeof(search.key), "%s/" ID_NAME, run->worker->config->operator_name);
+        if (object->annotations.start && object->annotations.start[0] == '{' &&
+            scan_members(object->annotations, look_at_annotation, &search) < 0)
+                return false;
+        return search.id.start ? scan_string_equals(search.id, id) : id[0] == '\0';
+}
+
 static int take_item(const char *item, size_t size, void *userdata)
 {
         struct children *children = userdata;
@@ -111,9 +138,8 @@ static int take_item(const char *item, size_t size, void *userdata)
         struct scan_object object;
         int r = item ? scan_object(item, size, &object) : -EBADMSG;
 
-        if (r >= 0 && !is_ours(children->run, &object))
+        if (r >= 0 && (!is_ours(children->run, &object) || !is_of_watch(children->run, &object)))
                 return 0;
-
         if (r >= 0)
                 r = scan_string(object.name, &child.name);
         if (r >= 0 && object.namespace_name.start)
@@ -127,6 +153,14 @@ static int take_item(const char *item, size_t size, void *userdata)
         child.api_version = strdup(kind->api_version);
         child.kind = strdup(kind->kind);
         return child_list_add(&children->known, &child);
+}
+
+/* What stands in another list is not lost. */
+static void drop_kept(struct children *children)
+{
+        for (size_t i = 0; i < children->known.count; i++)
+                children->known.child[i].settled = children->known.child[i].settled ||
+                                                   child_list_has(&children->kept, &children->known.child[i]);
 }
 
 static int take_list(struct children *children, const struct kube_response *response)
@@ -218,6 +252,8 @@ int children_recall_next(struct children *children)
                 return 1;
         }
         children->recalled = children->lost.count > 0;
+        if (children->recalled)
+                drop_kept(children);
         if (children->recalled)
                 log_warning(
                         "watch %s, %s: the list of its children was taken off it; %zu of them were found "

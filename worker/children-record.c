@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "worker/children-internal.h"
+#include "worker/sibling.h"
 
 #define ANNOTATIONS_MAX                                                                                     \
         ((size_t)256 * 1024) /* bytes of an object, keys and values: the API server takes no more */
-#define GROUP_KINDS_KEY "applyset.k8s.io/contains-group-kinds"
-#define SET_KEY         "applyset.k8s.io/id"
 
 struct metadata_search {
         const char *key;
@@ -42,18 +41,67 @@ char *children_find_entry(const char *json, bool label, const char *key)
 
 char *children_find_record(const struct run *run, const char *json)
 {
-        char key[300];
+        return children_find_entry(json, false, run->watch->config->children_key);
+}
 
-        snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
-        return children_find_entry(json, false, key);
+/* Takes over what is new. */
+static int join(struct child_list *list, struct child_list *found)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < found->count && r >= 0; i++) {
+                if (child_list_has(list, &found->child[i]))
+                        continue;
+                r = child_list_add(list, &found->child[i]);
+                found->child[i] = (struct child_object){0};
+        }
+        return r;
+}
+
+int children_copy(const struct child_object *child, struct child_list *list)
+{
+        struct child_object copy = {.index = list->count};
+
+        if (child_list_has(list, child))
+                return 0;
+        copy.api_version = strdup(child->api_version);
+        copy.kind = strdup(child->kind);
+        copy.namespace_name = strdup(child->namespace_name);
+        copy.name = strdup(child->name);
+        return child_list_add(list, &copy);
+}
+
+/* Children of a watch that has the object no more are ours from now on; those of the others stay theirs. */
+static int take_record(const char *key, const struct child_list *list, void *userdata)
+{
+        struct children *children = userdata;
+        bool is_left = sibling_is_left(children->run, key);
+        int r = 0;
+
+        if (!is_left && !sibling_keeps(children->run, key))
+                return 0;
+        children->takes_over = children->takes_over || is_left;
+        for (size_t i = 0; i < list->count && r >= 0; i++)
+                r = children_copy(&list->child[i], is_left ? &children->known : &children->kept);
+        return r;
+}
+
+static int read_other_records(struct children *children)
+{
+        child_list_done(&children->kept);
+        children->takes_over = false;
+        return sibling_visit_records(write_current_json(children->run), take_record, children);
 }
 
 int children_read_record(struct children *children)
 {
         _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
+        int r = 0;
 
         child_list_done(&children->known);
-        return record ? child_list_from_record(record, &children->known) : 0;
+        if (record)
+                r = child_list_from_record(record, &children->known);
+        return r < 0 ? r : read_other_records(children);
 }
 
 int children_join_record(struct children *children)
@@ -62,12 +110,10 @@ int children_join_record(struct children *children)
         struct child_list found = {0};
         int r = record ? child_list_from_record(record, &found) : 0;
 
-        for (size_t i = 0; i < found.count && r >= 0; i++) {
-                if (child_list_has(&children->known, &found.child[i]))
-                        continue;
-                r = child_list_add(&children->known, &found.child[i]);
-                found.child[i] = (struct child_object){0}; /* taken over */
-        }
+        if (r >= 0)
+                r = join(&children->known, &found);
+        if (r >= 0)
+                r = read_other_records(children);
         child_list_done(&found);
         for (size_t i = 0; i < children->wanted.count; i++) {
                 struct child_object *child = &children->wanted.child[i];
@@ -87,15 +133,22 @@ static void add_member(struct text *body, const char *key, const struct text *va
                 text_append_string(body, "null");
 }
 
-/* Without a child the object is no parent of a set any more. */
+/* The lists that are taken over go as ours comes. */
+static void drop_lists(const struct run *run, struct text *body)
+{
+        for (size_t i = 0; i < run->sibling_count; i++)
+                if (run->sibling[i].state == SIBLING_SELECTS_NOT) {
+                        text_json_string(body, run->sibling[i].watch->config->children_key);
+                        text_append_string(body, ":null,");
+                }
+}
+
+/* Without a child, of whichever watch and operator, the object is no parent of a set any more. */
 static int record_body(struct children *children, const struct text *record, const struct text *kinds,
                        struct text *body)
 {
         _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
-        char key[300];
-
-        snprintf(key, sizeof(key), "%s/children", children->run->worker->config->operator_name);
-        if (record->size > 0) {
+        if (kinds->size > 0) {
                 text_append_string(&set, children->owner.set);
                 text_append_string(&tooling, TOOLING);
         }
@@ -106,7 +159,8 @@ static int record_body(struct children *children, const struct text *record, con
         text_append_string(body, ",\"labels\":{");
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
-        add_member(body, key, record);
+        drop_lists(children->run, body);
+        add_member(body, children->run->watch->config->children_key, record);
         text_append_string(body, ",");
         add_member(body, TOOLING_KEY, &tooling);
         text_append_string(body, ",");
@@ -171,13 +225,12 @@ static int count_annotation(struct span key, struct span value, void *userdata)
  * has to make room on this object. */
 static int check_room(struct run *run, size_t ours)
 {
-        char key[300];
+        const char *key = run->watch->config->children_key;
         struct annotation_count count = {.record_key = key};
         struct scan_object object;
         const char *json = write_current_json(run);
         int r = scan_object(json, strlen(json), &object);
 
-        snprintf(key, sizeof(key), "%s/children", run->worker->config->operator_name);
         ours += strlen(key) + strlen(GROUP_KINDS_KEY) + strlen(TOOLING_KEY) + strlen(TOOLING);
         if (r >= 0 && object.annotations.start && object.annotations.start[0] == '{')
                 r = scan_members(object.annotations, count_annotation, &count);
@@ -215,18 +268,21 @@ int children_send_record(struct children *children)
                         child_record_add(&record, &children->known.child[i]);
                         child_group_kinds_add(&kinds, &children->known.child[i]);
                 }
+        for (size_t i = 0; i < children->kept.count; i++)
+                child_group_kinds_add(&kinds, &children->kept.child[i]);
         r = check_room(children->run, record.size + kinds.size);
         if (r != 0)
                 return r;
         r = record_body(children, &record, &kinds, &body);
         if (r >= 0)
-                r = write_patch(children->run, NULL, &body, on_recorded, write_step_again);
+                r = write_patch(children->run, NULL, &body, on_recorded, write_siblings_again);
         return r < 0 ? r : 1;
 }
 
 int children_remember_next(struct children *children)
 {
-        if (children->recalled && children->known.count > 0 && !children->remembered)
+        if ((children->recalled || children->takes_over) && children->known.count > 0 &&
+            !children->remembered)
                 return children_send_record(children);
         for (size_t i = 0; i < children->wanted.count && !children->remembered; i++) {
                 const struct child_object *child = &children->wanted.child[i];

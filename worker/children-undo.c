@@ -182,8 +182,11 @@ uint64_t children_essence(const struct run *run)
         bool partial = fingerprint_is_partial(run->object.json, run->object.json_size);
         uint64_t essence = 0;
 
-        (void)(partial ? fingerprint_metadata : fingerprint_object)(
-                TRIGGER_ESSENCE, run->worker->config->finalizer, json, strlen(json), &essence);
+        const struct bookkeeping ours = {run->watch->config->finalizer_key, run->watch->config->shared,
+                                         run->watch->config->conditions};
+
+        (void)(partial ? fingerprint_metadata : fingerprint_object)(TRIGGER_ESSENCE, &ours, json,
+                                                                    strlen(json), &essence);
         return essence;
 }
 
@@ -209,6 +212,8 @@ void children_undo(struct run *run)
                 children->undo = true;
                 r = child_owner_init(&children->owner, run->watch->config->api_version,
                                      run->watch->config->kind, run->order->uid, run->order->key);
+                children->owner.operator_name = run->worker->config->operator_name;
+                children->owner.id = run->watch->config->id;
         }
         if (r >= 0)
                 r = settle_plan_read(run->order->settling, &children->plan);

@@ -486,6 +486,8 @@ static int children_new(struct run *run, struct children **ret)
         children->cleanup = run->action != ACTION_RECONCILE;
         r = child_owner_init(&children->owner, config->api_version, config->kind, run->order->uid,
                              run->order->key);
+        children->owner.operator_name = run->worker->config->operator_name;
+        children->owner.id = config->id;
         if (r >= 0)
                 r = children_read_record(children);
         if (r >= 0)
@@ -549,6 +551,7 @@ void children_free(struct children *children)
         child_owner_done(&children->owner);
         child_list_done(&children->wanted);
         child_list_done(&children->known);
+        child_list_done(&children->kept);
         child_list_done(&children->lost);
         free(children->next_page);
         text_done(&children->trouble);

@@ -20,6 +20,7 @@
 #include "worker/coprocess.h"
 #include "worker/event.h"
 #include "worker/record.h"
+#include "worker/sibling.h"
 #include "worker/status.h"
 
 #define MESSAGE_MAX   2048
@@ -37,6 +38,7 @@ void run_free(struct run *run)
         kube_discovery_cancel(run->discovery);
         children_free(run->children);
         children_forget_resumed(run);
+        sibling_done(run);
         answer_done(&run->answer);
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);

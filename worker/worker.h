@@ -24,6 +24,7 @@ struct applied;
 struct coprocess;
 struct children;
 struct settle_plan;
+struct sibling;
 struct kind;
 struct recorder;
 struct record;
@@ -117,6 +118,9 @@ struct run {
         bool foreign; /* ... and others have changed what triggers runs: nothing is claimed as known */
         bool foreign_essence; /* likewise, whatever the trigger is */
         struct kube_discovery *discovery;
+        struct sibling *sibling; /* sibling.c: the other watches of its kind; NULL: not looked for */
+        size_t sibling_count;
+        struct sibling *asked; /* whose selection is being asked for */
         struct children *children;
         struct settle_plan *resumed; /* the same attempt, which has waited for kinds to be served; owned */
         char *current;               /* the object after our last write; NULL: as read */
@@ -213,6 +217,8 @@ enum run_result write_result_not_started(int status);
 void write_failed(struct run *run, const char *what, const struct kube_response *response);
 void write_step_done(struct run *run);
 void write_step_again(struct run *run); /* with what the object is now */
+/* Likewise, after the other watches of its kind were asked anew. */
+void write_siblings_again(struct run *run);
 
 /* conflict.c: what a patch that can be made again has for its end */
 void conflict_on_patched(struct kube_transfer *transfer, const struct kube_response *response,

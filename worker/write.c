@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "store/finalizer.h"
 #include "store/fingerprint.h"
 #include "worker/children.h"
 #include "worker/confidential.h"
+#include "worker/finalizer.h"
 #include "worker/merge.h"
+#include "worker/sibling.h"
 #include "worker/status.h"
 
 #define WRITE_TIMEOUT_USEC (30 * USEC_PER_SEC)
@@ -144,7 +145,8 @@ int write_fingerprint(const struct run *run, const char *json, size_t size, uint
 {
         struct trigger_basis basis = {
                 .trigger = (enum trigger)run->watch->config->trigger,
-                .finalizer = run->worker->config->finalizer,
+                .ours = {run->watch->config->finalizer_key, run->watch->config->shared,
+                         run->watch->config->conditions},
                 .program = run->watch->trigger_program,
                 .partial = fingerprint_is_partial(run->object.json, run->object.json_size),
         };
@@ -278,152 +280,6 @@ static int send_object(struct run *run)
         return r < 0 ? r : write_patch(run, NULL, &body, on_patched, NULL);
 }
 
-/* ---- our finalizer */
-
-static struct finalizer_view finalizer_view(const struct run *run)
-{
-        struct finalizer_view view = {0};
-
-        (void)finalizer_look(write_current_json(run), strlen(write_current_json(run)),
-                             run->worker->config->finalizer, &view);
-        return view;
-}
-
-static bool finalizer_is_deleting(const struct run *run)
-{
-        return finalizer_view(run).deleting;
-}
-
-/* The handler sees the object as it is now; of one that is known by its metadata alone, no more than that.
- */
-static int show_current(struct run *run)
-{
-        char *copy;
-
-        if (fingerprint_is_partial(run->object.json, run->object.json_size))
-                return 0;
-        copy = strdup(run->current);
-        if (!copy)
-                return -ENOMEM;
-        free(run->json);
-        run->json = copy;
-        return 0;
-}
-
-struct finalizers {
-        const char *own;
-        struct text others; /* as they stand there, with commas between them */
-        bool has_ours;
-};
-
-static int take_finalizer(struct span name, void *userdata)
-{
-        struct finalizers *finalizers = userdata;
-
-        if (scan_string_equals(name, finalizers->own)) {
-                finalizers->has_ours = true;
-                return 0;
-        }
-        text_append_string(&finalizers->others, finalizers->others.size > 0 ? "," : "");
-        return text_append(&finalizers->others, name.start, name.size);
-}
-
-/* All of others, or none: those must not be lost to a shortage of memory. `others` is the caller's. */
-static int finalizers_read(const struct run *run, struct finalizers *ret)
-{
-        const char *json = write_current_json(run);
-        struct scan_object object;
-        int r = scan_object(json, strlen(json), &object);
-
-        *ret = (struct finalizers){.own = run->worker->config->finalizer};
-        if (r >= 0 && object.finalizers.start && object.finalizers.start[0] == '[')
-                r = scan_elements(object.finalizers, take_finalizer, ret);
-        return r < 0 ? r : ret->others.failed ? -ENOMEM : 0;
-}
-
-/* 1, 0; negative: the run was ended. */
-static int finalizer_is_there(struct run *run)
-{
-        struct finalizers finalizers;
-        int r = finalizers_read(run, &finalizers);
-
-        text_done(&finalizers.others);
-        if (r >= 0)
-                return finalizers.has_ours;
-        run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
-        return r;
-}
-
-/* The finalizer is not as the watch wants it. An object that is being deleted gets none. */
-static int finalizer_is_wrong(struct run *run)
-{
-        int r;
-
-        if (!run->watch->config->finalizer)
-                return run->watch->config->releases && finalizer_view(run).ours;
-        r = finalizer_is_there(run);
-        return r < 0 ? r : !r && !finalizer_is_deleting(run);
-}
-
-static int finalizer_must_go(struct run *run)
-{
-        if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE)
-                return finalizer_is_there(run);
-        return run->action == ACTION_FINALIZE && run->order->action != ACTION_DELETED &&
-                               !run->answer.not_done
-                       ? finalizer_is_there(run)
-                       : 0;
-}
-
-/* A merge patch replaces whole lists: only where nobody has changed it since. */
-static int finalizer_body(const struct run *run, bool with_ours, struct text *body)
-{
-        struct finalizers finalizers;
-        int r = finalizers_read(run, &finalizers);
-
-        text_append_string(body, "{\"metadata\":{\"uid\":");
-        text_json_string(body, run->order->uid);
-        text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, write_current_version(run));
-        text_append_string(body, ",\"finalizers\":[");
-        text_append(body, finalizers.others.data, finalizers.others.size);
-        if (with_ours) {
-                text_append_string(body, finalizers.others.size > 0 ? "," : "");
-                text_json_string(body, finalizers.own);
-        }
-        text_append_string(body, "]}}");
-        text_done(&finalizers.others);
-        return r < 0 ? r : body->failed ? -ENOMEM : 0;
-}
-
-static void on_finalizer_written(struct kube_transfer *transfer _unused_,
-                                 const struct kube_response *response, void *userdata)
-{
-        struct run *run = userdata;
-
-        run->transfer = NULL;
-        /* An object that was let go is finished, whatever others have changed meanwhile. */
-        if (run->carrying_out && run->action == ACTION_FINALIZE)
-                run->foreign = false;
-        if (kube_error_is_not_found(&response->error) && run->carrying_out)
-                write_done(run); /* it has gone: that is what was wanted */
-        else if (response->error.failure != KUBE_FAILURE_NONE)
-                write_failed(run, "finalizer", response);
-        else if (write_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
-                run_finish(run, RESULT_RETRY,
-                           "the API server's answer to the finalizer cannot be understood");
-        else
-                write_done(run);
-}
-
-static int finalizer_send(struct run *run)
-{
-        _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
-
-        return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written, write_step_again);
-}
-
 /* ---- step by step */
 
 static int has_object(struct run *run)
@@ -442,7 +298,9 @@ static const struct {
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
+        {false, sibling_is_due, sibling_send},
         {false, finalizer_is_wrong, finalizer_send},
+        {true, sibling_is_due, sibling_send},
         {true, has_children, children_send},
         {true, has_object, send_object},
         {true, status_prepare, status_send},
@@ -462,6 +320,18 @@ void write_step_done(struct run *run)
 
 void write_step_again(struct run *run)
 {
+        write_next(run);
+}
+
+/* Others have written meanwhile: the object may belong to another watch by now. */
+void write_siblings_again(struct run *run)
+{
+        sibling_forget(run);
+        while (run->write_step > 0 &&
+               (run->action == ACTION_UNSELECTED || !run->carrying_out ||
+                steps[run->write_step].send == children_send) &&
+               steps[run->write_step].send != sibling_send)
+                run->write_step--;
         write_next(run);
 }
 

@@ -56,7 +56,7 @@ def _memory(count):
     with parts.sandbox() as box:
         server = parts.Server(box, 100, 1000)
         command = [str(box.program("bench-noop"))]
-        operator = parts.operator(box, server, watches=[parts.watch(f"widgets-{number}", command) for number in range(count)])
+        operator = parts.operator(box, server, watches=[parts.watch(f"widgets-{number}", command, id=str(number)) for number in range(count)])
         operator.start_ready().wait_synced(300)
         parts.wait_succeeded(operator, 100 * count)
         watchers = [measure.anonymous(each.pid) for each in measure.tree(operator.pid) if each.program == "reconciled-watcher"]

@@ -8,7 +8,7 @@ WATCHES = 10
 
 def watches(box):
     command = [str(box.program("bench-noop"))]
-    return [parts.watch(f"widgets-{number}", command) for number in range(WATCHES)]
+    return [parts.watch(f"widgets-{number}", command, id=str(number)) for number in range(WATCHES)]
 
 
 def idle(report):

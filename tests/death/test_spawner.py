@@ -157,7 +157,7 @@ def test_a_user_database_that_does_not_answer_ends_nobody(devserver, sandbox, ha
     operator = Operator(sandbox, environment={"LD_PRELOAD": shim, "RECONCILED_DEATH_WITHOUT": "groups"})
     operator.user.__class__ = Entitled
     users = [sandbox.user().uid for _ in range(2)]
-    operator.configure(devserver, [watch(f"widgets-{uid}", handler, handler_options={"user": f"{uid}:{uid}"}) for uid in users])
+    operator.configure(devserver, [watch(f"widgets-{uid}", handler, id=str(uid), handler_options={"user": f"{uid}:{uid}"}) for uid in users])
     operator.start_ready().wait_synced()
     said = operator.logs(where=lambda record: "could not be found out" in record["message"])
     assert len(said) == 1 and str(users[0]) in said[0]["message"], "it is waited for once"

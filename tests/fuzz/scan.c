@@ -61,6 +61,7 @@ static void compare_object(const char *input, size_t size)
 {
         struct scan_object object;
         const cJSON *metadata;
+        const struct bookkeeping ours = {"example.com/finalizer", "example.com", "Ready"};
         uint64_t fingerprint;
         cJSON *tree;
 
@@ -68,7 +69,8 @@ static void compare_object(const char *input, size_t size)
         check_bounds(input, size);
         if (scan_object(input, size, &object) < 0)
                 return;
-        (void)fingerprint_object(TRIGGER_ESSENCE, "example.com/finalizer", input, size, &fingerprint);
+        (void)fingerprint_object(TRIGGER_ESSENCE, &ours, input, size, &fingerprint);
+        (void)fingerprint_object(TRIGGER_ANY, &ours, input, size, &fingerprint);
         tree = cJSON_ParseWithLengthOpts(input, size, NULL, false);
         metadata = cJSON_IsObject(tree) ? last_member(tree, "metadata") : NULL;
         if (cJSON_IsObject(metadata) && !has_odd_strings(input, size)) {

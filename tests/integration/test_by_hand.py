@@ -101,7 +101,7 @@ def test_apply_writes(devserver, operator, handler, by_hand, widgets, api):
 
 
 def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widgets, manifests):
-    operator.configure(devserver, [watch("widgets", handler, labelSelector="on=yes"), watch("others", handler)])
+    operator.configure(devserver, [watch("widgets", handler, labelSelector="on=yes"), watch("others", handler, id="others")])
     widgets.create("w")
     assert "--watch NAME" in by_hand("run", "--object", "default/w", expect=64).stderr
     assert "no watch \"x\"" in by_hand("run", "--watch", "x", "--object", "default/w", expect=64).stderr

@@ -79,7 +79,7 @@ def plugin(sandbox, operator):
 def configured(secured, operator, handler, plugin):
     """An operator whose credential comes from the plugin; more: members of `exec`."""
     def configured(watches=1, deadline="5m", **more):
-        operator.configure(secured, [watch(f"widgets-{number}", handler, deadline=deadline) for number in range(watches)])
+        operator.configure(secured, [watch(f"widgets-{number}", handler, id=str(number), deadline=deadline) for number in range(watches)])
         entry = {"apiVersion": EXEC, "interactiveMode": "Never", "command": str(plugin.command), **more}
         edit_kubeconfig(operator, set_user({"exec": {key: value for key, value in entry.items() if value is not None}}))
         return operator

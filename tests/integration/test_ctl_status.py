@@ -22,7 +22,7 @@ def test_objects_and_version_are_those_of_now(devserver, operator, handler, widg
 
 
 def test_a_watcher_that_does_not_answer_holds_no_status_up(devserver, operator, handler, widgets):
-    operator.configure(devserver, [watch("widgets", handler), watch("others", handler)], heartbeat=RARE)
+    operator.configure(devserver, [watch("widgets", handler), watch("others", handler, id="others")], heartbeat=RARE)
     operator.start_ready().wait_synced()
     status = operator.ctl.status()
     pid = status["watches"][0]["pid"]

@@ -409,10 +409,10 @@ def test_release_works_whatever_the_configuration_says(configure, start, operato
 
 
 def test_another_watch_of_the_kind_keeps_it(devserver, operator, handler, make_handler, widgets):
-    """Both have one finalizer: who does not want it must not take the other one's off."""
+    """The one that wants none must not take the other one's off."""
     other = make_handler()
     operator.configure(devserver, [watch("held", handler, finalizer=True, labelSelector="held=yes"),
-                                   watch("free", other)])
+                                   watch("free", other, id="free")])
     operator.start_ready().wait_synced()
     widgets.create("w", labels={"held": "yes"})
     handler.wait_finished(name="w")

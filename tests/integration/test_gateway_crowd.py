@@ -23,7 +23,7 @@ def free_port():
 @pytest.fixture
 def served(devserver, operator, handler, free_port):
     # Thirty watches: a document of some size.
-    operator.configure(devserver, [watch(f"widgets-{number}", handler, namespaces=[f"n{number}"]) for number in range(30)],
+    operator.configure(devserver, [watch(f"widgets-{number}", handler, id=str(number), namespaces=[f"n{number}"]) for number in range(30)],
                        workers=1, gateway={"listen": f"0.0.0.0:{free_port}"}, heartbeat={"interval": "500ms", "deadline": "10s"})
     operator.gateway = Gateway(free_port)
     operator.start_ready()

@@ -338,7 +338,7 @@ def test_one_reload_in_the_middle_of_another(both, devserver, handler, other, co
     both.configure(devserver, [watch("widgets", handler)])
     os.kill(both.pid, signal.SIGHUP)
     wait_until(lambda: rows(both).get("maps", {}).get("state") == "leaving", "it to leave")
-    both.configure(devserver, [watch("widgets", handler), maps(other), maps(other, name="more")])
+    both.configure(devserver, [watch("widgets", handler), maps(other), maps(other, name="more", id="more")])
     os.kill(both.pid, signal.SIGHUP)
     for name in ("maps", "more"):
         wait_state(both, name)
@@ -394,7 +394,7 @@ def test_who_dies_in_a_place_that_was_another_ones_is_blamed_himself(devserver, 
 def test_a_crash_after_a_reload_blames_the_right_object(devserver, operator, handler, other, widgets, config_maps):
     operator.configure(devserver, [watch("widgets", handler), maps(other)], **FAST)
     operator.start_ready().wait_synced()
-    operator.configure(devserver, [maps(other, name="first"), maps(other)], **FAST)
+    operator.configure(devserver, [maps(other, name="first", id="first"), maps(other)], **FAST)
     reload(operator)
     other.behave("sleep 600")
     config_maps.create("a")
@@ -512,7 +512,7 @@ def test_what_concerns_all_restarts_in_place(configured, devserver, make_handler
     widgets.create("a", spec={})
     handler.wait_for(name="a")
     second = make_handler()
-    configured.configure(devserver, [watch("widgets", handler), watch("again", second)], workers=3)
+    configured.configure(devserver, [watch("widgets", handler), watch("again", second, id="again")], workers=3)
     reload(configured)
     assert configured.pid == before and configured.popen.poll() is None
     second.wait_for(name="a")
@@ -587,7 +587,7 @@ def test_a_restart_lists_nothing(configured, devserver, handler):
 
 
 def test_more_watches_than_there_is_room_for(configured, devserver, handler, other):
-    many = [maps(other, name=f"maps-{number}") for number in range(17)]
+    many = [maps(other, name=f"maps-{number}", id=str(number)) for number in range(17)]
     configured.configure(devserver, [watch("widgets", handler), *many])
     reload(configured)
     assert "no room for 18 watches" in restarted(configured)

@@ -498,7 +498,7 @@ def test_fabric8_1943_a_thousand_times_410(listing):
 def test_one_of_seven_fails_and_the_others_do_not_wait(follow, make_handler):
     listing = follow(["--watch-list", "off", "--version-minor", "26"])
     broken = listing.devserver.fault({"verb": "list", "resource": "configmaps"}, times=0, status=503)
-    watches = [watch(f"watch-{number}", listing.handler) for number in range(6)]
+    watches = [watch(f"watch-{number}", listing.handler, id=str(number)) for number in range(6)]
     watches.append(watch("broken", listing.handler, api_version="v1", kind="ConfigMap"))
     listing.operator.configure(listing.devserver, watches)
     listing.operator.start_ready()

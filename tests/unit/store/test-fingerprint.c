@@ -14,11 +14,13 @@
 
 #define OURS "widgets.example.com/finalizer"
 
+static const struct bookkeeping ours = {.finalizer = OURS};
+
 static uint64_t essence(const char *json)
 {
         uint64_t fingerprint = 0;
 
-        assert_int_equal(fingerprint_object(TRIGGER_ESSENCE, OURS, json, strlen(json), &fingerprint), 0);
+        assert_int_equal(fingerprint_object(TRIGGER_ESSENCE, &ours, json, strlen(json), &fingerprint), 0);
         assert_int_not_equal(fingerprint, 0);
         return fingerprint;
 }
@@ -122,7 +124,7 @@ static void test_refuses(void **state _unused_)
 
         for (size_t i = 0; i < ELEMENTS(bad); i++)
                 assert_int_equal(
-                        fingerprint_object(TRIGGER_ESSENCE, "", bad[i], strlen(bad[i]), &fingerprint),
+                        fingerprint_object(TRIGGER_ESSENCE, NULL, bad[i], strlen(bad[i]), &fingerprint),
                         -EBADMSG);
         assert_int_equal(fingerprint, 7);
 }
@@ -136,14 +138,14 @@ static void test_depth_bomb(void **state _unused_)
         assert_non_null(bomb);
         for (size_t i = 0; i + 5 <= BOMB; i += 5)
                 memcpy(bomb + i, "{\"a\":", 5);
-        assert_int_equal(fingerprint_object(TRIGGER_ESSENCE, "", bomb, BOMB, &fingerprint), -EBADMSG);
+        assert_int_equal(fingerprint_object(TRIGGER_ESSENCE, NULL, bomb, BOMB, &fingerprint), -EBADMSG);
 }
 
 static uint64_t metadata(const char *json)
 {
         uint64_t fingerprint = 0;
 
-        assert_int_equal(fingerprint_metadata(TRIGGER_ESSENCE, OURS, json, strlen(json), &fingerprint), 0);
+        assert_int_equal(fingerprint_metadata(TRIGGER_ESSENCE, &ours, json, strlen(json), &fingerprint), 0);
         assert_int_not_equal(fingerprint, 0);
         return fingerprint;
 }
@@ -167,6 +169,51 @@ static void test_of_metadata_alone(void **state _unused_)
         assert_true(essence(partial) == essence("{\"metadata\":{\"name\":\"a\",\"generation\":2}}"));
 }
 
+/* ---- where several watches of one kind have the object */
+
+static uint64_t shared(enum trigger trigger, const char *json)
+{
+        const struct bookkeeping notes = {OURS, "widgets.example.com", "Gold,Ready"};
+        uint64_t fingerprint = 0;
+
+        assert_int_equal(fingerprint_object(trigger, &notes, json, strlen(json), &fingerprint), 0);
+        assert_int_not_equal(fingerprint, 0);
+        return fingerprint;
+}
+
+#define BARE(status) "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},\"spec\":{}" status "}"
+#define NOTED(status)                                                                                       \
+        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"finalizers\":[\"" OURS                      \
+        "\",\"widgets.example.com/silver.finalizer\"],\"labels\":{\"applyset.k8s.io/id\":\"x\"},"                \
+        "\"annotations\":{\"widgets.example.com/children\":\"a\",\"widgets.example.com/silver.children\":\"b\","  \
+        "\"applyset.k8s.io/tooling\":\"reconciled/1\",\"applyset.k8s.io/contains-group-kinds\":\"c\"}},"          \
+        "\"spec\":{}" status "}"
+
+static void test_notes_of_all_watches_do_not_count(void **state _unused_)
+{
+        assert_true(shared(TRIGGER_ESSENCE, BARE("")) == shared(TRIGGER_ESSENCE, NOTED("")));
+        assert_true(shared(TRIGGER_ANY, BARE("")) == shared(TRIGGER_ANY, NOTED("")));
+        assert_true(shared(TRIGGER_ESSENCE, BARE("")) == essence(BARE("")));
+        assert_true(essence(BARE("")) != essence(NOTED("")));
+        /* Notes of others are content. */
+        assert_true(shared(TRIGGER_ESSENCE, BARE("")) !=
+                    shared(TRIGGER_ESSENCE, "{\"metadata\":{\"name\":\"a\",\"finalizers\":"
+                                            "[\"gadgets.example.com/finalizer\"]},\"spec\":{}}"));
+        assert_true(shared(TRIGGER_ESSENCE, BARE("")) !=
+                    shared(TRIGGER_ESSENCE, "{\"metadata\":{\"name\":\"a\",\"annotations\":"
+                                            "{\"widgets.example.com/grandchildren\":\"\"}},\"spec\":{}}"));
+}
+
+static void test_any_of_several_watches_sees_the_status(void **state _unused_)
+{
+        assert_true(shared(TRIGGER_ANY, BARE("")) != shared(TRIGGER_ANY, BARE(",\"status\":{\"a\":1}")));
+        assert_true(shared(TRIGGER_ANY, BARE("")) ==
+                    shared(TRIGGER_ANY, NOTED(",\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                                              "\"True\"},{\"type\":\"Gold\"}]}")));
+        assert_true(shared(TRIGGER_ANY, BARE("")) !=
+                    shared(TRIGGER_ANY, BARE(",\"status\":{\"conditions\":[{\"type\":\"Other\"}]}")));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -179,6 +226,8 @@ int main(void)
                 cmocka_unit_test(test_our_finalizer_does_not_count),
                 cmocka_unit_test(test_deletion_counts),
                 cmocka_unit_test(test_any),
+                cmocka_unit_test(test_notes_of_all_watches_do_not_count),
+                cmocka_unit_test(test_any_of_several_watches_sees_the_status),
                 cmocka_unit_test(test_refuses),
                 cmocka_unit_test(test_depth_bomb),
         };

@@ -20,6 +20,8 @@ static struct message_config_watcher widgets(void)
                 .field_selector = "",
                 .trigger_jq = "",
                 .filter = "",
+                .shared = "",
+                .conditions = "",
                 .owner_api_version = "",
                 .owner_kind = "",
                 .known_scope = "",

@@ -105,6 +105,8 @@ static void send_config(struct peer *peer)
                 .name = "widgets",
                 .api_version = "example.com/v1",
                 .kind = "Widget",
+                .finalizer_key = "test.example.com/finalizer",
+                .children_key = "test.example.com/children",
                 .trigger = (uint64_t)peer->trigger,
                 .store_folder = store,
                 .handler_exec = exec,
@@ -114,7 +116,6 @@ static void send_config(struct peer *peer)
         };
         struct message_config_worker config = {
                 .operator_name = "test.example.com",
-                .finalizer = "test.example.com/finalizer",
                 .watch = &watch,
                 .watch_count = 1,
                 .heartbeat_usec = 50 * USEC_PER_MSEC,

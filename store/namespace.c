@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "watcher/namespace.h"
+#include "store/namespace.h"
 
 #include <string.h>
 
