@@ -273,8 +273,9 @@ struct server {
         char *kubeconfig;
 };
 
-_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file, int output,
-                                   pid_t parent)
+/* account: "namespace/name" of the service account that the handler is to be; NULL: none. */
+_noreturn_ static void exec_server(const char *path, const char *kubeconfig, const char *file,
+                                   const char *account, int output, pid_t parent)
 {
         sigset_t none;
 
@@ -284,7 +285,8 @@ _noreturn_ static void exec_server(const char *path, const char *kubeconfig, con
         if (getppid() != parent) /* it has died before that */
                 _exit(127);
         dup2(output, STDOUT_FILENO);
-        execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file, (char *)NULL);
+        execl(path, path, "--kubeconfig", kubeconfig, "--load-as-is", "--load", file,
+              account ? "--service-account" : NULL, account, (char *)NULL);
         _exit(127);
 }
 
@@ -296,14 +298,31 @@ static bool await_server(int fd)
         return sys_read(fd, &byte, 1) == 1;
 }
 
-static int server_start(struct server *server, const char *folder, const char *file)
+/* NULL without an error: there is none. */
+static int account_of(const struct config_watch *watch, char **ret)
 {
+        const struct config_handler *handler = &watch->handler;
+
+        if (handler->kubernetes_account &&
+            asprintf(ret, "%s/%s", handler->kubernetes_namespace ? handler->kubernetes_namespace : "default",
+                     handler->kubernetes_account) < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+static int server_start(struct server *server, const char *folder, const char *file,
+                        const struct config_watch *watch)
+{
+        _cleanup_free_ char *account = NULL;
         _cleanup_free_ char *path = program_path("devserver", "reconciled-devserver");
         int output[2], r;
         pid_t parent;
         bool ready;
 
-        if (!path || asprintf(&server->kubeconfig, "%s/kubeconfig", folder) < 0) {
+        if (!path || account_of(watch, &account) < 0 ||
+            asprintf(&server->kubeconfig, "%s/kubeconfig", folder) < 0) {
                 server->kubeconfig = NULL;
                 return -ENOMEM;
         }
@@ -320,7 +339,7 @@ static int server_start(struct server *server, const char *folder, const char *f
         parent = getpid();
         server->pid = sys_fork();
         if (server->pid == 0)
-                exec_server(path, server->kubeconfig, file, output[1], parent);
+                exec_server(path, server->kubeconfig, file, account, output[1], parent);
         close(output[1]);
         ready = server->pid > 0 && await_server(output[0]);
         close(output[0]);
@@ -381,7 +400,8 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
                 fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
                 return EXIT_CODE_SOFTWARE;
         }
-        r = of_file ? server_start(&server, session_folder(session), options->object) : 0;
+        r = of_file ? server_start(&server, session_folder(session), options->object, session_options->watch)
+                    : 0;
         if (r == 0) {
                 session_use_kubeconfig(session, server.kubeconfig);
                 r = session_run(session);

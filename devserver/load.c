@@ -242,6 +242,32 @@ static int load_object(struct server *server, const char *path, cJSON *object, s
         return r;
 }
 
+int load_account(struct server *server, const char *account, struct error *error)
+{
+        const char *slash = strchr(account, '/');
+        const struct resource *accounts = resource_find(&server->storage, "", "v1", "serviceaccounts");
+        _cleanup_free_ char *namespace_name = slash ? strndup(account, (size_t)(slash - account)) : NULL;
+        cJSON *object, *metadata;
+        int r;
+
+        if (!namespace_name || !namespace_name[0] || !slash[1])
+                return error_set(error, -EINVAL, "--service-account takes NAMESPACE/NAME, not \"%s\"",
+                                 account);
+        if (accounts && object_find(accounts, account))
+                return 0;
+        object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "apiVersion", "v1");
+        cJSON_AddStringToObject(object, "kind", "ServiceAccount");
+        metadata = cJSON_AddObjectToObject(object, "metadata");
+        cJSON_AddStringToObject(metadata, "name", slash + 1);
+        cJSON_AddStringToObject(metadata, "namespace", namespace_name);
+        r = add_namespace(server, namespace_name);
+        if (r >= 0)
+                r = load_object(server, "--service-account", object, error);
+        cJSON_Delete(object);
+        return r;
+}
+
 /* 0: there is none. */
 static uint64_t version_of(const cJSON *object)
 {

@@ -14,7 +14,7 @@
 #define HISTORY_MAX 10000000
 
 struct options {
-        const char *listen, *kubeconfig, *request_log, *token, *tls_certificate, *tls_key;
+        const char *listen, *kubeconfig, *request_log, *token, *tls_certificate, *tls_key, *account;
         const char *load[LOADS_MAX], *fault[LOADS_MAX];
         size_t load_count, fault_count, history;
         unsigned version_minor;
@@ -35,7 +35,8 @@ enum {
         OPTION_VERSION_MINOR,
         OPTION_REMOTE,
         OPTION_AS_IS,
-        OPTION_TOKEN_LIFE
+        OPTION_TOKEN_LIFE,
+        OPTION_ACCOUNT
 };
 
 static const struct option option[] = {
@@ -48,6 +49,7 @@ static const struct option option[] = {
         {"tls-key", required_argument, NULL, OPTION_TLS_KEY},
         {"token", required_argument, NULL, 'T'},
         {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
+        {"service-account", required_argument, NULL, OPTION_ACCOUNT},
         {"max-token-expiration", required_argument, NULL, OPTION_TOKEN_LIFE},
         {"bookmark-interval", required_argument, NULL, OPTION_BOOKMARK},
         {"history", required_argument, NULL, OPTION_HISTORY},
@@ -72,6 +74,8 @@ static void help(void)
              "  --tls                     make a certificate; --tls-cert FILE --tls-key FILE use given "
              "ones\n"
              "  --token TOKEN             ask every client for this bearer token (--token-file FILE)\n"
+             "  --service-account NAMESPACE/NAME\n"
+             "                            make this service account, unless it is loaded\n"
              "  --max-token-expiration TIME\n"
              "                            of tokens of service accounts; default: as is asked for\n"
              "  --request-log FILE        one JSON line a request\n"
@@ -179,6 +183,9 @@ static int take_option(struct options *options, int c)
         case OPTION_BOOKMARK:
                 return duration_parse(optarg, &options->bookmark_usec) < 0 ? usage("no duration", optarg)
                                                                            : 0;
+        case OPTION_ACCOUNT:
+                options->account = optarg;
+                return 0;
         case OPTION_TOKEN_LIFE:
                 return duration_parse(optarg, &options->token_life_usec) < 0 ||
                                        options->token_life_usec < USEC_PER_SEC
@@ -286,6 +293,8 @@ static int start(struct server *server, const struct options *options, struct er
         r = prepare_tls(server, options, error);
         for (size_t i = 0; i < options->load_count && r >= 0; i++)
                 r = load_file(server, options->load[i], error);
+        if (r >= 0 && options->account)
+                r = load_account(server, options->account, error);
         for (size_t i = 0; i < options->fault_count && r >= 0; i++)
                 r = faults_load(server, options->fault[i], error);
         if (r >= 0)

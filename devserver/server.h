@@ -200,6 +200,8 @@ void account_tokens_free(struct server *server);
 /* load.c */
 cJSON *load_yaml_or_json(const struct text *text); /* NULL: neither */
 int load_file(struct server *server, const char *path, struct error *error);
+/* "namespace/name": is made if it is not there, and its namespace as well. */
+int load_account(struct server *server, const char *account, struct error *error);
 /* A file that is a list: each entry with its line. */
 typedef int (*load_entry_t)(const cJSON *entry, size_t line, void *userdata, struct error *error);
 int load_list(const char *path, load_entry_t take, void *userdata, struct error *error);

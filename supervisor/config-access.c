@@ -35,7 +35,7 @@ static const char *file_problem(struct reader *reader, const char *path)
         struct stat st;
 
         if (path[0] != '/')
-                return "is no absolute path";
+                return "is no path: it begins with / or, beside this file, with ./";
         if (stat(path, &st) < 0 || (S_ISREG(st.st_mode) && access(path, R_OK) < 0)) {
                 note_system_error(reader, -errno);
                 return strerror(errno);
@@ -45,11 +45,27 @@ static const char *file_problem(struct reader *reader, const char *path)
                                              : NULL;
 }
 
+/* systemd lets only the main process of a unit at its credentials, and `reconciled --check` of ExecReload=
+ * is another one: the operator itself looks again when it is asked to reload. */
+static bool is_of_unit(const char *path)
+{
+        const char *folder = getenv("CREDENTIALS_DIRECTORY");
+        size_t length = folder ? strlen(folder) : 0;
+
+        return length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
 static void check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path)
 {
         const char *problem;
 
         expand_text(reader, node, key, path);
+        find_beside_file(reader, path);
+        if (is_of_unit(*path) && access(*path, R_OK) < 0 && errno == EACCES) {
+                problem_add(reader, node, true, key,
+                            "%s is a credential of the unit, which only its main process can read", *path);
+                return;
+        }
         problem = file_problem(reader, *path);
         if (problem)
                 problem_add(reader, node, false, key, "%s: %s", *path, problem);

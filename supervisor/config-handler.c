@@ -156,7 +156,7 @@ static void choose_handler(struct reader *reader, struct config_handler *handler
 /* "./handler" and "../handler" lie beside the file that names them: such a folder can be moved, or copied
  * into an image, as a whole. From here on the path is absolute: the current folder may change, and handlers
  * start in another one. */
-static void find_beside_file(struct reader *reader, char **program)
+void find_beside_file(struct reader *reader, char **program)
 {
         const char *slash = strrchr(reader->file, '/');
         int folder_length = slash ? (int)(slash + 1 - reader->file) : 0, r;

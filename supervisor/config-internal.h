@@ -87,6 +87,7 @@ void handler_done(struct config_handler *handler);
 /* config-access.c */
 void check_access(struct reader *reader, yaml_node_t *handler_node, const char *path,
                   struct config_handler *handler);
+void find_beside_file(struct reader *reader, char **path); /* "./" and "../" are of the file that is read */
 /* ${NAME} becomes what the environment says, $$ a dollar sign. */
 void expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value);
 /* config-notes.c: one watch beside those before it. */

@@ -152,6 +152,46 @@ def test_a_source_file_that_is_lost_leaves_the_copy_in_use_and_is_told(secured, 
     assert seen(handler.wait_finished(name="b")) == "again"
 
 
+def test_a_path_may_name_a_credential_of_the_unit_or_a_file_beside_the_configuration(devserver, operator, widgets, handler):
+    operator.environment["CREDENTIALS_DIRECTORY"] = str(operator.folder)
+    secret_file(operator)
+    operator.configure(devserver, [entry("widgets", handler, {"password": "${CREDENTIALS_DIRECTORY}/password",
+                                                              "other": "./password"})])
+    operator.start_ready()
+    handler.behave(READ + '; cat "$RECONCILED_CREDENTIALS_DIRECTORY/other" >"$REQUEST.other"')
+    widgets.create("a", spec={})
+    request = handler.wait_finished(name="a")
+    assert seen(request) == seen(request, "other") == SECRET
+
+
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "default"}, "spec": {}}
+
+
+def test_a_handler_that_is_run_by_hand_is_given_the_same(devserver, operator, handler, by_hand):
+    handler.behave(READ + '; env >"$REQUEST.env"; cp "$RECONCILED_CREDENTIALS_DIRECTORY/token" "$REQUEST.token"')
+    operator.configure(devserver, [watch("widgets", handler, handler_options={
+        "environment": {"REGION": "north"}, "credentials": {"password": str(secret_file(operator))},
+        "kubernetes": {"serviceAccount": "helper", "namespace": "elsewhere"}})])
+    path = by_hand.folder / "object.yaml"
+    path.write_text(yaml.safe_dump(WIDGET), encoding="utf-8")
+    operator.user.give(path)
+    by_hand("run", "--object", path)
+    request = handler.wait_finished(name="w")
+    folder = request.environment["RECONCILED_CREDENTIALS_DIRECTORY"]
+    assert seen(request) == SECRET and request.environment["REGION"] == "north"
+    assert request.environment["KUBECONFIG"] == f"{folder}/kubeconfig" and seen(request, "token")
+    assert not os.path.exists(folder)
+
+
+def test_a_run_by_hand_says_why_there_is_no_token(devserver, operator, handler, by_hand, widgets):
+    operator.configure(devserver, [watch("widgets", handler, handler_options={
+        "kubernetes": {"serviceAccount": "missing", "namespace": "default"}})])
+    widgets.create("w", spec={})
+    tried = by_hand("run", "--object", "default/w", expect=77)
+    assert 'no token can be had for service account default/missing' in tried.stderr
+    assert not handler.requests()
+
+
 def test_another_credential_in_the_configuration_is_there_after_a_reload(devserver, operator, widgets, handler):
     path = secret_file(operator)
     operator.configure(devserver, [entry("widgets", handler, {"password": path})])
@@ -166,7 +206,7 @@ def test_another_credential_in_the_configuration_is_there_after_a_reload(devserv
 
 @pytest.mark.parametrize("name, path, complaint", [
     ("password", "/nowhere/password", "No such file or directory"),
-    ("password", "relative", "is no absolute path"),
+    ("password", "relative", "is no path: it begins with /"),
     ("password", "/etc", "is no regular file"),
     ("password", "${NOT_THERE}/password", "the environment has no variable NOT_THERE"),
     ("a/b", "/etc/hostname", "is no name of a credential"),

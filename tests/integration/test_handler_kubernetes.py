@@ -9,6 +9,7 @@ import yaml
 from harness import wait_until, watch
 from harness.api import Api
 from harness.operator import MESSAGE_ID
+from harness.session import Document
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 TOKEN_PATH = f"{ACCOUNTS}/helper/token"
@@ -139,6 +140,20 @@ def test_a_token_that_cannot_be_renewed_stays_in_use_until_it_expires(make_serve
     server.clear_faults()
     handler.wait_finished(name="c", deadline=90)
     assert operator.logs(message_id=MESSAGE_ID["WATCH_RECOVERED"])
+
+
+def test_the_handler_of_the_document_works(make_server, operator, sandbox):
+    server = make_server(arguments=["--tls"])
+    example = next(example for example in Document("docs/credentials.md").examples if example.language == "python")
+    script = sandbox.folder / "handler.py"
+    script.write_text(example.text, encoding="utf-8")
+    script.chmod(0o755)
+    operator.configure(server, [entry([str(script)])])
+    operator.start_ready()
+    server.api.resource("v1", "configmaps", "default").create("one")
+    widgets_of(server).create("a", spec={})
+    wait_until(lambda: widgets_of(server).get("a").get("status") == {"configMaps": 1},
+               lambda: f"the number of ConfigMaps; the operator's output:\n{operator.output.text()}")
 
 
 @pytest.mark.parametrize("kubernetes, key, complaint", [

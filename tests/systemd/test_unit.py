@@ -377,3 +377,25 @@ def test_handlers_run_as_their_user_with_the_drop_in(node):
     node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RUN_FAILED']}", text="did not end within its timeout")
     node.run("systemctl", "stop", node.unit)
     assert node.run("pgrep", "-u", "games", check=False).stdout == ""
+
+
+def test_a_credential_of_the_unit_reaches_the_user_of_its_handler(node):
+    node.configure('id -un >&2; cat "$RECONCILED_CREDENTIALS_DIRECTORY/password" >&2; '
+                   'cat "$RECONCILED_CREDENTIALS_DIRECTORY/../../slots" 2>/dev/null && echo reached >&2; exit 0',
+                   handler_options={"user": "games", "credentials": {"password": "${CREDENTIALS_DIRECTORY}/password"}})
+    node.drop_in(node.unit, (SOURCE / "units/drop-ins/user.conf").read_text(encoding="utf-8")
+                 + "\n[Service]\nSetCredential=password:correct-horse\n")
+    node.start()
+    node.create_widget("a")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="games")
+    node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}", text="correct-horse")
+    # systemd sets the mode of the runtime directory again, which takes from lists of rights what they allow.
+    node.run("systemctl", "restart", node.unit)
+    node.wait_synced()
+    node.create_widget("b")
+    output = f"MESSAGE_ID={MESSAGE_ID['HANDLER_OUTPUT']}"
+    wait_until(lambda: sum("correct-horse" in record["MESSAGE"] for record in node.journal(output)) >= 2,
+               "the credential after a restart")
+    node.run("systemctl", "reload", node.unit)
+    node.run("systemctl", "stop", node.unit)
+    assert not [record for record in node.journal(output) if "reached" in record["MESSAGE"]]
