@@ -84,7 +84,7 @@ def test_handlers_of_other_users_cannot_read_each_others_credentials(devserver, 
     path = secret_file(entitled)
     first = entry("first", handler, {"password": path}, user=f"{one.uid}:{one.uid}")
     second = entry("second", handler, {"password": path}, user=f"{other.uid}:{other.uid}")
-    second["namespaces"], first["namespaces"] = ["other"], ["default"]
+    second["namespaces"], first["namespaces"], second["id"] = ["other"], ["default"], "second"
     entitled.configure(devserver, [first, second])
     entitled.start_ready()
     handler.behave(READ + '''
