@@ -34,6 +34,11 @@ void ctl_colour(enum colour colour);
 bool ctl_wants_colour(void); /* a terminal that can, and nobody minds (NO_COLOR) */
 int ctl_print_json(const cJSON *answer);
 void ctl_print_yaml(const cJSON *answer);
+enum form { FORM_PEOPLE, FORM_JSON, FORM_YAML };
+/* Asks, and writes the answer in that form; for people `print` does. argument: NULL-terminated, or NULL.
+ * Returns the exit code. */
+int ctl_show(const char *runtime_directory, const char *command, const char *const *argument, enum form form,
+             void (*print)(const cJSON *answer, const void *userdata), const void *userdata);
 /* What was done: a line, or for programs the answer (which is taken; NULL: nothing more) with the members
  * done and message. Returns the exit code. */
 int ctl_done(bool json, cJSON *answer, const char *format, ...) _printf_(3, 4);
@@ -65,7 +70,7 @@ void ctl_print_doubtful(const cJSON *list); /* with an empty line before them */
 struct get_options {
         const char *state;             /* "failing", "waiting", "quarantined" */
         const char *watch, *namespace; /* "": all */
-        bool json, yaml;
+        enum form form;
 };
 
 /* Lists objects in trouble; returns the exit code. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reconciledctl get`: the objects that are in trouble, one a line. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/exit-code.h"
 #include "ctl/ctl.h"
 
 static void print_line(const cJSON *item, const char *state)
@@ -22,8 +20,9 @@ static void print_line(const cJSON *item, const char *state)
                ctl_text(item, "nextReason")[0] ? ctl_text(item, "nextReason") : "-", error[0] ? error : "-");
 }
 
-static void print(const cJSON *answer, const char *state)
+static void print(const cJSON *answer, const void *userdata)
 {
+        const char *state = userdata;
         const cJSON *item, *objects = cJSON_GetObjectItemCaseSensitive(answer, "objects");
 
         if (!objects || !objects->child) {
@@ -41,19 +40,7 @@ static void print(const cJSON *answer, const char *state)
 
 int ctl_get(const char *runtime_directory, const struct get_options *options)
 {
-        _cleanup_error_ struct error error = ERROR_NONE;
-        const char *argument[] = {options->state, options->watch, options->namespace, NULL};
-        cJSON *answer = NULL;
-        int r = ctl_query_about(runtime_directory, "list", (char **)(uintptr_t)argument, &answer, &error);
+        const char *const argument[] = {options->state, options->watch, options->namespace, NULL};
 
-        if (r < 0)
-                return ctl_failed(r, &error);
-        if (options->json)
-                (void)ctl_print_json(answer);
-        else if (options->yaml)
-                ctl_print_yaml(answer);
-        else
-                print(answer, options->state);
-        cJSON_Delete(answer);
-        return EXIT_CODE_OK;
+        return ctl_show(runtime_directory, "list", argument, options->form, print, options->state);
 }

@@ -62,22 +62,21 @@ int ctl_failed(int status, const struct error *error)
 
 /* ---- the verbs: each gets what stands behind it */
 
+static enum form form_of(const struct options *options)
+{
+        return options->json ? FORM_JSON : options->yaml ? FORM_YAML : FORM_PEOPLE;
+}
+
+static void print_status(const cJSON *answer, const void *userdata)
+{
+        const struct options *options = userdata;
+
+        ctl_print_status(answer, options->wide);
+}
+
 static int verb_status(const struct options *options, int count _unused_, char **argument _unused_)
 {
-        _cleanup_error_ struct error error = ERROR_NONE;
-        cJSON *answer = NULL;
-        int r = ctl_query(options->runtime_directory, "status", &answer, &error);
-
-        if (r < 0)
-                return ctl_failed(r, &error);
-        if (options->json)
-                (void)ctl_print_json(answer);
-        else if (options->yaml)
-                ctl_print_yaml(answer);
-        else
-                ctl_print_status(answer, options->wide);
-        cJSON_Delete(answer);
-        return EXIT_CODE_OK;
+        return ctl_show(options->runtime_directory, "status", NULL, form_of(options), print_status, options);
 }
 
 static int verb_top(const struct options *options, int count, char **argument)
@@ -92,8 +91,7 @@ static int verb_get(const struct options *options, int count, char **argument)
                        &(struct get_options){.state = argument[0],
                                              .watch = count > 1 ? argument[1] : "",
                                              .namespace = options->namespace ? options->namespace : "",
-                                             .json = options->json,
-                                             .yaml = options->yaml});
+                                             .form = form_of(options)});
 }
 
 static int verb_explain(const struct options *options, int count _unused_, char **argument)

@@ -165,14 +165,27 @@ bool object_name_is_valid(const struct resource *resource, const char *name)
         return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strpbrk(name, "/%");
 }
 
+/* Takes the object over. */
+static void store_and_answer(struct request *request, int status, const char *key, cJSON *object)
+{
+        struct server *server = request->server;
+        const struct version *version = object_put(&server->storage, request->resource, key, object);
+
+        cJSON_Delete(object);
+        if (!version) {
+                answer_status(request, 500, "InternalError", "no memory");
+                return;
+        }
+        answer_version(request, status, version);
+        after_write(server, request->resource, version);
+}
+
 /* Creates `object` (taken over) and answers. */
 static void create(struct request *request, cJSON *object, const char *manager)
 {
-        struct server *server = request->server;
         struct resource *resource = request->resource;
         _cleanup_free_ char *key = NULL, *api_version = resource_api_version(resource);
         const char *name;
-        struct version *version;
 
         fill_new(resource, request->namespace_name, object);
         generate_name(tree_metadata(object));
@@ -209,14 +222,7 @@ static void create(struct request *request, cJSON *object, const char *manager)
                 answer_json(request, 201, object);
                 return;
         }
-        version = object_put(&server->storage, resource, key, object);
-        cJSON_Delete(object);
-        if (!version) {
-                answer_status(request, 500, "InternalError", "no memory");
-                return;
-        }
-        answer_version(request, 201, version);
-        after_write(server, resource, version);
+        store_and_answer(request, 201, key, object);
 }
 
 void object_create(struct request *request)
@@ -336,7 +342,6 @@ static void store_update(struct request *request, const char *key, const cJSON *
         _cleanup_free_ char *api_version = resource_api_version(resource);
         const char *version_given = tree_text(tree_metadata(object), "resourceVersion");
         bool deleting = cJSON_HasObjectItem(tree_metadata(live), "deletionTimestamp");
-        struct version *version;
 
         if (version_given[0] &&
             strcmp(version_given, tree_text(tree_metadata(live), "resourceVersion")) != 0) {
@@ -399,14 +404,7 @@ static void store_update(struct request *request, const char *key, const cJSON *
                 cJSON_Delete(object);
                 return;
         }
-        version = object_put(&server->storage, resource, key, object);
-        cJSON_Delete(object);
-        if (!version) {
-                answer_status(request, 500, "InternalError", "no memory");
-                return;
-        }
-        answer_version(request, 200, version);
-        after_write(server, resource, version);
+        store_and_answer(request, 200, key, object);
 }
 
 static void replace(struct request *request, const char *key)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json-escape.h"
 #include "base/text.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
@@ -130,91 +131,21 @@ cJSON *json_new_integer(int64_t value)
 
 /* ---- texts */
 
-static int hex_value(const char *at, unsigned *ret)
-{
-        unsigned value = 0;
-
-        for (size_t i = 0; i < 4; i++) {
-                char c = at[i];
-
-                if (c >= '0' && c <= '9')
-                        value = value << 4 | (unsigned)(c - '0');
-                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-                        value = value << 4 | (unsigned)((c | 0x20) - 'a' + 10);
-                else
-                        return -EBADMSG;
-        }
-        *ret = value;
-        return 0;
-}
-
-static char *put_code_point(char *out, unsigned code)
-{
-        if (code < 0x80) {
-                *out++ = (char)code;
-                return out;
-        }
-        if (code < 0x800) {
-                *out++ = (char)(0xc0 | code >> 6);
-        } else {
-                if (code < 0x10000) {
-                        *out++ = (char)(0xe0 | code >> 12);
-                } else {
-                        *out++ = (char)(0xf0 | code >> 18);
-                        *out++ = (char)(0x80 | (code >> 12 & 0x3f));
-                }
-                *out++ = (char)(0x80 | (code >> 6 & 0x3f));
-        }
-        *out++ = (char)(0x80 | (code & 0x3f));
-        return out;
-}
-
-/* Behind "\u". A lone surrogate is U+FFFD, as in Go. */
-static int decode_unicode(const char **at, const char *end, unsigned *ret)
-{
-        unsigned low;
-
-        if (end - *at < 4 || hex_value(*at, ret) < 0)
-                return -EBADMSG;
-        *at += 4;
-        if (*ret < 0xd800 || *ret >= 0xe000)
-                return 0;
-        if (*ret < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u' &&
-            hex_value(*at + 2, &low) == 0 && low >= 0xdc00 && low < 0xe000) {
-                *at += 6;
-                *ret = 0x10000 + ((*ret - 0xd800) << 10) + (low - 0xdc00);
-        } else {
-                *ret = 0xfffd;
-        }
-        return 0;
-}
-
 /* `out` has room for all of it: what is written with escapes is longer than what it says. */
 static int decode(const char *at, const char *end, char *out, bool *ret_zero)
 {
-        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-
         while (at < end) {
-                const char *found;
                 unsigned code;
 
                 if (*at != '\\') {
                         *out++ = *at++;
                         continue;
                 }
-                if (at[1] == 'u') {
-                        at += 2;
-                        if (decode_unicode(&at, end, &code) < 0)
-                                return -EBADMSG;
-                        *ret_zero = *ret_zero || code == 0;
-                        out = put_code_point(out, code);
-                        continue;
-                }
-                found = memchr(from, at[1], sizeof(from) - 1);
-                if (!found)
+                at++;
+                if (json_escape_decode(&at, end, &code) < 0)
                         return -EBADMSG;
-                *out++ = to[found - from];
-                at += 2;
+                *ret_zero = *ret_zero || code == 0;
+                out += utf8_encode(code, out);
         }
         *out = '\0';
         return 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json-escape.h"
 #include "store/scan-value.h"
 
 int scan_value(const char *input, size_t size, struct span *ret_value)
@@ -111,87 +112,17 @@ int scan_elements(struct span array, scan_element_t callback, void *userdata)
 
 /* ---- strings */
 
-static int hex_value(const char *digits, unsigned *ret)
-{
-        unsigned value = 0;
-
-        for (size_t i = 0; i < 4; i++) {
-                char c = digits[i];
-
-                if (c >= '0' && c <= '9')
-                        value = value << 4 | (unsigned)(c - '0');
-                else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-                        value = value << 4 | (unsigned)((c | 0x20) - 'a' + 10);
-                else
-                        return -EBADMSG;
-        }
-        *ret = value;
-        return 0;
-}
-
-static void append_code_point(struct text *out, unsigned code)
-{
-        unsigned char bytes[4];
-        size_t count;
-
-        if (code < 0x80) {
-                bytes[0] = (unsigned char)code;
-                count = 1;
-        } else if (code < 0x800) {
-                bytes[0] = (unsigned char)(0xc0 | code >> 6);
-                bytes[1] = (unsigned char)(0x80 | (code & 0x3f));
-                count = 2;
-        } else if (code < 0x10000) {
-                bytes[0] = (unsigned char)(0xe0 | code >> 12);
-                bytes[1] = (unsigned char)(0x80 | (code >> 6 & 0x3f));
-                bytes[2] = (unsigned char)(0x80 | (code & 0x3f));
-                count = 3;
-        } else {
-                bytes[0] = (unsigned char)(0xf0 | code >> 18);
-                bytes[1] = (unsigned char)(0x80 | (code >> 12 & 0x3f));
-                bytes[2] = (unsigned char)(0x80 | (code >> 6 & 0x3f));
-                bytes[3] = (unsigned char)(0x80 | (code & 0x3f));
-                count = 4;
-        }
-        text_append(out, bytes, count);
-}
-
-/* \uXXXX at `at`, a low surrogate behind it included. A lone surrogate becomes U+FFFD, as in Go. */
-static int decode_unicode(const char *input, size_t size, size_t *position, struct text *out)
-{
-        unsigned code, low;
-
-        if (size - *position < 4 || hex_value(input + *position, &code) < 0)
-                return -EBADMSG;
-        *position += 4;
-        if (code == 0)
-                return -EBADMSG;
-        if (code >= 0xd800 && code < 0xe000) {
-                if (code < 0xdc00 && size - *position >= 6 && input[*position] == '\\' &&
-                    input[*position + 1] == 'u' && hex_value(input + *position + 2, &low) == 0 &&
-                    low >= 0xdc00 && low < 0xe000) {
-                        *position += 6;
-                        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-                } else {
-                        code = 0xfffd;
-                }
-        }
-        append_code_point(out, code);
-        return 0;
-}
-
 static int decode_escape(const char *input, size_t size, size_t *position, struct text *out)
 {
-        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-        const char *found;
-        char c = input[(*position)++];
+        const char *at = input + *position;
+        char bytes[4];
+        unsigned code;
 
-        if (c == 'u')
-                return decode_unicode(input, size, position, out);
-        found = c ? strchr(from, c) : NULL;
-        if (!found)
+        /* A NUL would end the text for all who read it. */
+        if (json_escape_decode(&at, input + size, &code) < 0 || code == 0)
                 return -EBADMSG;
-        return text_append(out, to + (found - from), 1);
+        *position = (size_t)(at - input);
+        return text_append(out, bytes, utf8_encode(code, bytes));
 }
 
 int scan_string(struct span value, char **ret)

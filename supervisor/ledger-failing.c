@@ -37,53 +37,49 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit
         return visit_page(ledger, statement, limit, visit, userdata);
 }
 
-int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
-                        ledger_visit_t visit, void *userdata)
+/* The rows behind a place, of what `sql` selects: ?1 to ?3 are that place, ?4 how many, ?5 its time. */
+static int list_page(struct ledger *ledger, const char *sql, const struct ledger_place *behind, size_t limit,
+                     ledger_visit_t visit, void *userdata)
 {
         sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger,
-                               "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
-                               " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
-                               " ORDER BY key, uid LIMIT ?4",
-                               behind->watch, behind->key, behind->uid, &statement);
+        int r = ledger_prepare(ledger, sql, behind->watch, behind->key, behind->uid, &statement);
 
         if (r < 0)
                 return r;
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
+        if (sqlite3_bind_parameter_count(statement) >= 5)
+                sqlite3_bind_int64(statement, 5, (sqlite3_int64)behind->next_realtime);
         return visit_page(ledger, statement, limit, visit, userdata);
+}
+
+int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata)
+{
+        return list_page(ledger,
+                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
+                         " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                         " ORDER BY key, uid LIMIT ?4",
+                         behind, limit, visit, userdata);
 }
 
 int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                             ledger_visit_t visit, void *userdata)
 {
-        sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger,
-                               "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_quarantine"
-                               " WHERE quarantined_until > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
-                               " ORDER BY key, uid LIMIT ?4",
-                               behind->watch, behind->key, behind->uid, &statement);
-
-        if (r < 0)
-                return r;
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return list_page(ledger,
+                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_quarantine"
+                         " WHERE quarantined_until > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                         " ORDER BY key, uid LIMIT ?4",
+                         behind, limit, visit, userdata);
 }
 
 int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
                         ledger_visit_t visit, void *userdata)
 {
-        sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger,
-                               "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_due"
-                               " WHERE next_realtime > 0 AND (next_realtime, watch, key, uid)"
-                               " > (?5, ?1, ?2, ?3) ORDER BY next_realtime, watch, key, uid LIMIT ?4",
-                               behind->watch, behind->key, behind->uid, &statement);
-
-        if (r < 0)
-                return r;
-        sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
-        sqlite3_bind_int64(statement, 5, (sqlite3_int64)behind->next_realtime);
-        return visit_page(ledger, statement, limit, visit, userdata);
+        return list_page(ledger,
+                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_due"
+                         " WHERE next_realtime > 0 AND (next_realtime, watch, key, uid)"
+                         " > (?5, ?1, ?2, ?3) ORDER BY next_realtime, watch, key, uid LIMIT ?4",
+                         behind, limit, visit, userdata);
 }
 
 int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata)

@@ -44,28 +44,6 @@ void listing_free(struct listing *listing)
 }
 DEFINE_CLEANUP(struct listing *, listing_free);
 
-static void write_row(struct listing *listing, const char *watch, const struct ledger_row *row)
-{
-        const struct supervisor *supervisor = listing->supervisor;
-        struct text *json = &listing->json;
-
-        text_append_string(json, "{");
-        json_string(json, "watch", watch);
-        json_string(json, "key", row->key);
-        json_string(json, "uid", row->uid);
-        json_number(json, "attempts", row->attempts);
-        json_bool(json, "permanent", row->permanent);
-        json_number(json, "throttled", row->throttled);
-        json_bool(json, "deleting", row->deleting);
-        json_number(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
-        json_string(json, "nextReason", row->next_realtime > 0 ? row->next_reason : "");
-        json_number(json, "crashes", row->crashes);
-        json_number(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
-        json_string(json, "firstError", row->first_error);
-        json_string(json, "lastError", row->last_error);
-        json_close(json, "},");
-}
-
 static bool is_wanted(const struct listing *listing, const char *watch, const struct ledger_row *row)
 {
         if (listing->of_all && strcmp(row->next_reason, "resync") == 0)
@@ -84,7 +62,7 @@ static int take_row(const char *watch, const struct ledger_row *row, void *userd
             text_replace(&listing->uid, row->uid) < 0)
                 return -ENOMEM;
         if (listing->listed < LISTED_MAX && is_wanted(listing, watch, row)) {
-                write_row(listing, watch, row);
+                status_write_row(listing->supervisor, watch, row, &listing->json);
                 listing->listed++;
         }
         return 0;

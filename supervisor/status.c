@@ -136,12 +136,9 @@ static int write_quarantined(const char *watch, const struct ledger_row *row, vo
         return 0;
 }
 
-static int write_failing(const char *watch, const struct ledger_row *row, void *userdata)
+void status_write_row(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
+                      struct text *json)
 {
-        const struct page *page = userdata;
-        const struct supervisor *supervisor = page->supervisor;
-        struct text *json = page->json;
-
         text_append_string(json, "{");
         json_string(json, "watch", watch);
         json_string(json, "key", row->key);
@@ -149,10 +146,21 @@ static int write_failing(const char *watch, const struct ledger_row *row, void *
         json_number(json, "attempts", row->attempts);
         json_bool(json, "permanent", row->permanent);
         json_number(json, "throttled", row->throttled);
+        json_bool(json, "deleting", row->deleting);
         json_number(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
+        json_string(json, "nextReason", row->next_realtime > 0 ? row->next_reason : "");
+        json_number(json, "crashes", row->crashes);
+        json_number(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
         json_close(json, "},");
+}
+
+static int write_failing(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        const struct page *page = userdata;
+
+        status_write_row(page->supervisor, watch, row, page->json);
         return 0;
 }
 

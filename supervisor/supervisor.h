@@ -638,6 +638,9 @@ int status_write(struct supervisor *supervisor, struct text *json);
 /* Each with a comma behind it (supervisor/json.h). */
 void status_write_watch(const struct supervisor *supervisor, size_t index, struct text *json);
 void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json);
+/* An object in trouble, for `status` and `get`. */
+void status_write_row(const struct supervisor *supervisor, const char *watch, const struct ledger_row *row,
+                      struct text *json);
 void status_write_doubt(const struct supervisor *supervisor, const struct ledger_doubt *doubt,
                         struct text *json);
 
