@@ -109,7 +109,8 @@
  * environment: variables for the handler beside those that every handler gets;
  * credentials_folder: files for it alone ("": none); kubernetes: a kubeconfig is one of them;
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
- * do); user_pids: all that run as its user; limit_*: bytes, processes, thousandths of a CPU (0: none). */
+ * do); request_max: bytes of a request; user_pids: all that run as its user; limit_*: bytes, processes,
+ * thousandths of a CPU (0: none). */
 #define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
@@ -152,6 +153,7 @@
         U64(uid)                                                                                            \
         U64(gid)                                                                                            \
         U64(limit_memory)                                                                                   \
+        U64(request_max)                                                                                    \
         U64(user_pids)                                                                                      \
         U64(limit_pids)                                                                                     \
         U64(limit_cpu_milli)                                                                                \

@@ -66,7 +66,14 @@ int process_write(struct process *process, struct text *more)
 
         if (process->fd[STDIN] < 0 || process->pid == 0)
                 return -EPIPE;
-        r = text_append(&process->input, more->data, more->size);
+        r = 0;
+        if (process->input.size == 0) {
+                text_done(&process->input);
+                process->input = *more;
+                *more = TEXT_EMPTY;
+        } else {
+                r = text_append(&process->input, more->data, more->size);
+        }
         text_done(more);
         return r < 0 ? r : stream_send_input(process);
 }

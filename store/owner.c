@@ -100,3 +100,40 @@ int store_visit_prefix(struct store *store, const char *prefix, store_visit_t vi
 
         return visit_range(store, TABLE_OBJECTS, start, 0, visit_object, visit, userdata);
 }
+
+/* ---- how much it is: where a value lies and how long it is stands beside its key */
+
+static int measure_object(const struct range *range, const MDB_val *key _unused_, const MDB_val *value)
+{
+        struct store_extent *extent = range->userdata;
+
+        extent->count++;
+        extent->bytes += value->mv_size;
+        return 0;
+}
+
+static int measure_owned(const struct range *range, const MDB_val *pair, const MDB_val *nothing _unused_)
+{
+        MDB_val key = {pair->mv_size - range->owner, (char *)pair->mv_data + range->owner}, value;
+        int r = store_errno(mdb_get(range->transaction, range->store->table[TABLE_OBJECTS], &key, &value));
+
+        return r < 0 ? (r == -ENOENT ? 0 : r) : measure_object(range, &key, &value);
+}
+
+int store_extent_owned(struct store *store, const char *uid, const char *prefix, struct store_extent *ret)
+{
+        char buffer[KEY_MAX];
+        MDB_val pair;
+        int r = tombstone_key(uid, prefix, buffer, &pair);
+
+        *ret = (struct store_extent){0};
+        return r < 0 ? r : visit_range(store, TABLE_OWNERS, pair, strlen(uid) + 1, measure_owned, NULL, ret);
+}
+
+int store_extent_prefix(struct store *store, const char *prefix, struct store_extent *ret)
+{
+        MDB_val start = {strlen(prefix), (void *)(uintptr_t)prefix};
+
+        *ret = (struct store_extent){0};
+        return visit_range(store, TABLE_OBJECTS, start, 0, measure_object, NULL, ret);
+}

@@ -113,6 +113,12 @@ int store_visit_owned(struct store *store, const char *uid, const char *prefix, 
 
 /* For readers, likewise: those whose keys begin with `prefix` ("namespace/"; "" = all). */
 int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
+/* About how much those would be, of which nothing is read: how many records, and their bytes. */
+struct store_extent {
+        size_t count, bytes;
+};
+int store_extent_owned(struct store *store, const char *uid, const char *prefix, struct store_extent *ret);
+int store_extent_prefix(struct store *store, const char *prefix, struct store_extent *ret);
 
 int store_get(struct store *store, const char *key, struct store_object *ret); /* -ENOENT; with the JSON */
 /* Looks up without the JSON (json NULL), whose checksum is left to who reads it: what a diff needs. */

@@ -20,7 +20,9 @@ void watch_defaults(struct config_watch *watch)
                 .required = true,
                 .events = true,
                 .trigger = TRIGGER_ESSENCE,
-                .handler = {.timeout_usec = 2 * USEC_PER_MINUTE, .grace_usec = 5 * USEC_PER_SEC},
+                .handler = {.timeout_usec = 2 * USEC_PER_MINUTE,
+                            .grace_usec = 5 * USEC_PER_SEC,
+                            .request_max = UINT64_C(32) << 20},
                 .resync_usec = 10 * USEC_PER_HOUR,
                 .retry_first_usec = USEC_PER_SEC,
                 .retry_max_usec = 10 * USEC_PER_MINUTE,
@@ -456,6 +458,7 @@ static int make_owned(const struct config_watch *parent, size_t number, struct c
 
         watch_defaults(ret);
         ret->is_related = is_related;
+        ret->metadata_only = owned->metadata_only;
         ret->confidential = owned->confidential || is_secret(owned->api_version, owned->kind);
         ret->name = owned_name(parent, number);
         ret->owner = strdup(parent->name);

@@ -162,6 +162,7 @@ int config_worker_watch(const struct config *whole, const struct config_watch *c
                 .uid = config->handler.uid,
                 .gid = config->handler.gid,
                 .limit_memory = config->handler.limit_memory,
+                .request_max = config->handler.request_max,
                 .user_pids = config->handler.user_pids,
                 .limit_pids = config->handler.limit_pids,
                 .limit_cpu_milli = config->handler.limit_cpu,

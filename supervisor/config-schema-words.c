@@ -81,6 +81,8 @@ const struct config_words config_words[] = {
         {"watches[].handler.version", "Any text, for code that lies elsewhere: an image tag, a package. "
                                       "Another one says that the handler "
                                       "has changed."},
+        {"watches[].handler.requestLimit",
+         "A request that would be larger fails for good, for example 32Mi."},
         {"watches[].handler.limits",
          "What a process of the handler may use, with all that it starts. Default: no limits."},
         {"watches[].handler.limits.memory", "Memory, for example 256Mi."},
@@ -134,6 +136,7 @@ const struct config_words config_words[] = {
         {"watches[].owns[].labelSelector", "Only objects that it selects."},
         {"watches[].owns[].names", "Of related alone."},
         {"watches[].owns[].confidential", "The objects are treated as Secrets are."},
+        {"watches[].owns[].metadataOnly", "The handler sees their apiVersion, kind and metadata alone."},
         {"watches[].related",
          "Kinds of objects that those of this watch depend on: their changes run the objects of "
          "their namespace."},
@@ -143,6 +146,7 @@ const struct config_words config_words[] = {
         {"watches[].related[].names",
          "A jq program over the watched object: the names of those that it depends on."},
         {"watches[].related[].confidential", "The objects are treated as Secrets are."},
+        {"watches[].related[].metadataOnly", "The handler sees their apiVersion, kind and metadata alone."},
         {"watches[].events", "Events about failures. What a handler answers is written in any case."},
         {"watches[].quarantine", "What follows when an object makes workers crash."},
         {"watches[].quarantine.after", "Crashes without a success in between."},

@@ -26,6 +26,7 @@ static const struct key owned_key[] = {
         {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
         {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
         {"confidential", KEY_BOOL, IN_OWNED(confidential), 0, 0, NULL, false, NULL},
+        {"metadataOnly", KEY_BOOL, IN_OWNED(metadata_only), 0, 0, NULL, false, NULL},
 };
 static const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
 
@@ -59,6 +60,8 @@ TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, fal
       DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),
       {"user", KEY_TEXT, IN_WATCH(handler.user), 0, 0, NULL, false, NULL},
       {"version", KEY_TEXT, IN_WATCH(handler.version), 0, 0, NULL, false, NULL},
+      {"requestLimit", KEY_SIZE, IN_WATCH(handler.request_max), 4 << 20, UINT64_C(1) << 34, NULL, false,
+       NULL},
       {"limits", KEY_MAPPING, 0, 0, 0, &limits_table, false, NULL});
 
 TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),

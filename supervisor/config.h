@@ -33,6 +33,7 @@ struct config_handler {
         unsigned recycle_runs;   /* 0: never */
         uint64_t recycle_memory; /* bytes; 0: never */
         uint64_t limit_memory;   /* bytes; 0: no limit */
+        uint64_t request_max;    /* bytes; default 32 MiB */
         unsigned limit_pids;     /* processes and threads; 0: no limit */
         uint64_t user_pids;      /* of all that run as its user, together; 0: no limit, or no user */
         char *version;           /* any text: another one says that it has changed; NULL */
@@ -66,6 +67,7 @@ struct config_owned {
         char *api_version, *kind, *label_selector;
         char *names; /* jq, of `related`: only those that it names; NULL = all */
         bool confidential;
+        bool metadata_only;
 };
 
 #define WORKERS_MAX 64

@@ -54,6 +54,15 @@ static int is_dead(struct stream *stream, const struct store_object *object, boo
         return listed ? store_tombstone_remove(store, object->key, object->uid) : is_replay(stream);
 }
 
+/* What was stored under another scope may be more of the object than is asked for now, or less
+ * (metadataOnly), in the very same version. */
+static bool has_other_form(const struct watcher *watcher, const struct store_object *stored,
+                           const struct store_object *object, bool listed)
+{
+        return listed && !watcher->first_synced && stored->json_size != object->json_size &&
+               strcmp(watcher->meta.scope, watcher->scope) != 0;
+}
+
 /* What the store holds of this key, and what that means for the new object. 1: nothing is to be done. */
 static int compare_stored(struct stream *stream, const struct store_object *object, bool listed,
                           bool *ret_dirty)
@@ -81,11 +90,13 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 r = is_replay(stream);
         } else {
                 /* Of owned objects only what differs is told. */
-                *ret_dirty = stored.fingerprint != object->fingerprint ||
+                bool other_form = has_other_form(watcher, &stored, object, listed);
+
+                *ret_dirty = stored.fingerprint != object->fingerprint || other_form ||
                              object->finalizer != FINALIZER_FINE ||
                              (listed && !watcher->first_synced && !is_owned(watcher));
                 if (strcmp(stored.resource_version, object->resource_version) == 0 &&
-                    stored.fingerprint == object->fingerprint && !stream->list_replaces) {
+                    stored.fingerprint == object->fingerprint && !stream->list_replaces && !other_form) {
                         r = store_touch(watcher->store, object->key, object->mark);
                         if (r >= 0 && is_owned(watcher) && listed && !watcher->first_synced)
                                 r = owned_again(watcher, object);

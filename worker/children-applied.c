@@ -21,13 +21,14 @@ static bool is_for_all(const struct run *run)
         return run->order->attempt > 1;
 }
 
-/* Changes of it reach its owner by the owner reference. */
+/* Changes of it reach its owner by the owner reference, and all of it is stored. */
 static bool is_watched(const struct children *children, const struct child_object *child,
                        const struct worker_watch *watch)
 {
         const struct record_watch *config = watch->config;
 
-        return !config->related && strcmp(config->owner, children->run->watch->config->name) == 0 &&
+        return !config->related && !config->metadata_only &&
+               strcmp(config->owner, children->run->watch->config->name) == 0 &&
                strcmp(config->api_version, child->api_version) == 0 &&
                strcmp(config->kind, child->kind) == 0 && child_may_refer(&children->owner, child);
 }

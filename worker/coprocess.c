@@ -369,7 +369,9 @@ static int start_or_wait(struct coprocess *coprocess)
                 if (r >= 0)
                         r = send_request(coprocess);
         }
-        if (r < 0 && r != -ECANCELED)
+        if (r == -E2BIG)
+                run_finish_too_large(TAKE_PTR(coprocess->run));
+        else if (r < 0 && r != -ECANCELED)
                 cannot_start(coprocess, r);
         return r;
 }

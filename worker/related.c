@@ -18,6 +18,7 @@ struct collection {
         struct worker_watch *watch;
         struct text json, versions;
         size_t count;
+        size_t room;         /* bytes that the JSON may have */
         const char *foreign; /* the namespace's part of a name that the program may not give */
 };
 
@@ -28,6 +29,8 @@ static int add(struct collection *collection, const struct store_object *related
 
         if (r < 0 || collection->count == RELATED_MAX)
                 return r < 0 ? r : 0;
+        if (collection->json.size + related->json_size > collection->room)
+                return -E2BIG;
         if (collection->count++ > 0)
                 text_append_string(&collection->json, ",");
         request_write_with_kind(collection->watch->config, &object, &collection->json);
@@ -124,9 +127,30 @@ static int add_of_watch(struct collection *collection, struct error *error)
         return r;
 }
 
+/* About: what the program does not name is counted as well. */
+static int refuse_size(struct collection *collection, struct error *error)
+{
+        const struct run *run = collection->run;
+        const char *key = run->order->key, *slash = strchr(key, '/');
+        _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0), *text = NULL;
+        size_t bytes = strlen(run->json) + collection->json.size;
+        struct store_extent extent;
+        int r;
+
+        text_done(&collection->json);
+        r = prefix ? store_extent_prefix(collection->watch->reader, prefix, &extent) : -ENOMEM;
+        if (r >= 0 && extent.count == 0) /* of the cluster */
+                r = store_extent_prefix(collection->watch->reader, "", &extent);
+        if (r < 0)
+                return r;
+        text = request_excess(run, collection->watch->config, bytes, &extent);
+        return text ? error_set(error, -E2BIG, "%s", text) : -ENOMEM;
+}
+
 int related_collect(struct run *run, struct error *error)
 {
-        struct collection collection = {.run = run};
+        size_t max = run->watch->config->request_max;
+        struct collection collection = {.run = run, .room = max > 0 ? max : SIZE_MAX};
         struct worker *worker = run->worker;
         bool any = false;
         int r = 0;
@@ -142,7 +166,7 @@ int related_collect(struct run *run, struct error *error)
                 r = add_of_watch(&collection, error);
                 if (r == -EBADMSG && error->status == 0)
                         r = run_store_damaged(run, watch->config);
-                r = r == -ENOENT ? 0 : r;
+                r = r == -E2BIG ? refuse_size(&collection, error) : r == -ENOENT ? 0 : r;
         }
         text_append_string(&collection.json, "]");
         if (r >= 0 && any) {

@@ -39,12 +39,29 @@ static void write_identity_only(const struct run *run, const char *namespace_nam
         text_append_string(out, "}}");
 }
 
+/* What the server gives of it is a PartialObjectMetadata; it is shown as what it is. */
+static void write_metadata(const struct record_watch *config, const struct scan_object *object,
+                           struct text *out)
+{
+        text_append_string(out, "{\"apiVersion\":");
+        text_json_string(out, config->api_version);
+        text_append_string(out, ",\"kind\":");
+        text_json_string(out, config->kind);
+        text_append_string(out, ",\"metadata\":");
+        text_append(out, object->metadata.start, object->metadata.size);
+        text_append_string(out, "}");
+}
+
 /* Items of a LIST of built-in kinds lack apiVersion and kind. */
 void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,
                              struct text *out)
 {
         const char *rest = object->whole.start + 1;
 
+        if (config->metadata_only && config->owner[0]) {
+                write_metadata(config, object, out);
+                return;
+        }
         text_append_string(out, "{");
         if (!object->api_version.start) {
                 text_append_string(out, "\"apiVersion\":");
@@ -86,6 +103,7 @@ struct children_list {
         const struct record_watch *config; /* of the owned kind */
         struct text *out;
         size_t count;
+        size_t room; /* bytes that the request may have */
 };
 
 /* The store finds children by the UID in their reference, which anyone who may make an object can forge. */
@@ -110,19 +128,64 @@ static int add_child(const struct store_object *child, void *userdata)
         r = scan_object(child->json, child->json_size, &object);
         if (r < 0 || list->count == REQUEST_CHILDREN_MAX)
                 return r < 0 ? r : 0;
+        if (list->out->size + child->json_size > list->room)
+                return -E2BIG; /* nothing more is read: that alone would take the memory */
         if (list->count++ > 0)
                 text_append_string(list->out, ",");
         request_write_with_kind(list->config, &object, list->out);
         return 0;
 }
 
+#define MIB(bytes) ((double)(bytes) / (1 << 20))
+
+char *request_excess(const struct run *run, const struct record_watch *kind, size_t bytes,
+                     const struct store_extent *extent)
+{
+        char *text;
+
+        if (asprintf(
+                    &text,
+                    "its request would take about %.1f MiB, and handler.requestLimit allows %.1f MiB: there "
+                    "are "
+                    "%zu objects of kind %s with %.1f MiB that it %s. Give the handler their metadata alone "
+                    "(`metadataOnly: true` in the entry of that kind) or raise the limit, reload, and: "
+                    "reconciledctl retry %s %s",
+                    MIB(bytes + extent->bytes), MIB(run->watch->config->request_max), extent->count,
+                    kind->kind, MIB(extent->bytes), kind->related ? "is related to" : "owns",
+                    run->order->watch, run->order->key) < 0)
+                return NULL;
+        return text;
+}
+
+/* What was made of it is given back before anything else is done. */
+static int give_up(struct run *run, const struct children_list *list, struct store *reader,
+                   const char *prefix)
+{
+        size_t bytes = strlen(run->json) + (run->related ? strlen(run->related) : 0);
+        struct store_extent extent;
+        int r;
+
+        text_done(list->out);
+        r = store_extent_owned(reader, run->order->uid, prefix, &extent);
+        if (r < 0)
+                return r;
+        free(run->excess);
+        run->excess = request_excess(run, list->config, bytes, &extent);
+        return run->excess ? -E2BIG : -ENOMEM;
+}
+
 /* As the stores of those kinds show them. */
-static int add_children(const struct run *run, struct text *out)
+static int add_children(struct run *run, struct text *out)
 {
         const struct worker *worker = run->worker;
         const char *key = run->order->key, *slash = strchr(key, '/');
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
-        struct children_list list = {.run = run, .out = out};
+        size_t max = run->watch->config->request_max, related = run->related ? strlen(run->related) : 0;
+        struct children_list list = {.run = run,
+                                     .out = out,
+                                     .room = max == 0        ? SIZE_MAX
+                                             : max > related ? max - related
+                                                             : 0};
         bool any = false;
 
         if (!prefix)
@@ -140,6 +203,8 @@ static int add_children(const struct run *run, struct text *out)
                 r = store_visit_owned(watch->reader, run->order->uid, prefix, add_child, &list);
                 if (r == -EBADMSG)
                         return run_store_damaged(run, watch->config);
+                if (r == -E2BIG)
+                        return give_up(run, &list, watch->reader, prefix);
                 if (r < 0 && r != -ENOENT)
                         return r;
         }
@@ -160,7 +225,7 @@ static void join_lines(struct text *out)
                 *c = ' ';
 }
 
-int request_build(const struct run *run, uint64_t id, struct text *out)
+int request_build(struct run *run, uint64_t id, struct text *out)
 {
         const struct message_run *order = run->order;
         int r;

@@ -46,6 +46,7 @@ void run_free(struct run *run)
         free(run->json);
         free(run->recorded);
         free(run->related);
+        free(run->excess);
         free(run->output);
         free(run->current);
         free(run->current_version);
@@ -445,9 +446,9 @@ static bool related_are_there(struct run *run)
 
         if (r == -ECANCELED)
                 return false;
-        if (r == -EBADMSG && run->action != ACTION_RECONCILE)
+        if ((r == -EBADMSG || r == -E2BIG) && run->action != ACTION_RECONCILE)
                 r = 0; /* what is going needs no more than itself */
-        if (r == -EBADMSG)
+        if (r == -EBADMSG || r == -E2BIG)
                 run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
         else if (r < 0)
                 run_finish(run, RESULT_RETRY, "related objects cannot be read from their store: %s",
@@ -538,6 +539,12 @@ void run_attempt(struct run *run)
                 write_prepare(run);
 }
 
+void run_finish_too_large(struct run *run)
+{
+        run->handler_ran = false;
+        run_finish(run, RESULT_PERMANENT, "%s", run->excess);
+}
+
 void run_handler(struct run *run)
 {
         int r;
@@ -548,7 +555,9 @@ void run_handler(struct run *run)
         }
         run->handler_ran = true;
         r = start_handler(run);
-        if (r < 0 && r != -ECANCELED)
+        if (r == -E2BIG)
+                run_finish_too_large(run);
+        else if (r < 0 && r != -ECANCELED)
                 run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s%s",
                            run->watch->config->handler_exec[0].value, strerror(-r), start_advice(r));
 }

@@ -96,6 +96,7 @@ struct run {
         uint64_t fingerprint;
         char *json;    /* the object with apiVersion and kind */
         char *related; /* the related objects, as a JSON array; NULL: the watch has none */
+        char *excess;  /* why its request is too large; NULL: it is not, as far as is known */
         uint64_t related_fingerprint;
         char *recorded;          /* of a replay: the request, in the place of one that is made */
         struct process *process; /* exec */
@@ -154,6 +155,7 @@ int run_store_damaged(const struct run *run, const struct record_watch *config);
 /* From the beginning, with what is related as it is now; ends in run_handler() or run_finish(). */
 void run_attempt(struct run *run);
 /* Says DONE and frees the run. */
+void run_finish_too_large(struct run *run); /* as run->excess says */
 void run_finish(struct run *run, enum run_result result, const char *format, ...) _printf_(3, 4);
 
 /* user.c */
@@ -178,7 +180,11 @@ void request_write_with_kind(const struct record_watch *config, const struct sca
                              struct text *out);
 /* request.c: the JSON for the handler's stdin; and the object made whole. */
 int request_complete_object(const struct run *run, char **ret_json);
-int request_build(const struct run *run, uint64_t id, struct text *out); /* id 0: none */
+/* id 0: none. -E2BIG: it would be larger than handler.requestLimit allows: run->excess says how much. */
+int request_build(struct run *run, uint64_t id, struct text *out);
+/* What the objects of this kind would take beside `bytes` of others; NULL: no memory. */
+char *request_excess(const struct run *run, const struct record_watch *kind, size_t bytes,
+                     const struct store_extent *extent);
 /* Without what belongs to a run; it is the watch's own. NULL on lack of memory. */
 char *const *environment_of_watch(struct worker_watch *watch);
 void environment_of_watch_free(struct worker_watch *watch);
