@@ -329,7 +329,8 @@
         STR(scope)
 
 /* The watch does not work for now; it is being retried. health: enum watch_health (not HEALTHY).
- * reason: one line with the server's answer. exit_code: of what would have been fatal (FAILED), else 0. */
+ * reason: one line with the server's answer. exit_code: of what would have been fatal
+ * (FAILED), or EXIT_CODE_IO as soon as confidential objects find no room in memory; else 0. */
 #define MESSAGE_degraded_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
         STR(watch)                                                                                          \
         U64(health)                                                                                         \

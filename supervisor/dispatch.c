@@ -389,6 +389,8 @@ int dispatch_synced(struct watch *watch, const struct message_synced *synced)
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                   "watch %s is in sync: %llu objects at resourceVersion %s", watch->config->name,
                   (unsigned long long)synced->objects, synced->resource_version);
+        if (room_found(watch) < 0)
+                return -ENOMEM;
         if (first) {
                 recover(watch);
                 owed_start(watch);

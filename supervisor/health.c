@@ -87,10 +87,14 @@ int dispatch_health(struct watch *watch, const struct message *message)
                         return -EPROTO;
                 if (text_replace(&watch->heard.reason, message->degraded.reason) < 0)
                         return -ENOMEM;
+                if (room_is_awaited(watch, &message->degraded))
+                        return text_replace(&watch->degraded_reason, message->degraded.reason);
                 watch->heard.health = (enum watch_health)message->degraded.health;
                 watch->heard.since_realtime = message->degraded.since_realtime;
                 watch->heard.failures = message->degraded.failures;
         } else {
+                if (watch->room.anew)
+                        return 0;
                 watch->heard.health = WATCH_HEALTHY;
                 recover(watch);
         }

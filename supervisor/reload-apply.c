@@ -55,6 +55,21 @@ static void watch_leave(struct watch *watch, uint64_t grace_usec)
         queue_close(watch->child->supervisor->queue, watch_number(watch));
 }
 
+/* What it owns, or depends on, speaks of its objects. */
+void reload_watch(struct watch *watch)
+{
+        struct supervisor *supervisor = watch->child->supervisor;
+
+        FOREACH_WATCH(other, supervisor)
+                if (!other->leaving && other->config->owner &&
+                    strcmp(other->config->owner, watch->config->name) == 0)
+                        watch_leave(other, supervisor->config->stop_grace_usec);
+        watch_leave(watch, supervisor->config->stop_grace_usec);
+        assign_recall(supervisor, "its watch begins anew");
+        supervisor->changing = true;
+        reload_continue(supervisor);
+}
+
 static void watch_keep(struct watch *watch, const struct config_watch *config)
 {
         watch->config = config;
@@ -248,7 +263,7 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
 }
 
 /* What was counted goes on where one of the same name follows: to those who look it is the same watch. */
-static int begin_next(const struct watch *counted, struct supervisor *supervisor,
+static int begin_next(const struct watch *counted, const char *reason, struct supervisor *supervisor,
                       const struct config_watch *config)
 {
         struct watch *next;
@@ -261,7 +276,7 @@ static int begin_next(const struct watch *counted, struct supervisor *supervisor
         next->failures_total = counted->failures_total;
         next->handler.changes = counted->handler.changes;
         next->handler.made_due = counted->handler.made_due;
-        return 0;
+        return counted->room.begun ? room_begin_next(counted, reason, next) : 0;
 }
 
 static void release(struct watch *watch)
@@ -269,15 +284,16 @@ static void release(struct watch *watch)
         struct supervisor *supervisor = watch->child->supervisor;
         const char *name = watch->config->name;
         const struct config_watch *next = config_watch_find(supervisor->config, name);
+        _cleanup_free_ char *reason = strdup(watch->heard.reason ? watch->heard.reason : "");
         struct watch counted = *watch;
-        int r = watch_release(watch);
+        int r = reason ? watch_release(watch) : -ENOMEM;
 
         if (r == -EAGAIN) {
                 turn_settle_soon(supervisor);
                 return;
         }
         if (r >= 0 && next)
-                r = begin_next(&counted, supervisor, next);
+                r = begin_next(&counted, reason, supervisor, next);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "watch %s cannot be %s: %s",
                                  name, next ? "started" : "taken out", strerror(-r));

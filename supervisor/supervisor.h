@@ -74,6 +74,14 @@ struct refusal {
         struct watch_trouble trouble;
 };
 
+/* room.c: a watch that stood still for lack of memory. */
+struct room {
+        sd_event_source *timer; /* then it is begun anew */
+        unsigned tries;         /* so far, without being in sync */
+        bool begun;             /* its successor is such a try */
+        bool anew;              /* it is one, and has not been in sync */
+};
+
 /* Which rows retry.c makes due. */
 enum retry_scope {
         RETRY_NOTHING,
@@ -114,6 +122,7 @@ struct watch {
         enum watch_health health;   /* of the two that follow, the first that is in trouble */
         struct watch_trouble heard; /* of its watcher */
         struct refusal refusal;
+        struct room room;
         bool waits; /* for the server: some of its objects, as far as is known */
         uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
         char *resource_version, *degraded_reason, *missing_namespaces; /* may be NULL */
@@ -441,6 +450,11 @@ bool access_awaited(const struct watch *watch); /* nothing of it runs before its
 int access_take(struct supervisor *supervisor, const struct message_access *message);
 int access_apply(struct watch *watch); /* what is known to a watch that is new */
 
+/* room.c. Whether the watch goes on counting as failed: it was begun anew for that, and is not in sync. */
+bool room_is_awaited(struct watch *watch, const struct message_degraded *degraded);
+int room_found(struct watch *watch); /* it is in sync */
+int room_begin_next(const struct watch *former, const char *reason, struct watch *watch);
+
 /* health.c */
 int health_review(struct watch *watch); /* -ENOMEM */
 int dispatch_health(struct watch *watch, const struct message *message);
@@ -597,6 +611,7 @@ void reload(struct supervisor *supervisor);
  * it is still the caller's. */
 int reload_apply(struct supervisor *supervisor, struct config *config);
 /* Goes on with it, as far as that can be done now. */
+void reload_watch(struct watch *watch); /* it is begun anew, as it is configured */
 void reload_continue(struct supervisor *supervisor);
 
 /* teardown.c */

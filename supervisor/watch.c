@@ -124,6 +124,7 @@ void watch_empty(struct watch *watch)
         free(watch->degraded_reason);
         free(watch->heard.reason);
         refusal_free(watch);
+        sd_event_source_disable_unref(watch->room.timer);
         sd_event_source_disable_unref(watch->owed_source);
         free(watch->owed_key);
         free(watch->owed_uid);

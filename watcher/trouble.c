@@ -62,7 +62,7 @@ static void tell_health(struct watcher *watcher)
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
                 .health = (uint64_t)trouble->health,
-                .exit_code = trouble->health == WATCH_FAILED
+                .exit_code = trouble->health == WATCH_FAILED || watcher->full
                                      ? (uint64_t)exit_code_of(watcher, &trouble->last)
                                      : 0,
                 .reason = trouble->last.message ? trouble->last.message : "unknown",

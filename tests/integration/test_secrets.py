@@ -293,6 +293,42 @@ def test_secrets_that_grow_beyond_the_bound_fail_their_watch_as_well(devserver, 
     operator.stop()
 
 
+def tries(operator):
+    return operator.logs(where=lambda line: "begins anew: there may be room" in line["message"])
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_watch_that_found_no_room_comes_back_by_itself(devserver, operator, handler, all_secrets, grown):
+    all_secrets.create(body=secret("stays", "x"))
+    all_secrets.create(body=secret("goes", "x"))
+    if not grown:
+        fill(all_secrets)
+    owns = [] if grown else [{"apiVersion": "v1", "kind": "ConfigMap"}]  # which then begins anew as well
+    operator.configure(devserver, [watch("s", handler, **SECRETS, onDeadline="isolate", deadline="1s", owns=owns,
+                                         reconnect={"first": "100ms", "max": "500ms"})], secrets={"memory": "1MiB"})
+    operator.start_ready()
+    if grown:
+        handler.wait_finished(name="stays")
+        handler.wait_finished(name="goes")
+        fill(all_secrets)
+    wait_until(lambda: operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"]), "the watch to be isolated")
+    all_secrets.delete("goes")
+    wait_until(lambda: len(tries(operator)) >= 2, "tries in vain", deadline=60)
+    assert operator.ctl.status()["watches"][0]["state"] == "failed"
+    for number in range(40):
+        all_secrets.delete(f"s{number}")
+    operator.wait_for_log("works again", message_id=MESSAGE_ID["WATCH_RECOVERED"], deadline=60)
+    operator.wait_synced()
+    assert len(operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"])) == 1, "told once"
+    all_secrets.create(body=secret("later", "x"))
+    handler.wait_finished(name="later")
+    assert len(handler.requests(name="stays", action="reconcile")) == 1
+    if grown:
+        wait_until(lambda: len(handler.requests(action="deleted", where=lambda r: r.name == "goes")) == 1, "its deletion")
+    assert not [r for r in handler.requests(action="deleted") if r.name in ("stays", "later")]
+    operator.stop()
+
+
 # ---- what older releases have left
 
 PLAN = {"cause": "c", "deadline": "1", "fingerprint": "1", "essence": "1", "wait": [], "related": "0", "requeueAfter": "0",
