@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See acl.h. The kernel's form of a list is written here: libacl would be a library for one attribute. */
+/* See acl.h. The kernel's form of a list is read and written here: libacl would be a library for one
+ * attribute. */
 #include "base/acl.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,13 @@
 
 #include "base/cleanup.h"
 
-#define ATTRIBUTE "system.posix_acl_access"
-#define VERSION   2U
-#define NOBODY    UINT32_MAX /* the id of an entry that needs none */
-#define EXTRA     5          /* entries beside those of the users: see acl_allow() */
+#define ATTRIBUTE   "system.posix_acl_access"
+#define VERSION     2U
+#define NOBODY      UINT32_MAX /* the id of an entry that needs none */
+#define ENTRIES_MAX 1024
 
-enum { OWNER = 0x01, USER = 0x02, GROUP = 0x04, MASK = 0x10, OTHERS = 0x20 };
+/* The kernel wants the entries in this order, those of one tag by their ids. */
+enum { OWNER = 0x01, USER = 0x02, GROUP = 0x04, OTHER_GROUP = 0x08, MASK = 0x10, OTHERS = 0x20 };
 
 /* Both little endian, as the kernel has them. */
 struct entry {
@@ -28,70 +29,80 @@ struct entry {
 
 struct list {
         uint32_t version;
-        struct entry entry[];
+        struct entry entry[ENTRIES_MAX];
 };
 
-static struct entry entry_of(unsigned tag, unsigned rights, uint32_t id)
+static struct entry *find(struct list *list, size_t count, unsigned tag, uint32_t id)
 {
-        return (struct entry){htole16((uint16_t)tag), htole16((uint16_t)(rights & 7)), htole32(id)};
+        for (size_t i = 0; i < count; i++)
+                if (le16toh(list->entry[i].tag) == tag && (tag != USER || le32toh(list->entry[i].id) == id))
+                        return &list->entry[i];
+        return NULL;
 }
 
-/* Where there is a list, the mode shows its mask in the place of the group's rights. */
-static int group_rights(int fd, const struct stat *st, bool *ret_listed, unsigned *ret)
+static int add(struct list *list, size_t *count, unsigned tag, unsigned rights, uint32_t id)
 {
-        char buffer[4096] __attribute__((aligned(8)));
-        const struct list *list = (const struct list *)(const void *)buffer;
-        ssize_t size = fgetxattr(fd, ATTRIBUTE, buffer, sizeof(buffer));
-        size_t count =
-                size > (ssize_t)sizeof(*list) ? ((size_t)size - sizeof(*list)) / sizeof(struct entry) : 0;
+        struct entry *entry = find(list, *count, tag, id);
 
-        *ret = st->st_mode >> 3 & 7;
-        *ret_listed = size > 0;
-        if (size < 0)
-                return errno == ENODATA ? 0 : -errno;
-        for (size_t i = 0; i < count; i++)
-                if (le16toh(list->entry[i].tag) == GROUP)
-                        *ret = le16toh(list->entry[i].rights);
+        if (entry) {
+                entry->rights = htole16((uint16_t)(le16toh(entry->rights) | rights));
+                return 0;
+        }
+        if (*count == ENTRIES_MAX)
+                return -E2BIG;
+        list->entry[(*count)++] =
+                (struct entry){htole16((uint16_t)tag), htole16((uint16_t)rights), htole32(id)};
         return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
         const struct entry *one = a, *other = b;
+        const uint64_t first = (uint64_t)le16toh(one->tag) << 32 | le32toh(one->id);
+        const uint64_t second = (uint64_t)le16toh(other->tag) << 32 | le32toh(other->id);
 
-        return (le32toh(one->id) > le32toh(other->id)) - (le32toh(one->id) < le32toh(other->id));
+        return (first > second) - (first < second);
+}
+
+/* The list that is there, or the one that says what the mode says. */
+static int read_list(int fd, struct list *list, size_t *ret_count)
+{
+        ssize_t size = fgetxattr(fd, ATTRIBUTE, list, sizeof(*list));
+        struct stat st;
+        int r;
+
+        if (size >= (ssize_t)sizeof(list->version)) {
+                *ret_count = ((size_t)size - sizeof(list->version)) / sizeof(struct entry);
+                return le32toh(list->version) == VERSION ? 0 : -EOPNOTSUPP;
+        }
+        if (size < 0 && errno != ENODATA)
+                return errno == ERANGE ? -E2BIG : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        *ret_count = 0;
+        list->version = htole32(VERSION);
+        r = add(list, ret_count, OWNER, st.st_mode >> 6 & 7, NOBODY);
+        if (r >= 0)
+                r = add(list, ret_count, GROUP, st.st_mode >> 3 & 7, NOBODY);
+        if (r >= 0)
+                r = add(list, ret_count, MASK, st.st_mode >> 3 & 7, NOBODY);
+        return r < 0 ? r : add(list, ret_count, OTHERS, st.st_mode & 7, NOBODY);
 }
 
 int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights)
 {
-        const size_t size = sizeof(struct list) + (count + EXTRA) * sizeof(struct entry);
-        _cleanup_free_ struct list *list = calloc(1, size);
-        struct entry *entry;
-        unsigned group;
-        struct stat st;
-        bool listed;
-        int r;
+        _cleanup_free_ struct list *list = calloc(1, sizeof(*list));
+        size_t entries = 0;
+        int r = list ? read_list(fd, list, &entries) : -ENOMEM;
 
-        if (!list)
-                return -ENOMEM;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        r = group_rights(fd, &st, &listed, &group);
+        for (size_t i = 0; i < count && r >= 0; i++)
+                r = add(list, &entries, USER, rights, user[i]);
+        if (r >= 0) /* without it the entries of users count for nothing */
+                r = add(list, &entries, MASK, rights, NOBODY);
         if (r < 0)
-                return count == 0 && r == -EOPNOTSUPP ? 0 : r;
-        if (count == 0) {
-                if (listed && fremovexattr(fd, ATTRIBUTE) < 0)
-                        return -errno;
-                return listed && fchmod(fd, (st.st_mode & 07707) | group << 3) < 0 ? -errno : 0;
-        }
-        entry = list->entry;
-        list->version = htole32(VERSION);
-        *entry++ = entry_of(OWNER, st.st_mode >> 6, NOBODY);
-        for (size_t i = 0; i < count; i++)
-                *entry++ = entry_of(USER, rights, user[i]);
-        qsort(&list->entry[1], count, sizeof(struct entry), compare);
-        *entry++ = entry_of(GROUP, group, NOBODY);
-        *entry++ = entry_of(MASK, group | rights, NOBODY);
-        *entry++ = entry_of(OTHERS, st.st_mode, NOBODY);
-        return fsetxattr(fd, ATTRIBUTE, list, (size_t)((char *)entry - (char *)list), 0) < 0 ? -errno : 0;
+                return r;
+        qsort(list->entry, entries, sizeof(struct entry), compare);
+        return fsetxattr(fd, ATTRIBUTE, list, sizeof(list->version) + entries * sizeof(struct entry), 0) < 0
+                       ? -errno
+                       : 0;
 }

@@ -2,7 +2,8 @@
 #pragma once
 /*
  * Lists of rights (POSIX ACLs): how an owner without any privilege lets single other users at a file or
- * folder, as systemd does for credentials. Owner, group and all others keep what the mode says.
+ * folder, as systemd does for credentials. Owner, group and all others keep what the mode says; who is on
+ * the list already stays on it.
  */
 #include <stddef.h>
 #include <sys/types.h>
@@ -10,7 +11,7 @@
 #define ACL_READ   4U
 #define ACL_SEARCH 1U /* of a folder: to reach what is in it */
 
-/* These users, and no others, have these rights beside the mode's; each user once. count 0: the list is
- * taken off. fd: of a file or folder of our own, not opened with O_PATH. 0 or negative errno; -EOPNOTSUPP:
- * the file system has no lists of rights. */
+/* Each of these users (named once) has these rights from now on. fd: of a file or folder of our own, not
+ * opened with O_PATH. 0 or negative errno; -EOPNOTSUPP: the file system has no lists of rights; -E2BIG: the
+ * list is too long. */
 int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights);
