@@ -175,6 +175,10 @@ static void report_answer(struct report *report, const cJSON *line)
         _cleanup_free_ char *json = NULL;
         const cJSON *body = cJSON_GetObjectItemCaseSensitive(line, "body");
 
+        if (!body && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"))) {
+                puts("answer: not shown, because the object is confidential");
+                return;
+        }
         report->no_answer = cJSON_IsNull(body) || !body;
         if (report->no_answer)
                 return;

@@ -210,3 +210,12 @@ def test_a_serving_handler_is_replayed(operator, sandbox, by_hand, recorded):
     folder = recorded([{**watch("widgets"), "handler": {"serve": [str(script)]}}], ["a", "b", "c"],
                       lambda: len(records(recorded.folder)) == 3)
     assert by_hand("replay", folder, "--watch", "widgets").stdout == "3 runs: 3 as recorded, 0 different\n"
+
+
+def test_the_answer_for_a_confidential_object_is_said_to_be_hidden(devserver, operator, handler, by_hand, manifests):
+    """Not to be missing: an author who sees "none" looks for a mistake that is not there."""
+    handler.answer({"patch": {"data": {"password": "aHVudGVyMg=="}}})
+    operator.configure(devserver, [watch("secrets", handler, "v1", "Secret")])
+    shown = by_hand("run", "--object", manifests({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}})).stdout
+    assert "answer: not shown, because the object is confidential\n" in shown and "result: success" in shown, shown
+    assert "answer: none" not in shown and "aHVudGVyMg" not in shown
