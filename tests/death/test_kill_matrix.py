@@ -162,11 +162,17 @@ class Cell:
         """An end in order goes on over it; but it is told."""
         expected = words.get(self.manner, f"was killed by signal {self.manner}" if self.manner in SIGNALS else
                              f"exited by itself with code {self.act % 256}")
-        said = [record["message"] for record in self.operator.logs(level="warning") if about in record["message"]]
+
+        def said():
+            return [record["message"] for record in self.operator.logs(level="warning") if about in record["message"]]
+
         if expected is None:
-            assert not said, said
-        else:
-            assert len(said) == 1 and f"{self.process_role()} " in said[0] and expected in said[0], said
+            assert not said(), said()
+            return
+        # The supervisor writes it before it says READY; but that comes by another socket, and may be read first.
+        wait_until(said, lambda: f"{expected!r} in a warning about {self.process_role()}: {self.operator.output.text()}", BOUND)
+        found = said()
+        assert len(found) == 1 and f"{self.process_role()} " in found[0] and expected in found[0], found
 
     # ---- after
 
