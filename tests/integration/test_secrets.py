@@ -14,44 +14,16 @@ import sqlite3
 import pytest
 
 from harness import ledger, wait_until, watch
+from harness.needle import encoded, found_on_disk, new_needle, secret
 from harness.operator import MESSAGE_ID
 
 SECRETS = {"apiVersion": "v1", "kind": "Secret"}
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def encoded(text):
-    return base64.b64encode(text.encode()).decode()
-
-
-def new_needle():
-    return "needle" + secrets.token_hex(9)  # 24 bytes: of a multiple of three base64 looks the same wherever it stands
-
-
 @pytest.fixture
 def needle():
     return new_needle()
-
-
-def secret(name, needle, **metadata):
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, **metadata}, "data": {"password": encoded(needle)}}
-
-
-def found_on_disk(needle, *folders):
-    """Files below these folders that hold it, as it is or in base64, wherever in their bytes."""
-    marks = [needle.encode(), encoded(needle).encode()]
-    found = []
-    for folder in folders:
-        for place, _, files in os.walk(folder):
-            for name in files:
-                path = os.path.join(place, name)
-                if not os.path.isfile(path):
-                    continue
-                with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-                    content = file.read()
-                    if any(mark in content for mark in marks):
-                        found.append(path)
-    return found
 
 
 @pytest.fixture
