@@ -35,8 +35,9 @@ const struct config_words config_words[] = {
                    " replay`. Absolute path. Default: none."},
         {"watches[].name",
          "Name of the watch: unique, letters, digits, '-', '.', '_'. A renamed watch begins anew."},
-        {"watches[].id", "Keeps apart what watches of one kind note on objects: all but one of them need it. Never "
-                         "changed afterwards."},
+        {"watches[].id",
+         "Keeps apart what watches of one kind note on objects: all but one of them need it. Never "
+         "changed afterwards."},
         {"watches[].apiVersion", "GROUP/VERSION of the resource, or v1."},
         {"watches[].kind", "Kind of the resource; discovery finds its plural."},
         {"watches[].namespaces",
