@@ -161,6 +161,14 @@ static bool say_quarantined(const struct facts *facts, struct text *text)
 
         if (ctl_number(facts->row, "quarantinedUntil") == 0)
                 return false;
+        if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
+                text_printf(
+                        text,
+                        "it is in quarantine, but its handler has changed since: it is tried in %s, alone, "
+                        "when nothing else runs",
+                        ctl_until(facts->row, "next", buffer, sizeof(buffer)));
+                return true;
+        }
         text_printf(text,
                     "it is in quarantine, because the operator has crashed over it %" PRIu64
                     " times: it is tried again in %s, when it changes, or after `reconciledctl release`",

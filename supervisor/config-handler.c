@@ -266,6 +266,9 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
         check_command(reader, node, path, watch);
         snprintf(key, sizeof(key), "%.200s.handler.user", path);
         check_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);
+        snprintf(key, sizeof(key), "%.200s.handler.version", path);
+        if (watch->handler.version)
+                expand_text(reader, mapping_find(reader, place, "version"), key, &watch->handler.version);
         snprintf(key, sizeof(key), "%.200s.handler", path);
         check_environment(reader, place, key, &watch->handler);
         check_access(reader, place, key, &watch->handler);

@@ -79,9 +79,10 @@ const struct config_words config_words[] = {
         {"watches[].handler.grace", "From SIGTERM to SIGKILL."},
         {"watches[].handler.user",
          "User that the handler runs as: a name, a number, or UID:GID. Default: the operator's."},
-        {"watches[].handler.version", "Any text, for code that lies elsewhere: an image tag, a package. "
-                                      "Another one says that the handler "
-                                      "has changed."},
+        {"watches[].handler.version",
+         "Any text, for code that lies elsewhere: an image tag, a package; ${NAME} "
+         "is a variable of the operator's environment. Another one says that the "
+         "handler has changed."},
         {"watches[].handler.requestLimit",
          "A request that would be larger fails for good, for example 32Mi."},
         {"watches[].handler.limits",

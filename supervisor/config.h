@@ -36,12 +36,12 @@ struct config_handler {
         uint64_t request_max;    /* bytes; default 32 MiB */
         unsigned limit_pids;     /* processes and threads; 0: no limit */
         uint64_t user_pids;      /* of all that run as its user, together; 0: no limit, or no user */
-        char *version;           /* any text: another one says that it has changed; NULL */
-        char *user;              /* as whom it runs; NULL: as the operator */
-        char *home;              /* of that user */
-        unsigned uid, gid;       /* likewise */
-        unsigned limit_cpu;      /* thousandths of a CPU; 0: no limit */
-        char **exec; /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
+        char *version;      /* any text, ${NAME} is replaced: another one says that it has changed; NULL */
+        char *user;         /* as whom it runs; NULL: as the operator */
+        char *home;         /* of that user */
+        unsigned uid, gid;  /* likewise */
+        unsigned limit_cpu; /* thousandths of a CPU; 0: no limit */
+        char **exec;        /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
         size_t exec_count;
         uint64_t timeout_usec; /* default 2m */
         uint64_t grace_usec;   /* between TERM and KILL; default 5s */

@@ -622,8 +622,7 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                 .was_former = handler_was_replaced(&supervisor->watch[run->watch], given),
                 .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0 ||
                              strcmp(run->reason, "unavailable") == 0 || strcmp(run->reason, "held") == 0 ||
-                             run->reason == handler_reason ||
-                             strcmp(run->reason, "recovered") == 0,
+                             run->reason == handler_reason || strcmp(run->reason, "recovered") == 0,
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,
                             .known_version = done->known_version},

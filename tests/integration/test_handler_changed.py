@@ -152,6 +152,22 @@ def test_all_that_makes_a_handler_counts(start, operator, handler, widgets, what
         assert b"two" not in file.read_bytes(), "values may be secret"
 
 
+def test_a_version_may_come_from_the_operators_environment(start, operator, handler, widgets):
+    """As the tag of its image, which a container is given so."""
+    operator.environment["IMAGE_TAG"] = "1"
+    start(keys={"version": "release-${IMAGE_TAG}"})
+    known(operator)
+    given_up(operator, handler, widgets, "permanent")
+    operator.stop()
+    operator.environment["IMAGE_TAG"] = "2"
+    handler.behave(MENDED)
+    operator.start_ready().wait_synced()
+    wait_mended(widgets, "permanent")
+    operator.stop()
+    start.configure(keys={"version": "${NO_SUCH_TAG}"})
+    assert "the environment has no variable NO_SUCH_TAG" in operator.ctl.run("check", str(operator.config_file)).stdout
+
+
 def test_times_of_a_file_and_an_untouched_reload_run_nothing(start, operator, handler, widgets):
     start(keys={"environment": {"A": "1", "B": "2"}})
     before = known(operator)
