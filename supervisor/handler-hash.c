@@ -316,6 +316,7 @@ static int write_message(const struct handler_hash *hash, const struct config_ha
         }
         if (result >= 0)
                 result = add_environment(handler, message);
+        text_printf(message, "r%" PRIu64 ":", handler->request_max);
         add_text(message, 'u', handler->user);
         add_text(message, 'v', handler->version);
         return result < 0 ? result : message->failed || unread->failed ? -ENOMEM : 0;

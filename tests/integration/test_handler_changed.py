@@ -22,7 +22,7 @@ def start(devserver, operator, handler):
         settings = {"retry": {"first": "1h", "max": "1h"}, **more}
         entry = watch("widgets", handler, **settings)
         entry["handler"] = {**entry["handler"], **({"exec": command} if command else {}), **(keys or {})}
-        operator.configure(devserver, [entry], heartbeat={"interval": "100ms", "deadline": "3s"},
+        operator.configure(devserver, [entry], heartbeat={"interval": "100ms", "deadline": "20s"},
                            gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"}, **(top or {}))
         operator.gateway = Gateway(operator.runtime_directory / "gateway.sock")
 

@@ -97,6 +97,9 @@ static void test_settings_count(void **state)
         other.version = (char[]){"nobody"};
         assert_same(&plain, &other, false);
         other = plain;
+        other.request_max = 1;
+        assert_same(&plain, &other, false);
+        other = plain;
         other.timeout_usec = 5;
         assert_same(&plain, &other, true);
         other.environment = pair;
