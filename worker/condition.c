@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "store/scan.h"
+#include "worker/answer-list.h"
 #include "json/json.h"
 
 #define TYPE_MAX    316
@@ -18,10 +19,13 @@
 
 /* ---- what a handler may say */
 
+static int check_member(const cJSON *member, int index, struct error *error);
+
+static const struct answer_list conditions = {"conditions", check_member, {"type", "status", NULL}};
+
 static int wrong(struct error *error, int index, const char *key, const char *text)
 {
-        return error_set(error, -EINVAL, "the handler's answer: conditions[%d]%s%s: %s", index,
-                         key[0] ? "." : "", key, text);
+        return answer_list_wrong(&conditions, index, key, text, error);
 }
 
 static bool is_made_of(const char *text, size_t max, const char *first, const char *inner, const char *last)
@@ -91,26 +95,6 @@ static int check_member(const cJSON *member, int index, struct error *error)
         return 0;
 }
 
-static int check_condition(const cJSON *item, int index, struct error *error)
-{
-        const cJSON *member;
-
-        if (!cJSON_IsObject(item))
-                return wrong(error, index, "", "must be an object");
-        cJSON_ArrayForEach(member, item)
-        {
-                int r = check_member(member, index, error);
-
-                if (r < 0)
-                        return r;
-        }
-        if (!cJSON_GetObjectItemCaseSensitive(item, "type"))
-                return wrong(error, index, "type", "is missing");
-        if (!cJSON_GetObjectItemCaseSensitive(item, "status"))
-                return wrong(error, index, "status", "is missing");
-        return 0;
-}
-
 static cJSON *find(const cJSON *list, const char *type)
 {
         cJSON *item;
@@ -139,7 +123,7 @@ int conditions_check(const cJSON *list, struct error *error)
                 return error_set(error, -EINVAL, "the handler's answer: conditions: must be a list");
         cJSON_ArrayForEach(item, list)
         {
-                int r = check_condition(item, index, error);
+                int r = answer_list_check_item(&conditions, item, index, error);
 
                 if (r < 0)
                         return r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "worker/answer-list.h"
 #include "worker/event.h"
 
 #define EVENTS_MAX 100 /* of one answer */
@@ -12,10 +13,13 @@
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"                                    \
         "_-.:"
 
+static int check_member(const cJSON *member, int index, struct error *error);
+
+static const struct answer_list events = {"events", check_member, {"reason", NULL}};
+
 static int wrong(struct error *error, int index, const char *key, const char *text)
 {
-        return error_set(error, -EINVAL, "the handler's answer: events[%d]%s%s: %s", index,
-                         key[0] ? "." : "", key, text);
+        return answer_list_wrong(&events, index, key, text, error);
 }
 
 static int check_member(const cJSON *member, int index, struct error *error)
@@ -36,26 +40,18 @@ static int check_member(const cJSON *member, int index, struct error *error)
 
 int events_check(const cJSON *list, struct error *error)
 {
-        const cJSON *item, *member;
+        const cJSON *item;
         int index = 0;
 
         if (!cJSON_IsArray(list))
                 return error_set(error, -EINVAL, "the handler's answer: events: must be a list");
         cJSON_ArrayForEach(item, list)
         {
-                if (index == EVENTS_MAX)
-                        return wrong(error, index, "", "more than 100 are not taken");
-                if (!cJSON_IsObject(item))
-                        return wrong(error, index, "", "must be an object");
-                cJSON_ArrayForEach(member, item)
-                {
-                        int r = check_member(member, index, error);
+                int r = index == EVENTS_MAX ? wrong(error, index, "", "more than 100 are not taken")
+                                            : answer_list_check_item(&events, item, index, error);
 
-                        if (r < 0)
-                                return r;
-                }
-                if (!cJSON_GetObjectItemCaseSensitive(item, "reason"))
-                        return wrong(error, index, "reason", "is missing");
+                if (r < 0)
+                        return r;
                 index++;
         }
         return 0;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A list in a handler's answer: each item is an object, and each member of it is checked by itself. */
+#include <cjson/cJSON.h>
+
+#include "base/error.h"
+
+struct answer_list {
+        const char *name; /* the answer's key */
+        /* 0, or what answer_list_wrong() has returned. */
+        int (*check_member)(const cJSON *member, int index, struct error *error);
+        const char *required[3]; /* members, up to a NULL */
+};
+
+/* -EINVAL, with the place and what is wrong there. key: "" for the item itself. */
+int answer_list_wrong(const struct answer_list *list, int index, const char *key, const char *text,
+                      struct error *error);
+int answer_list_check_item(const struct answer_list *list, const cJSON *item, int index,
+                           struct error *error);
