@@ -395,15 +395,15 @@
 
 /* known_scope, known_cluster: what the ledger's rows belong to ("" = no row yet). finalizer: our own, left
  * out of the fingerprint; shared, conditions: what else is (bookkeeping.h); holds: the watch wants it on
- * each object; releases: where it is left over it is taken off. namespace: names, or patterns with * and ?, or those that "!" takes out again.
- * required: the resource must be served; otherwise its absence is a state (ABSENT) without a deadline.
- * isolate: past the deadline this watch alone has failed (FAILED), and goes on trying. stall: how long a
- * watch that has had a bookmark may be silent. watch_timeout: of one watch, spread up to twice as much.
- * initial_events: how long a streamed list may be silent before its end.
- * memory_max: its objects are confidential: the store lies in memory and takes no more bytes; 0: on a disk.
- * slot_file, slot: where it notes which object it is reading (base/slot.h); "" = nowhere.
- * owner_kind: of a watch of owned objects: their changes are announced as changes of owners of this kind; ""
- * otherwise; related: they are not owned: their own keys are announced. */
+ * each object; releases: where it is left over it is taken off. namespace: names, or patterns with * and ?,
+ * or those that "!" takes out again. required: the resource must be served; otherwise its absence is a state
+ * (ABSENT) without a deadline. isolate: past the deadline this watch alone has failed (FAILED), and goes on
+ * trying. stall: how long a watch that has had a bookmark may be silent. watch_timeout: of one watch, spread
+ * up to twice as much. initial_events: how long a streamed list may be silent before its end. memory_max:
+ * its objects are confidential: the store lies in memory and takes no more bytes; 0: on a disk. slot_file,
+ * slot: where it notes which object it is reading (base/slot.h); "" = nowhere. owner_kind: of a watch of
+ * owned objects: their changes are announced as changes of owners of this kind; "" otherwise; related: they
+ * are not owned: their own keys are announced. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \

@@ -14,9 +14,9 @@
 #include "kube/resource.h"
 #include "store/fingerprint.h"
 #include "store/identity.h"
+#include "store/namespace.h"
 #include "store/store.h"
 #include "watcher/frame.h"
-#include "store/namespace.h"
 #include "watcher/reaction.h"
 
 struct watcher;
