@@ -397,7 +397,8 @@ static void count_here(struct recorder *recorder, uint64_t object, uint64_t iden
                 return;
         switch (series_note(recorder->series, object, identity, count, now, &series)) {
         case SERIES_CREATE:
-                create(recorder, event, series, now);
+                if (event)
+                        create(recorder, event, series, now);
                 break;
         case SERIES_WRITE:
                 write_count(recorder, series, now);
