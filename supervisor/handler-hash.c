@@ -284,19 +284,18 @@ static int compare_pairs(const void *a, const void *b)
 }
 
 /* In the order of their names: the order in the file is nothing that a handler sees. */
-static int add_environment(const struct config_handler *handler, struct text *message)
+static int add_pairs(struct text *message, char what, const struct config_pair *pairs, size_t count)
 {
-        size_t count = handler->environment_count;
         _cleanup_free_ const struct config_pair **pair = calloc(count ? count : 1, sizeof(*pair));
 
         if (!pair)
                 return -ENOMEM;
         for (size_t i = 0; i < count; i++)
-                pair[i] = &handler->environment[i];
+                pair[i] = &pairs[i];
         qsort(pair, count, sizeof(*pair), compare_pairs);
         for (size_t i = 0; i < count; i++) {
-                add_text(message, 'n', pair[i]->name);
-                add_text(message, 'e', pair[i]->value);
+                add_text(message, what, pair[i]->name);
+                add_text(message, '=', pair[i]->value);
         }
         return 0;
 }
@@ -306,7 +305,7 @@ static int write_message(const struct handler_hash *hash, const struct config_ha
 {
         int result = begin_message(message);
 
-        text_printf(message, "k%d:", (int)handler->kind);
+        text_printf(message, "h%d:", (int)handler->kind);
         for (size_t i = 0; i < handler->exec_count && (result >= 0 || result == -EIO); i++) {
                 int r;
 
@@ -315,7 +314,12 @@ static int write_message(const struct handler_hash *hash, const struct config_ha
                 result = r < 0 ? r : result;
         }
         if (result >= 0)
-                result = add_environment(handler, message);
+                result = add_pairs(message, 'e', handler->environment, handler->environment_count);
+        if (result >= 0) /* where they come from, not what is in them */
+                result = add_pairs(message, 'c', handler->credentials, handler->credentials_count);
+        add_text(message, 'k', handler->kubernetes_file);
+        add_text(message, 's', handler->kubernetes_account);
+        add_text(message, 'n', handler->kubernetes_namespace);
         text_printf(message, "r%" PRIu64 ":", handler->request_max);
         add_text(message, 'u', handler->user);
         add_text(message, 'v', handler->version);

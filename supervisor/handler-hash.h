@@ -2,9 +2,9 @@
 #pragma once
 /*
  * The hash of a handler: whether it is another one than before. What counts: the kind of handler, its
- * arguments, its environment, its user, what it may be given (requestLimit), `handler.version`, and the
- * contents of those arguments that are files (the program first). Times and owners of files do not, and what
- * a program loads by itself is not known here.
+ * arguments, its environment, its user, how large its requests may be, which credentials it has,
+ * `handler.version`, and the contents of those arguments that are files (the program first). Times and
+ * owners of files do not, and what a program loads by itself is not known here.
  *
  * Files are read step by step, so that a large one does not hold up the loop; each of them once, however
  * many handlers name it. The hash is keyed (HMAC-SHA-256), since arguments and environment may hold secrets,

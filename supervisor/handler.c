@@ -340,6 +340,18 @@ static int begin(struct supervisor *supervisor)
         return r < 0 ? r : handlers_continue(supervisor);
 }
 
+/* Without a key no handler can be compared: said for each watch, as where its own files cannot be read. */
+static void tell_no_key(struct supervisor *supervisor, int error)
+{
+        char unread[256];
+
+        snprintf(unread, sizeof(unread), "%.180s/handler-key: %s", supervisor->options->state_directory,
+                 strerror(-error));
+        FOREACH_WATCH(watch, supervisor)
+                if (!watch->config->owner && !watch->leaving)
+                        tell_unread(watch, unread, false);
+}
+
 void handlers_review(struct supervisor *supervisor)
 {
         int r;
@@ -351,8 +363,7 @@ void handlers_review(struct supervisor *supervisor)
         r = begin(supervisor);
         if (r < 0) {
                 handler_hash_free(TAKE_PTR(supervisor->handler_hash));
-                log_warning("whether handlers have changed is not known before the next reload or start: %s",
-                            strerror(-r));
+                tell_no_key(supervisor, r);
         }
 }
 

@@ -351,6 +351,23 @@ def test_a_file_that_cannot_be_read_is_said_and_version_stands_in(start, operato
     operator.stop()
 
 
+def test_a_key_that_cannot_be_read_is_said(start, operator, handler, widgets):
+    """Nothing can be compared then, and nothing else is amiss."""
+    (operator.state_directory / "handler-key").mkdir()
+    operator.user.give(operator.state_directory / "handler-key", 0o700)
+    start()
+    [line] = operator.logs(message_id=MESSAGE_ID["HANDLER_UNREAD"])
+    assert line["watch"] == "widgets" and "handler-key: Is a directory" in line["message"]
+    assert "handler-key" in row(operator)["handler"]["unread"]
+    widgets.create("ok")
+    handler.wait_finished(name="ok")
+    (operator.state_directory / "handler-key").rmdir()
+    reload(operator)
+    known(operator)
+    wait_until(lambda: row(operator)["handler"]["unread"] == "", "it to be well again")
+    operator.stop()
+
+
 def test_a_large_program_is_read_beside_the_runs(start, operator, handler, widgets):
     """200 MB: the operator serves meanwhile, and its last byte counts."""
     blob = handler.folder / "blob"

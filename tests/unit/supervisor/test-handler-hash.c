@@ -97,6 +97,17 @@ static void test_settings_count(void **state)
         other.version = (char[]){"nobody"};
         assert_same(&plain, &other, false);
         other = plain;
+        other.credentials = pair;
+        other.credentials_count = 2;
+        assert_same(&plain, &other, false);
+        assert_same(&other,
+                    &(struct config_handler){ARGUMENTS("/none", "ab", "c"), .environment = pair,
+                                             .environment_count = 2},
+                    false);
+        other = plain;
+        other.kubernetes_account = (char[]){"widgets"};
+        assert_same(&plain, &other, false);
+        other = plain;
         other.request_max = 1;
         assert_same(&plain, &other, false);
         other = plain;
