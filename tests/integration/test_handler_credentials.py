@@ -152,6 +152,20 @@ def test_a_source_file_that_is_lost_leaves_the_copy_in_use_and_is_told(secured, 
     assert seen(handler.wait_finished(name="b")) == "again"
 
 
+def test_what_a_killed_operator_has_left_is_taken_away_at_the_next_start(devserver, operator, widgets, handler):
+    operator.configure(devserver, [entry("widgets", handler, {"password": secret_file(operator)})])
+    operator.start_ready()
+    handler.behave(READ)
+    widgets.create("a", spec={})
+    folder = handler.wait_finished(name="a").environment["RECONCILED_CREDENTIALS_DIRECTORY"]
+    os.kill(operator.pid, signal.SIGKILL)
+    assert operator.wait_exit() == -signal.SIGKILL
+    assert os.path.exists(f"{folder}/password")
+    operator.configure(devserver, [watch("widgets", handler)])
+    operator.start_ready()
+    assert not os.path.exists(folder)
+
+
 def test_a_path_may_name_a_credential_of_the_unit_or_a_file_beside_the_configuration(devserver, operator, widgets, handler):
     operator.environment["CREDENTIALS_DIRECTORY"] = str(operator.folder)
     secret_file(operator)

@@ -103,6 +103,39 @@ def test_a_refused_token_request_says_who_was_refused_where(make_server, operato
     assert operator.logs(lambda record: "past the watch's deadline" in record["message"])
 
 
+def test_a_watch_without_a_token_is_isolated_and_harms_no_other(make_server, operator, handler, make_handler):
+    server, other = make_server(), make_handler()
+    server.fault({"path": TOKEN_PATH}, times=0, status=403)
+    maps = watch("maps", other, api_version="v1", kind="ConfigMap", namespaces=["default"])
+    operator.configure(server, [entry(handler, deadline="2s", onDeadline="isolate"), maps])
+    operator.start_ready()
+    widgets_of(server).create("a", spec={})
+    server.api.resource("v1", "configmaps", "default").create("one")
+    other.wait_finished(name="one")
+    operator.wait_for_log("service account default/helper", message_id=MESSAGE_ID["WATCH_FAILED"], deadline=60)
+    assert not handler.requests()
+    server.clear_faults()
+    handler.wait_finished(name="a", deadline=60)
+
+
+def test_a_401_renews_the_operators_own_credential_first(make_server, operator, handler):
+    server = make_server()
+    token = operator.folder / "token"
+    token.write_text("first-secret", encoding="utf-8")
+    operator.user.give(token, 0o600)
+    operator.configure(server, [entry(handler)])
+    path = operator.folder / "kubeconfig"
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {"tokenFile": str(token)}
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    server.set_token("second-secret", kubeconfig=True)
+    operator.start_ready()
+    wait_until(lambda: token_requests(server, status=401), "the refusal")
+    token.write_text("second-secret", encoding="utf-8")
+    widgets_of(server).create("a", spec={})
+    handler.wait_finished(name="a", deadline=90)
+
+
 def test_a_token_is_renewed_in_its_place_before_it_expires(make_server, operator, handler):
     server = make_server(arguments=["--max-token-expiration", "5s"])
     operator.configure(server, [entry(handler)])
