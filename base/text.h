@@ -50,6 +50,12 @@ size_t utf8_sequence(const char *bytes, size_t size);
 #define BRACKETS_MAX 64
 bool text_nests_too_deep(const char *string);
 
+/* "1 object", "2 objects": the word that goes with the number. */
+static inline const char *counted(uint64_t count, const char *one, const char *many)
+{
+        return count == 1 ? one : many;
+}
+
 /* *place becomes a copy of the text, and what it was is freed. -ENOMEM: it is left as it was. */
 int text_replace(char **place, const char *text);
 

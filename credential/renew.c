@@ -47,8 +47,9 @@ static int give_up(struct credential *credential, const char *why)
         return child_fatal(
                 credential->child, EXIT_CODE_NO_PERMISSION, NULL, NULL,
                 "there is no credential, and the watches' deadline is over: the plugin %s has failed %u "
-                "times: %s",
-                credential->source.exec.command, credential->plugin_failures, why);
+                "%s: %s",
+                credential->source.exec.command, credential->plugin_failures,
+                counted(credential->plugin_failures, "time", "times"), why);
 }
 
 static int failed(struct credential *credential, const char *why)

@@ -90,8 +90,9 @@ static bool say_queued(const struct facts *facts, struct text *text)
                 text_printf(text,
                             "it is to run (%s) when nothing else does, and alone, because the operator has "
                             "crashed over it "
-                            "%" PRIu64 " times",
-                            ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"));
+                            "%" PRIu64 " %s",
+                            ctl_text(facts->queue, "reason"), ctl_number(facts->row, "crashes"),
+                            counted(ctl_number(facts->row, "crashes"), "time", "times"));
                 return true;
         }
         if (strcmp(state, "queued") != 0)
@@ -171,8 +172,9 @@ static bool say_quarantined(const struct facts *facts, struct text *text)
         }
         text_printf(text,
                     "it is in quarantine, because the operator has crashed over it %" PRIu64
-                    " times: it is tried again in %s, when it changes, or after `reconciledctl release`",
+                    " %s: it is tried again in %s, when it changes, or after `reconciledctl release`",
                     ctl_number(facts->row, "crashes"),
+                    counted(ctl_number(facts->row, "crashes"), "time", "times"),
                     ctl_until(facts->row, "quarantinedUntil", buffer, sizeof(buffer)));
         return true;
 }
@@ -421,8 +423,9 @@ static void print_row(const struct facts *facts, const cJSON *row)
         print_failures(row);
         print_next(facts, row);
         if (ctl_number(row, "crashes") > 0)
-                printf("crashes     %" PRIu64 " of the operator are blamed on it, the last one %s ago\n",
-                       ctl_number(row, "crashes"), ctl_since(row, "lastCrash", buffer, sizeof(buffer)));
+                printf("crashes     %" PRIu64 " of the operator %s blamed on it, the last one %s ago\n",
+                       ctl_number(row, "crashes"), counted(ctl_number(row, "crashes"), "is", "are"),
+                       ctl_since(row, "lastCrash", buffer, sizeof(buffer)));
 }
 
 static void print_facts(const struct facts *facts, const char *conclusion)

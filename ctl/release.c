@@ -119,8 +119,8 @@ static void print_plan(const cJSON *list)
              "more:");
         cJSON_ArrayForEach(watch, list)
         {
-                printf("watch %s: %" PRIu64 " objects\n", ctl_text(watch, "name"),
-                       ctl_number(watch, "objects"));
+                printf("watch %s: %" PRIu64 " %s\n", ctl_text(watch, "name"), ctl_number(watch, "objects"),
+                       counted(ctl_number(watch, "objects"), "object", "objects"));
         }
 }
 
@@ -169,7 +169,7 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
                 if (now - moved >= timeout_usec) {
                         snprintf(message, sizeof(message),
                                  "%" PRIu64 " %s left; the operator's log says why", left,
-                                 left == 1 ? "object is" : "objects are");
+                                 counted(left, "object is", "objects are"));
                         tell(consent, list, left, false, message);
                         return EXIT_CODE_SOFTWARE;
                 }

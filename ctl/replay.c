@@ -275,8 +275,9 @@ static void tell(struct replay *replay)
         cJSON *answer;
 
         if (!replay->options->json) {
-                printf("%zu runs: %zu as recorded, %zu different", replay->count,
-                       replay->count - replay->different, replay->different);
+                printf("%zu %s: %zu as recorded, %zu different", replay->count,
+                       counted(replay->count, "run", "runs"), replay->count - replay->different,
+                       replay->different);
                 if (replay->skipped > 0)
                         printf("; %zu left out (with Secrets, of another watch, or unreadable)",
                                replay->skipped);

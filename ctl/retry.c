@@ -18,5 +18,5 @@ int ctl_retry_all(const char *runtime_directory, char **argument, bool json)
                 return ctl_done(json, answer, "no object has failed");
         return ctl_done(json, answer,
                         "%" PRIu64 " %s again now; those in quarantine wait for `reconciledctl release`",
-                        count, count == 1 ? "object runs" : "objects run");
+                        count, counted(count, "object runs", "objects run"));
 }

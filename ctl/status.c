@@ -12,10 +12,12 @@ static void print_progress(const cJSON *watch)
         uint64_t shown = ctl_number(watch, "listShown"), expected = ctl_number(watch, "listExpected");
 
         if (expected > 0)
-                printf("    its list has shown %" PRIu64 " of about %" PRIu64 " objects (%" PRIu64 " %%)\n",
-                       shown, expected, shown < expected ? shown * 100 / expected : 100);
+                printf("    its list has shown %" PRIu64 " of about %" PRIu64 " %s (%" PRIu64 " %%)\n",
+                       shown, expected, counted(expected, "object", "objects"),
+                       shown < expected ? shown * 100 / expected : 100);
         else if (shown > 0)
-                printf("    its list has shown %" PRIu64 " objects\n", shown);
+                printf("    its list has shown %" PRIu64 " %s\n", shown,
+                       counted(shown, "object", "objects"));
 }
 
 static void print_more(const cJSON *watch)
@@ -124,10 +126,10 @@ static void print_quarantine(const cJSON *list)
         const cJSON *item;
 
         cJSON_ArrayForEach(item, list)
-                printf("%s%s of watch %s is in quarantine: %" PRIu64 " crashes, the last one %s ago: %s\n",
+                printf("%s%s of watch %s is in quarantine: %" PRIu64 " %s, the last one %s ago: %s\n",
                        item == list->child ? "\n" : "", ctl_text(item, "key"), ctl_text(item, "watch"),
-                       ctl_number(item, "crashes"), ctl_since(item, "lastCrash", buffer, sizeof(buffer)),
-                       ctl_text(item, "error"));
+                       ctl_number(item, "crashes"), counted(ctl_number(item, "crashes"), "crash", "crashes"),
+                       ctl_since(item, "lastCrash", buffer, sizeof(buffer)), ctl_text(item, "error"));
 }
 
 void ctl_print_doubtful(const cJSON *list)
@@ -137,9 +139,10 @@ void ctl_print_doubtful(const cJSON *list)
 
         cJSON_ArrayForEach(item, list)
                 printf("%s%s of watch %s is doubtful: its watcher has failed over it %" PRIu64
-                       " times, the last time %s ago; %s: %s\n",
+                       " %s, the last time %s ago; %s: %s\n",
                        item == list->child ? "\n" : "", ctl_text(item, "key"), ctl_text(item, "watch"),
-                       ctl_number(item, "crashes"), ctl_since(item, "lastCrash", buffer, sizeof(buffer)),
+                       ctl_number(item, "crashes"), counted(ctl_number(item, "crashes"), "time", "times"),
+                       ctl_since(item, "lastCrash", buffer, sizeof(buffer)),
                        ctl_is(item, "unread") ? "it is left out" : "jq programs are not run on it",
                        ctl_text(item, "error"));
 }
@@ -210,10 +213,11 @@ void ctl_print_status(const cJSON *status, bool wide)
         char buffer[64];
 
         ctl_colour(COLOUR_BOLD);
-        printf("operator  %s (reconciled %s, pid %" PRIu64 "), %s, up %s, %" PRIu64 " restarts\n",
+        printf("operator  %s (reconciled %s, pid %" PRIu64 "), %s, up %s, %" PRIu64 " %s\n",
                ctl_text(status, "operator"), ctl_text(status, "version"), ctl_number(status, "pid"),
                ctl_text(status, "phase"), ctl_since(status, "startedAt", buffer, sizeof(buffer)),
-               ctl_number(status, "restarts"));
+               ctl_number(status, "restarts"),
+               counted(ctl_number(status, "restarts"), "restart", "restarts"));
         ctl_colour(COLOUR_NONE);
         printf("server    %s\nidentity  %s\n",
                ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
@@ -229,11 +233,12 @@ void ctl_print_status(const cJSON *status, bool wide)
                        ctl_number(left, "objects"));
         cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "heldBack")) print_held_back(left);
         if (ctl_number(status, "logLinesDropped") > 0)
-                printf("logs      %" PRIu64 " lines were dropped\n", ctl_number(status, "logLinesDropped"));
+                printf("logs      %" PRIu64 " %s dropped\n", ctl_number(status, "logLinesDropped"),
+                       counted(ctl_number(status, "logLinesDropped"), "line was", "lines were"));
         events = cJSON_GetObjectItemCaseSensitive(status, "events");
         if (ctl_number(events, "dropped") > 0)
-                printf("events    %" PRIu64 " were left out (the spam guard, or no right to write them)\n",
-                       ctl_number(events, "dropped"));
+                printf("events    %" PRIu64 " %s left out (the spam guard, or no right to write them)\n",
+                       ctl_number(events, "dropped"), counted(ctl_number(events, "dropped"), "was", "were"));
         ctl_colour(COLOUR_RED);
         if (ctl_is(cJSON_GetObjectItemCaseSensitive(status, "secrets"), "onDisk"))
                 puts("secrets   may reach a disk: there is no memory (tmpfs) for them (see the journal)");

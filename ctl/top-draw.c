@@ -118,9 +118,10 @@ static void draw_head(struct picture *picture, const cJSON *now)
 
         if (localtime_r(&seconds, &tm))
                 strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-        line(picture, BOLD, "%s  %s, up %s, %" PRIu64 " restarts  %s", ctl_text(now, "operator"),
+        line(picture, BOLD, "%s  %s, up %s, %" PRIu64 " %s  %s", ctl_text(now, "operator"),
              ctl_text(now, "phase"), ctl_since(now, "startedAt", buffer, sizeof(buffer)),
-             ctl_number(now, "restarts"), clock);
+             ctl_number(now, "restarts"), counted(ctl_number(now, "restarts"), "restart", "restarts"),
+             clock);
 }
 
 static void draw_sums(struct picture *picture, const cJSON *now, const cJSON *before, uint64_t usec)
@@ -171,7 +172,8 @@ static void draw_watches(struct picture *picture, const cJSON *now, const cJSON 
         cJSON_ArrayForEach(watch, list(now, "watches")) if (drawn++ < most)
                 draw_watch(picture, watch, same_watch(before, watch), usec);
         if (drawn > most)
-                line(picture, PLAIN, "... and %zu more watches", drawn - most);
+                line(picture, PLAIN, "... and %zu more %s", drawn - most,
+                     counted(drawn - most, "watch", "watches"));
 }
 
 static void draw_running(struct picture *picture, const cJSON *now, size_t most)

@@ -206,8 +206,8 @@ static void tell_dropped(void)
         self.telling = true;
         self.dropped_told = self.dropped;
         log_write(LOG_WARNING, MESSAGE_ID_LOG_DROPPED, NULL,
-                  "%llu log lines were dropped because nobody read them in time",
-                  (unsigned long long)dropped);
+                  "%llu log %s dropped because nobody read them in time", (unsigned long long)dropped,
+                  counted(dropped, "line was", "lines were"));
         self.telling = false;
 }
 

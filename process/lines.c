@@ -100,7 +100,8 @@ void lines_renew(struct lines *lines)
         lines->told = lines->told_size = 0;
         if (lines->dropped == 0)
                 return;
-        snprintf(text, sizeof(text), "(%zu more lines of output were not logged)", lines->dropped);
+        snprintf(text, sizeof(text), "(%zu more %s of output %s not logged)", lines->dropped,
+                 counted(lines->dropped, "line", "lines"), counted(lines->dropped, "was", "were"));
         lines->dropped = 0;
         lines->on_line(text, lines->userdata);
 }

@@ -387,8 +387,9 @@ int dispatch_synced(struct watch *watch, const struct message_synced *synced)
         watch->generation = synced->generation;
         log_write(first ? LOG_INFO : LOG_DEBUG, MESSAGE_ID_WATCH_SYNCED,
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                  "watch %s is in sync: %llu objects at resourceVersion %s", watch->config->name,
-                  (unsigned long long)synced->objects, synced->resource_version);
+                  "watch %s is in sync: %llu %s at resourceVersion %s", watch->config->name,
+                  (unsigned long long)synced->objects, counted(synced->objects, "object", "objects"),
+                  synced->resource_version);
         if (room_found(watch) < 0)
                 return -ENOMEM;
         if (first) {

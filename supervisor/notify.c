@@ -53,10 +53,11 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
                 paused += !watch->leaving && watch->paused_realtime > 0;
         }
         if (synced == watches)
-                used = (size_t)snprintf(buffer, size, "%zu watch%s in sync", synced,
-                                        synced == 1 ? "" : "es");
+                used = (size_t)snprintf(buffer, size, "%zu %s in sync", synced,
+                                        counted(synced, "watch", "watches"));
         else
-                used = (size_t)snprintf(buffer, size, "%zu of %zu watches in sync", synced, watches);
+                used = (size_t)snprintf(buffer, size, "%zu of %zu %s in sync", synced, watches,
+                                        counted(watches, "watch", "watches"));
         if (used < size)
                 used += (size_t)snprintf(buffer + used, size - used,
                                          ", %zu running, %zu queued, %zu waiting", counts.running,

@@ -47,9 +47,9 @@ static int report_quarantined(const char *watch_name, const struct ledger_row *r
                 return 0;
         snprintf(note, sizeof(note),
                  "the operator has crashed %" PRIu64
-                 " times over it, and leaves it alone until it changes or its "
+                 " %s over it, and leaves it alone until it changes or its "
                  "time is over: %.300s",
-                 row->crashes, row->last_error);
+                 row->crashes, counted(row->crashes, "time", "times"), row->last_error);
         utf8_clean(note);
         return report(reporter, watch_name, row->key, row->uid, "Quarantined", note);
 }

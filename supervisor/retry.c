@@ -219,8 +219,10 @@ static int retry_watch(struct watch *watch, uint64_t *count)
         *count += failing.failing;
         watch->retrying = RETRY_FAILED;
         log_write(LOG_NOTICE, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                  "%llu objects of watch %s that have failed run again now, as it was asked for by hand",
-                  (unsigned long long)failing.failing, watch->config->name);
+                  "%llu %s of watch %s %s again now, as it was asked for by hand",
+                  (unsigned long long)failing.failing, counted(failing.failing, "object", "objects"),
+                  watch->config->name,
+                  counted(failing.failing, "that has failed runs", "that have failed run"));
         return retry_continue(watch->child->supervisor);
 }
 

@@ -268,9 +268,11 @@ int supervisor_run(struct supervisor *supervisor)
         int r;
 
         log_write(LOG_INFO, MESSAGE_ID_STARTED, NULL,
-                  "reconciled %s starts operator %s: %zu watches, %zu workers, state in %s",
-                  RECONCILED_VERSION, supervisor->config->operator_name, supervisor->watch_count,
-                  supervisor->worker_count, supervisor->options->state_directory);
+                  "reconciled %s starts operator %s: %zu %s, %zu %s, state in %s", RECONCILED_VERSION,
+                  supervisor->config->operator_name, supervisor->watch_count,
+                  counted(supervisor->watch_count, "watch", "watches"), supervisor->worker_count,
+                  counted(supervisor->worker_count, "worker", "workers"),
+                  supervisor->options->state_directory);
         limits_prepare(supervisor); /* what is started from here on is in our control group */
         r = supervisor_close_in(supervisor);
         if (r >= 0) {

@@ -29,15 +29,16 @@ static void describe(const struct watcher *watcher, char *text, size_t size)
 
         if (file_system_is_full(config->store_folder))
                 snprintf(text, size,
-                         "the file system of %s is full (%llu objects, of the %.6g MiB that secrets.memory "
+                         "the file system of %s is full (%llu %s, of the %.6g MiB that secrets.memory "
                          "allows): confidential objects are kept in memory; make it larger",
-                         config->store_folder, count, max);
+                         config->store_folder, count, counted(count, "object", "objects"), max);
         else
                 snprintf(text, size,
-                         "%s %s does not fit into secrets.memory, %.6g MiB (%llu objects do): confidential "
+                         "%s %s does not fit into secrets.memory, %.6g MiB (%llu %s): confidential "
                          "objects are kept in memory; raise secrets.memory, or select fewer of them "
                          "(namespaces, labelSelector, fieldSelector: type!=helm.sh/release.v1)",
-                         config->api_version, config->kind, max, count);
+                         config->api_version, config->kind, max, count,
+                         counted(count, "object does", "objects do"));
 }
 
 /* Nothing is on its way any more, so nobody comes back to the store. */

@@ -111,8 +111,9 @@ static int past_deadline(struct watcher *watcher, struct trouble *trouble)
         duration_format((clock_boottime_usec() - trouble->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
         return child_fatal(watcher->child, exit_code_of(watcher, &trouble->last), watcher->config->watch,
-                           NULL, "watching %s %s has failed for %s (%u attempts), past its deadline: %s",
+                           NULL, "watching %s %s has failed for %s (%u %s), past its deadline: %s",
                            watcher->config->api_version, watcher->config->kind, text, trouble->failures,
+                           counted(trouble->failures, "attempt", "attempts"),
                            trouble->last.message ? trouble->last.message : "unknown");
 }
 

@@ -255,9 +255,9 @@ int children_recall_next(struct children *children)
         if (children->recalled)
                 drop_kept(children);
         if (children->recalled)
-                log_warning(
-                        "watch %s, %s: the list of its children was taken off it; %zu of them were found "
-                        "by their label",
-                        children->run->order->watch, children->run->order->key, children->known.count);
+                log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
+                            "by their label",
+                            children->run->order->watch, children->run->order->key, children->known.count,
+                            counted(children->known.count, "was", "were"));
         return 0;
 }

@@ -176,3 +176,23 @@ def test_colours_only_on_a_terminal(configured, handler, widgets):
     assert text.index("\x1b[31m") < text.index("has failed for good") < text.index("\x1b[0m", text.index("WATCH"))
     assert "\x1b" not in shown(NO_COLOR="1") and "\x1b" not in shown(TERM="dumb")
     assert "\x1b" not in configured.ctl.run("status").stdout
+
+
+def test_one_is_not_many(configured, devserver, handler, widgets):
+    """Numbers and their words, in the log and in the status."""
+    configured.configure(devserver, [watch("widgets", handler)], workers=1)
+    widgets.create("a")
+    configured.start()
+    configured.wait_ready()
+    handler.wait_finished(name="a")
+    assert "operator widgets.example.com: 1 watch, 1 worker, state" in configured.wait_for_log("starts operator")["message"]
+    assert "in sync: 1 object at" in configured.wait_for_log("is in sync")["message"]
+    assert ", 0 restarts\n" in configured.ctl.run("status").stdout
+    configured.stop()
+    configured.start()
+    configured.wait_ready()
+    assert ", 1 restart\n" in configured.ctl.run("status").stdout
+    handler.behave("i=0; while [ $i -lt 1001 ]; do echo $i >&2; i=$((i + 1)); done")
+    widgets.create("b")
+    configured.wait_for_log("(1 more line of output was not logged)")
+    assert ": operator widgets.example.com, 1 watch, 1 worker: " in configured.ctl.run("check", configured.config_file).stdout

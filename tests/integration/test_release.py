@@ -102,7 +102,7 @@ def test_uninstall_takes_them_off_everything(start, operator, handler, widgets, 
     widgets.delete("w0")
     handler.wait_finished(name="w0", action="finalize")
     asked = operator.ctl.run("uninstall")
-    assert asked.returncode == 64 and "watch widgets: 30 objects\nwatch maps: 1 objects\n" in asked.stdout
+    assert asked.returncode == 64 and "watch widgets: 30 objects\nwatch maps: 1 object\n" in asked.stdout
     assert all(held(widgets, name) for name in names)
     done = operator.ctl.run("uninstall", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
