@@ -377,6 +377,38 @@ static int find_files(struct loader *loader, const char *path)
         return add_file(loader, standard, false);
 }
 
+/* What $KUBECONFIG names is not there. Under a unit of ours it is a credential whose source is missing:
+ * systemd does not say so, since a credential without a path is optional. */
+static int nothing_found(struct error *error)
+{
+        static const char credentials[] = "/run/credentials/reconciled";
+        const char *list = getenv("KUBECONFIG"), *name, *end;
+        _cleanup_free_ char *source = NULL;
+
+        if (!list || !list[0])
+                return error_set(error, -ENOENT,
+                                 "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, "
+                                 "~/.kube/config), and this is no pod (KUBERNETES_SERVICE_HOST is not set)");
+        name = list + sizeof(credentials) - 1;
+        end = strstr(list, ".service/");
+        if (strncmp(list, credentials, sizeof(credentials) - 1) != 0 || !end || end < name)
+                return error_set(error, -ENOENT,
+                                 "no kubeconfig was found: $KUBECONFIG is %s, which is not there; "
+                                 "cluster.kubeconfig can name another",
+                                 list);
+        /* reconciled@NAME takes reconciled.NAME.kubeconfig. */
+        if (asprintf(&source, "/etc/credstore/reconciled%s%.*s.kubeconfig", *name == '@' ? "." : "",
+                     (int)(end - name - (*name == '@')), name + (*name == '@')) < 0) {
+                source = NULL;
+                return error_set(error, -ENOENT, "no memory");
+        }
+        return error_set(
+                error, -ENOENT,
+                "no kubeconfig was found: %s is missing, or whatever else LoadCredential= of the unit "
+                "names (%s is not there); cluster.kubeconfig can name another",
+                source, list);
+}
+
 int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig *ret, struct error *error)
 {
         struct loader loader = {.error = error};
@@ -391,10 +423,7 @@ int kubeconfig_load(const struct kubeconfig_options *options, struct kubeconfig 
         } else if (r >= 0) {
                 r = kubeconfig_in_cluster(&loader.config, error);
                 if (r == -ENOENT)
-                        error_set(
-                                error, -ENOENT,
-                                "no kubeconfig was found (cluster.kubeconfig, $KUBECONFIG, "
-                                "~/.kube/config), and this is no pod (KUBERNETES_SERVICE_HOST is not set)");
+                        nothing_found(error);
         }
         for (size_t i = 0; i < loader.count; i++)
                 yaml_file_done(&loader.file[i]);

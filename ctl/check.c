@@ -7,6 +7,7 @@
 #include "base/exit-code.h"
 #include "credential/kubeconfig.h"
 #include "ctl/ctl.h"
+#include "ctl/unit.h"
 #include "supervisor/config.h"
 
 /* What is found out, for people or for a program. */
@@ -14,7 +15,8 @@ struct report {
         const char *path;
         struct config *config; /* NULL: it has mistakes */
         struct config_problems problems;
-        struct kubeconfig cluster; /* which server would be asked, and as whom */
+        struct kubeconfig cluster;   /* which server would be asked, and as whom */
+        struct unit_credential unit; /* of the unit that runs this configuration; zero: there is none */
         bool has_cluster;
         int cluster_status; /* -ENOENT with the default search: in a pod its service account would be used */
         struct error cluster_error;
@@ -24,10 +26,21 @@ struct report {
 static void check_cluster(struct report *report)
 {
         struct kubeconfig_options options = {report->config->kubeconfig, report->config->context};
-        int r = kubeconfig_load(&options, &report->cluster, &report->cluster_error);
+        bool own = options.path[0];
+        int r = unit_credential_find(report->path, &report->unit, &report->cluster_error);
 
+        if (r < 0 && !(own && r != -EINVAL)) {
+                report->cluster_status = r;
+                return;
+        }
+        error_done(&report->cluster_error);
+        if (report->unit.path && !own)
+                options.path = report->unit.path;
+        else
+                unit_credential_done(&report->unit);
+        r = kubeconfig_load(&options, &report->cluster, &report->cluster_error);
         report->has_cluster = r >= 0;
-        report->cluster_status = r == -ENOENT && !report->config->kubeconfig[0] ? 0 : r;
+        report->cluster_status = r == -ENOENT && !options.path[0] ? 0 : r;
 }
 
 struct config *ctl_load_config(const char *path)
@@ -164,9 +177,13 @@ static void add_children_notes(cJSON *notes, const struct config *config)
 }
 
 /* What is no mistake, and should be known. */
-static cJSON *make_notes(const struct config *config)
+static cJSON *make_notes(const struct report *report)
 {
+        const struct config *config = report->config;
         cJSON *notes = cJSON_CreateArray();
+
+        if (report->unit.source)
+                add_note(notes, "%s takes its kubeconfig from %s", report->unit.unit, report->unit.source);
 
         add_limits_note(notes, config);
         add_users_notes(notes, config);
@@ -176,9 +193,9 @@ static cJSON *make_notes(const struct config *config)
         return notes;
 }
 
-static void print_notes(const struct config *config)
+static void print_notes(const struct report *report)
 {
-        cJSON *notes = make_notes(config), *note;
+        cJSON *notes = make_notes(report), *note;
 
         cJSON_ArrayForEach(note, notes)
         {
@@ -200,11 +217,11 @@ static void print_report(const struct report *report)
         if (!config)
                 return;
         printf("%s: operator %s, %zu %s, %u %s: %s\n", report->path ? report->path : "the configuration",
-               config->operator_name, config->watch_count, config->watch_count == 1 ? "watch" : "watches",
-               config->workers, config->workers == 1 ? "worker" : "workers",
+               config->operator_name, config->watch_count, counted(config->watch_count, "watch", "watches"),
+               config->workers, counted(config->workers, "worker", "workers"),
                report->cluster_status < 0 ? "its access to the cluster cannot be used"
                                           : "no mistakes found");
-        print_notes(config);
+        print_notes(report);
         print_cluster(report);
 }
 
@@ -244,7 +261,7 @@ static int print_report_json(const struct report *report)
                 cJSON_AddStringToObject(document, "operator", report->config->operator_name);
                 cJSON_AddNumberToObject(document, "watches", (double)report->config->watch_count);
                 cJSON_AddNumberToObject(document, "workers", report->config->workers);
-                cJSON_AddItemToObject(document, "notes", make_notes(report->config));
+                cJSON_AddItemToObject(document, "notes", make_notes(report));
                 add_cluster(document, report);
         }
         r = ctl_print_json(document);
@@ -306,6 +323,7 @@ int ctl_check(const char *path, bool json)
         config_free(report.config);
         if (report.has_cluster)
                 kubeconfig_done(&report.cluster);
+        unit_credential_done(&report.unit);
         error_done(&report.cluster_error);
         return r;
 }

@@ -19,6 +19,7 @@
 #include "ctl/difference.h"
 #include "ctl/session.h"
 #include "ctl/trace.h"
+#include "ctl/unit.h"
 
 /* ---- what came of it */
 
@@ -427,9 +428,23 @@ int ctl_run(const struct ctl_run_options *options)
 {
         _cleanup_(config_free_pointer) struct config *config = ctl_load_config(options->config);
         struct session_options session_options = {.config = config};
+        _cleanup_(unit_credential_done) struct unit_credential unit = {0};
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r;
 
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
         session_options.watch = find_watch(config, options->watch);
-        return session_options.watch ? run_session(options, &session_options) : EXIT_CODE_USAGE;
+        if (!session_options.watch)
+                return EXIT_CODE_USAGE;
+        if (!config->kubeconfig[0] && !is_file(options->object)) {
+                r = unit_credential_find(options->config, &unit, &error);
+                if (r < 0) {
+                        fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+                        return EXIT_CODE_CONFIGURATION;
+                }
+                if (unit.path && text_replace(&config->kubeconfig, unit.path) < 0)
+                        return EXIT_CODE_SOFTWARE;
+        }
+        return run_session(options, &session_options);
 }

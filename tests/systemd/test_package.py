@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ import tempfile
 import pytest
 
 from harness import wait_until
+from harness.documents import examples
 from harness.node import Node
 from harness.operator import MESSAGE_ID
 from harness.setup import SOURCE
@@ -35,6 +37,10 @@ def build(folder):
             shutil.copy2(SOURCE / name, source / name)
     else:
         shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("build*", ".git"))
+    # As a clone has it.
+    run("git", "init", "-q", cwd=source)
+    run("git", "add", "-A", cwd=source)
+    run("git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-q", "-m", "x", cwd=source)
     run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=source,
         env={**os.environ, "DEB_BUILD_OPTIONS": f"parallel={os.cpu_count()} noautodbgsym"})
     return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
@@ -75,6 +81,32 @@ def test_it_is_built_the_same_twice(packages):
             assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(packages[name].read_bytes()).digest(), name
 
 
+def test_a_build_leaves_nothing_untracked(packages):
+    source = packages["reconciled"].parent / "reconciled-0.1.0"
+    assert run("git", "status", "--porcelain", "--untracked-files=all", cwd=source) == ""
+
+
+def test_the_documents_that_are_named_are_in_the_packages(packages, tmp_path):
+    """By manuals, by units, and by each other."""
+    for path in packages.values():
+        run("dpkg", "-x", path, tmp_path)
+    share = tmp_path / "usr" / "share"
+    doc = share / "doc" / "reconciled"
+    named = set()
+    for page in [*share.glob("man/man*/*.gz"), *tmp_path.glob("usr/lib/systemd/**/*.service"), *tmp_path.glob("usr/lib/systemd/catalog/*")]:
+        text = run("zcat", page) if page.suffix == ".gz" else page.read_text(encoding="utf-8")
+        named |= {doc / path for path in re.findall(r"\bdocs/[\w.-]+\.md", text)}
+        named |= {tmp_path / path for path in re.findall(r"/(usr/share/[\w./-]*\w)", text)}
+        named |= {doc / "drop-ins" / name for name in re.findall(r"\b(?:cgroups|credentials|host|user)\.conf\b", text)}
+    for page in doc.glob("**/*.md"):
+        text = page.read_text(encoding="utf-8")
+        # What only the source has is called by its whole path: tests/, tools/, bench/.
+        links = [link for link in re.findall(r"\]\(([^)#:]+)\)", text) if not re.match(r"(\.\./)?(dependencies|tests|tools|bench)\b", link)]
+        named |= {(page.parent / link).resolve() for link in links}
+    assert len(named) > 15, named
+    assert sorted(str(path.relative_to(tmp_path)) for path in named if not path.exists()) == []
+
+
 def restarts(node):
     return json.loads(node.run("reconciledctl", "status", "--json").stdout)["restarts"]
 
@@ -93,7 +125,10 @@ def test_install_run_upgrade_purge(bare, packages):
     node.start_server()
     node.mark()
     node.configure("echo '{\"status\": {\"seen\": true}}'")
-    node.run("systemctl", "enable", "--now", node.unit)
+    steps = next(example for example in examples().values() if example.document == "docs/systemd.md").commands()
+    assert [step.split()[0] for step in steps] == ["dpkg-buildpackage", "install", "$EDITOR", "systemctl"], "the manual's steps"
+    node.run("sh", "-ec", f"cd /run && mv /etc/credstore/reconciled.kubeconfig my.kubeconfig && {steps[1]}")
+    node.run("sh", "-ec", steps[3])
     node.wait_synced()
     node.create_widget("a")
     wait_until(lambda: node.widget("a").get("status") == {"seen": True}, "the handler's status")

@@ -16,7 +16,8 @@ NEWER = ("RestartSteps", "RestartMaxDelaySec")
 
 
 def test_verify(node):
-    said = node.run("systemd-analyze", "verify", "--man=no", "reconciled.service", "reconciled@second.service").stderr
+    said = node.run("systemd-analyze", "verify", "--man=no", "reconciled.service", "reconciled@second.service",
+                    "reconciled-name@second.service").stderr
     others = [line for line in said.splitlines() if not any(f"'{key}'" in line for key in NEWER)]
     assert others == []
 
@@ -26,6 +27,77 @@ def test_exposure(node, unit):
     said = node.run("systemd-analyze", "security", unit, "--no-pager").stdout
     score = float(re.search(r"Overall exposure level for .*: ([0-9.]+)", said).group(1))
     assert score <= 1.5, said
+
+
+def test_the_drop_ins_are_verified(node):
+    for path in sorted((SOURCE / "units" / "drop-ins").glob("*.conf")):
+        node.drop_in(node.unit, path.read_text(encoding="utf-8"))
+        said = node.run("systemd-analyze", "verify", "--man=no", node.unit).stderr
+        assert [line for line in said.splitlines() if not any(f"'{key}'" in line for key in NEWER)] == [], path
+
+
+@pytest.mark.parametrize("name, status", [("host.conf", "226"), ("credentials.conf", "243"), ("User=nobody-here", "217"),
+                                          ("Group=nobody-here", "216"), ("ExecStart=\nExecStart=/nothing/here", "203")])
+def test_a_drop_in_that_names_what_is_not_there_is_not_tried_again(node, name, status):
+    """The first two are ours, taken as they are: what they name is an example."""
+    node.configure()
+    ours = SOURCE / "units" / "drop-ins" / name
+    text = ours.read_text(encoding="utf-8") if name.endswith(".conf") else f"[Service]\n{name}\n"
+    node.run("sh", "-c", "rm -rf /etc/example /etc/kubernetes")
+    node.drop_in(node.unit, text + "[Service]\nRestartSec=50ms\n")
+    assert node.run("systemctl", "start", node.unit, check=False).returncode != 0
+    node.wait_state(node.unit, "failed")
+    shown = node.show(node.unit, "ExecMainStatus", "NRestarts", "Result")
+    assert shown == {"ExecMainStatus": status, "NRestarts": "0", "Result": "exit-code"}
+
+
+def test_an_instance_with_too_long_a_name_is_told_so(node):
+    name = "a" * 21
+    node.configure(path=f"/etc/reconciled/{name}.yaml")
+    assert node.run("systemctl", "start", f"reconciled@{name}.service", check=False).returncode != 0
+    node.wait_journal(f"_SYSTEMD_UNIT=reconciled-name@{name}.service", text="the name of an instance has at most 20 characters")
+    said = node.run("reconciledctl", "check", f"/etc/reconciled/{name}.yaml", check=False)
+    assert said.returncode == 78 and "at most 20 characters, and this one has 21" in said.stdout
+    assert "no mistakes" not in said.stdout
+    longest = "a" * 20
+    node.configure(path=f"/etc/reconciled/{longest}.yaml")
+    node.run("install", "-m", "0600", "/run/devserver.kubeconfig", f"/etc/credstore/reconciled.{longest}.kubeconfig")
+    node.start(f"reconciled@{longest}.service")
+    node.run("systemctl", "stop", f"reconciled@{longest}.service")
+    wait_until(lambda: node.show(f"reconciled-name@{longest}.service", "ActiveState") == "inactive", "nothing is left of it")
+
+
+@pytest.mark.parametrize("unit, name", [("reconciled.service", "reconciled"), ("reconciled@second.service", "second")])
+def test_root_checks_with_the_credential_of_the_unit(node, unit, name):
+    """Whatever root's own environment says; a missing file is named, by the check and by the unit."""
+    node.configure(path=f"/etc/reconciled/{name}.yaml")
+    store = f"/etc/credstore/reconciled{'' if name == 'reconciled' else '.' + name}.kubeconfig"
+    command = ["env", "HOME=/nowhere", "KUBECONFIG=/nowhere/config", "reconciledctl"]
+    for file in [f"/etc/reconciled/{name}.yaml"] + ([] if name != "reconciled" else [None]):
+        said = node.run(*command, "check", *([file] if file else [])).stdout
+        assert f"note: {unit} takes its kubeconfig from {store}\n" in said and f"of {store}\n" in said and "no mistakes found" in said
+    node.create_widget("a")
+    said = node.run(*command, "run", "--config", f"/etc/reconciled/{name}.yaml", "--object", "default/a").stdout
+    assert "result: success" in said
+    node.run("rm", store)
+    said = node.run(*command, "check", f"/etc/reconciled/{name}.yaml", check=False)
+    assert said.returncode == 78 and f"{store}: No such file or directory; {unit} takes its kubeconfig from there" in said.stdout
+    node.run("systemctl", "start", unit, check=False)
+    node.wait_state(unit, "failed")
+    assert f"{store} is missing" in node.wait_journal(f"_SYSTEMD_UNIT={unit}", f"MESSAGE_ID={MESSAGE_ID['CHILD_FATAL']}")["MESSAGE"]
+    assert node.run("sh", "-c", "ls -d /tmp/reconciledctl-* 2>/dev/null || true").stdout == ""
+
+
+def test_root_checks_with_the_credentials_of_a_drop_in(node):
+    """What lies beside the kubeconfig for the unit need not lie beside it elsewhere."""
+    kubeconfig = node.run("cat", "/run/devserver.kubeconfig").stdout
+    node.write("/etc/kubernetes/reconciled.kubeconfig", re.sub(r"user: \{[^}]*\}|user: .*", "user: {tokenFile: token}", kubeconfig), 0o600)
+    node.write("/etc/kubernetes/reconciled.token", "of-a-file\n", 0o600)
+    node.run("sh", "-c", "rm /etc/credstore/*")
+    node.drop_in(node.unit, (SOURCE / "units/drop-ins/credentials.conf").read_text(encoding="utf-8"))
+    node.configure()
+    said = node.run("reconciledctl", "check").stdout
+    assert "no mistakes found" in said and "takes its kubeconfig from /etc/kubernetes/reconciled.kubeconfig" in said
 
 
 def test_folders_and_users_are_made(node):
