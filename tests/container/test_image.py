@@ -12,6 +12,7 @@ import yaml
 
 from harness import wait_until, watch
 from harness.container import unavailable
+from harness.documents import examples
 from harness.session import Document
 from harness.setup import SOURCE
 from harness.system import install_into, root_folder
@@ -110,3 +111,48 @@ def test_it_runs_as_the_manifests_run_it(image, devserver, widgets, sandbox):
         assert state["ExitCode"] == 0, state
     finally:
         podman("--runtime", "runc", "rm", "--force", name, check=False)
+
+
+APT_GET = """#!/bin/sh
+# Stands in for the network: what it would install is a python3 that says so.
+[ "$(id -u)" = 0 ] || { echo "apt-get: are you root?" >&2; exit 100; }
+case "$*" in *install*python3*) ;; *) exit 0 ;; esac
+printf '#!/bin/sh\\necho interpreted\\n' >/usr/bin/python3 && chmod 755 /usr/bin/python3
+"""
+
+
+def containerfiles():
+    """Those of docs/container.md."""
+    return [example.text for name, example in examples().items() if name.startswith("docs/container.md: FROM ")]
+
+
+def test_the_containerfiles_of_the_manual(image, tmp_path):
+    """Handlers alone, and with an interpreter that only root may install; the operator does not run as root in either."""
+    shell, python = containerfiles()
+    tags = [f"{image.rsplit(':', 1)[0]}-{name}:1" for name in ("apt", "shell", "python")]
+    (tmp_path / "handlers").mkdir()
+    for path, text in ((tmp_path / "handlers" / "handler", "#!/bin/sh\n"), (tmp_path / "handler.py", "#!/usr/bin/python3\n"),
+                       (tmp_path / "apt-get", APT_GET)):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+    (tmp_path / "handler.py").chmod(0o644)
+    (tmp_path / "reconciled.yaml").write_text("operator: widgets.example.com\n", encoding="utf-8")
+    first = f"FROM {image}\nUSER root\nCOPY apt-get /usr/local/sbin/\nUSER 65532:65532\n"
+    try:
+        for tag, text in zip(tags, (first, shell.replace("FROM reconciled", f"FROM {tags[0]}"),
+                                    python.replace("FROM reconciled", f"FROM {tags[0]}"))):
+            (tmp_path / "Containerfile").write_text(text, encoding="utf-8")
+            podman("build", "--isolation=chroot", "--pull=never", "-f", tmp_path / "Containerfile", "-t", tag, tmp_path)
+        for tag in tags[1:]:
+            config = json.loads(podman("image", "inspect", tag).stdout)[0]["Config"]
+            assert config["Entrypoint"] == ["/usr/bin/reconciled"] and config["User"] == "65532:65532"
+
+        def run(tag, program, *arguments):
+            return podman("--runtime", "runc", "run", "--rm", "--network=none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024",
+                          "--entrypoint", program, tag, *arguments).stdout
+
+        run(tags[1], "/usr/libexec/widgets/handler")
+        assert run(tags[2], "/usr/libexec/widgets/handler.py") == "interpreted\n"
+        assert run(tags[2], "/usr/bin/id", "-u") == "65532\n"
+    finally:
+        podman("rmi", "--force", *reversed(tags), check=False)

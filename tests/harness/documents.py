@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the documentation: fenced and indented blocks of Markdown, literal blocks of the manual pages, and the
+pages' one-line displays. An example is named by its file and its first line;
+a further one that begins alike has " (again)" behind that."""
+import dataclasses
+import re
+
+from .setup import SOURCE
+
+DOCUMENTS = (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *sorted((SOURCE / "docs").glob("**/*.md")),
+             *sorted((SOURCE / "man").glob("*.[0-9]")))
+
+# What roff makes of a character that a reader copies must be what a program reads: these have to be written otherwise.
+ROFF_UNSAFE = {"'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", "-": r"\-"}
+ROFF_ESCAPES = {r"\(dq": '"', r"\(aq": "'", r"\(ga": "`", r"\(ha": "^", r"\(ti": "~", r"\-": "-", r"\e": "\\", r"\&": ""}
+LITERAL = {".Bd": ".Ed", ".EX": ".EE", ".nf": ".fi"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    document: str
+    line: int  # of its first line
+    language: str  # what a fence says, or ""
+    text: str
+
+    @property
+    def beginning(self):
+        first = next((line for line in self.text.splitlines() if line.strip()), "")
+        return f"{self.document}: {re.sub(r' {2,}.*$', '', first.strip())[:70].rstrip()}"
+
+    def commands(self):
+        """Its lines without comments behind them and without empty ones."""
+        lines = (re.sub(r"\s+# .*$|^#.*$", "", line).strip() for line in self.text.splitlines())
+        return [line for line in lines if line]
+
+
+def unescape(line, where):
+    def replace(match):
+        found = match.group(0)
+        if found in ROFF_UNSAFE:
+            raise AssertionError(f"{where}: {found} is not shown as it is; write {ROFF_UNSAFE[found]}")
+        if found not in ROFF_ESCAPES:
+            raise AssertionError(f"{where}: {found} is not known in an example")
+        return ROFF_ESCAPES[found]
+
+    # Only code has to be exact: a line that is a sentence of a page never comes here.
+    return re.sub(r"\\f[BIR]|\\\(..|\\.|['`^~-]", lambda match: "" if match.group(0).startswith(r"\f") else replace(match), line)
+
+
+def of_manual(name, lines):
+    start = end = None
+    for number, line in enumerate(lines, 1):
+        word = line.split(" ")[0]
+        if end and word == end:
+            text = "\n".join(unescape(inner, f"{name}:{start + i}") for i, inner in enumerate(lines[start - 1:number - 1]))
+            yield Example(name, start, "", text + "\n")
+            end = None
+        elif not end and word in LITERAL:
+            start, end = number + 1, LITERAL[word]
+        elif not end and word == ".Dl":
+            yield Example(name, number, "", unescape(line[4:], f"{name}:{number}") + "\n")
+    assert not end, f"{name}:{start}: the example does not end"
+
+
+def of_markdown(name, lines):
+    fence, block, before = None, [], ""
+    for number, line in enumerate([*lines, ""], 1):
+        if fence is not None:
+            if line.strip() == "```":
+                yield Example(name, fence[0], fence[1], "\n".join(block) + "\n")
+                fence, block = None, []
+            else:
+                block.append(line)
+        elif line.startswith("```"):
+            fence = (number + 1, line[3:].strip())
+        elif line.startswith("    ") and (block or not before.strip() or before.startswith("#")):
+            block.append(line[4:])
+        elif block and (line.strip() or number == len(lines) + 1):
+            while block and not block[-1].strip():
+                block.pop()
+            yield Example(name, number - len(block), "", "\n".join(block) + "\n")
+            block = []
+        elif block:
+            block.append("")
+        before = line
+    assert fence is None, f"{name}:{fence and fence[0]}: the example does not end"
+
+
+def examples():
+    """All of them, by name."""
+    found = {}
+    for path in DOCUMENTS:
+        name = str(path.relative_to(SOURCE))
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for example in (of_markdown if path.suffix == ".md" else of_manual)(name, lines):
+            found[example.beginning + " (again)" * sum(example.beginning == other.beginning for other in found.values())] = example
+    return found
