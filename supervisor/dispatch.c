@@ -201,6 +201,18 @@ static int adopt_crash(struct watch *watch, const struct record_change *change, 
         return keep_row(watch, &adopted) ? push_backing_off(watch, change, CHANGE_UPDATED, &adopted) : 0;
 }
 
+/* Told without its version, it is of a database that went back in time: versions of our own writes are of
+ * the time that is lost, and after a restart, before this runs, they would pass it for one of these writes.
+ */
+static bool forget_own_writes(struct watch *watch, const struct record_change *change,
+                              const struct ledger_row *row)
+{
+        struct ledger_row back = *row;
+
+        back.known_version = 0;
+        return change->resource_version[0] || row->known_version == 0 || keep_row(watch, &back);
+}
+
 static int change_known(struct watch *watch, const struct record_change *change,
                         const struct ledger_row *row)
 {
@@ -217,7 +229,7 @@ static int change_known(struct watch *watch, const struct record_change *change,
                 return is_due_at_start(watch, change, row)
                                ? dispatch_push(watch, change, CHANGE_UPDATED, row, "start", 0)
                                : stay_at_rest(watch, change, row);
-        if (is_own_write(watch->child->supervisor, change, row))
+        if (is_own_write(watch->child->supervisor, change, row) || !forget_own_writes(watch, change, row))
                 return 0;
         return dispatch_push(watch, change, CHANGE_UPDATED, row, is_new ? "added" : "changed", 0);
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A database that is restored from a backup while a deletion is pending: the object is there again, under its UID."""
+import signal
+
 import pytest
 
 from harness import ledger, wait_until, watch
@@ -138,3 +140,30 @@ def test_a_finalize_that_wants_to_come_again_and_is_done_is_over(configured, han
     operator.stop()
     assert not operator.logs(message_id=MESSAGE_ID["VANISHED"]), operator.output.text()
     assert actions(handler) == ["reconcile", "finalize"]
+
+
+def test_a_change_after_a_restore_is_no_write_of_ours_after_a_restart(devserver, configured, handler, widgets):
+    """Its version is lower than that of our last write before the restore, which was a moment ago."""
+    handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
+    operator = configured()
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"n": 1})
+    handler.wait_finished(name="a")
+    wait_until(lambda: "status" in widgets.get("a"), "the status")
+    backup = devserver.snapshot()
+    for number in range(30):
+        widgets.create(f"later-{number}")
+    operator.ctl.run("retry", "widgets", "default/a")
+    handler.wait_finished(name="a", count=2)
+    wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/a' AND known_version > 30"), "its last write")
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    assert operator.ctl.run("pause", "widgets").returncode == 0
+    widgets.merge_patch("a", {"spec": {"n": 2}})
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] + operator.ctl.status()["watches"][0]["waiting"] > 0, "it to be queued")
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    operator.start_ready()
+    assert operator.ctl.run("resume", "widgets").returncode == 0
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"] == {"n": 2})
+    operator.stop()
