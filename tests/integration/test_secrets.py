@@ -294,6 +294,7 @@ def test_a_watch_that_found_no_room_comes_back_by_itself(devserver, operator, ha
     assert len(operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"])) == 1, "told once"
     all_secrets.create(body=secret("later", "x"))
     handler.wait_finished(name="later")
+    handler.wait_finished(name="stays")
     assert len(handler.requests(name="stays", action="reconcile")) == 1
     if grown:
         wait_until(lambda: len(handler.requests(action="deleted", where=lambda r: r.name == "goes")) == 1, "its deletion")
