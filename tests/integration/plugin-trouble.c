@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LONG ((size_t)2 * 1024 * 1024)
+
 static int start(void **state)
 {
         *state = NULL;
@@ -39,6 +41,18 @@ static int run(void *state, const struct reconciled_request *request, struct rec
         if (strcmp(request->name, "fail") == 0) {
                 answer->error = strdup("no \"luck\"\n");
                 return RECONCILED_RETRY;
+        }
+        if (strcmp(request->name, "long") == 0) {
+                char *text = malloc(LONG + 64);
+
+                if (text) {
+                        size_t begin = (size_t)sprintf(text, "{\"status\": {\"text\": \"");
+
+                        memset(text + begin, 'x', LONG);
+                        strcpy(text + begin + LONG, "\"}}");
+                }
+                answer->json = text;
+                return RECONCILED_DONE;
         }
         if (strcmp(request->name, "never") == 0)
                 return RECONCILED_PERMANENT;

@@ -41,8 +41,9 @@ def test_output_without_an_answer_is_logged_and_done(start, operator, widgets):
 @pytest.mark.parametrize("script", [
     "echo starting; echo '{\"status\": {\"seen\": true}'",
     "echo starting; echo '{\"status\": {\"seen\": true}}'; echo done",
+    "echo '{\"status\": {\"n\": 1}}'; echo '{\"status\": {\"n\": 2}}'",
     "echo starting; printf '{\"status\": \"'; yes a | head -c 2000000 | tr -d '\\n'; echo '\"}'",
-], ids=["cut short", "text behind it", "too large"])
+], ids=["cut short", "text behind it", "two answers", "too large"])
 def test_an_answer_that_cannot_be_read_is_no_success(start, operator, widgets, script):
     start(script)
     widgets.create("a")

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from harness import wait_until, watch
+from harness.operator import MESSAGE_ID
 from harness.setup import BUILD, SOURCE
 
 
@@ -200,3 +201,13 @@ def test_configuration(devserver, operator):
     operator.configure(devserver, [entry])
     operator.start().wait_exit(78)
     assert operator.logs(lambda record: "more than one of exec, serve and plugin" in record["message"])
+
+
+def test_an_answer_above_the_bound_is_permanent_and_names_it(start, widgets, operator):
+    start(trouble())
+    widgets.create("long")
+    record = operator.wait_for_log("the handler's answer is larger than 1048576 bytes", key="default/long")
+    assert record["message_id"] == MESSAGE_ID["RUN_PERMANENT"], record
+    widgets.create("talk")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "the next run, in the same process")
+    assert len(operator.logs(where=lambda record: "started as" in record["message"])) == 1
