@@ -61,6 +61,7 @@ struct consent {
 /* argument: watch, key. timeout_usec: while nothing moves. Return exit codes. */
 int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
                           const struct consent *consent);
+int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *consent);
 int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent);
 
 /* Writes the status for people. */

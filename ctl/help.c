@@ -25,6 +25,7 @@ static const struct {
         {'A', "--all-failed", "all objects that have failed, of one watch or of all"},
         {'z', "--finalizer", "take our finalizer off it, without its cleanup"},
         {'w', "--reason TEXT", "why; the operator's log keeps it"},
+        {'X', "--cancel", "let the operator work again: its finalizers come back"},
         {'y', "--yes", "do not ask"},
         {'t', "--timeout DURATION", "give up when nothing has moved for so long (100ms to 1h; 30s)"},
         {'O', "--object FILE|KEY", "a manifest, or an object of the cluster (namespace/name)"},

@@ -22,6 +22,7 @@ static const struct option option[] = {
         {"object", required_argument, NULL, 'O'},
         {"apply", no_argument, NULL, 'P'},
         {"finalizer", no_argument, NULL, 'z'},
+        {"cancel", no_argument, NULL, 'X'},
         {"all-failed", no_argument, NULL, 'A'},
         {"interval", required_argument, NULL, 'i'},
         {"follow", no_argument, NULL, 'f'},
@@ -38,7 +39,7 @@ static const struct option option[] = {
 struct options {
         char given[ELEMENTS(option)]; /* the letters of options, each once */
         const char *runtime_directory;
-        bool help, json, yaml, wide, ready, finalizer, all_failed, follow, yes;
+        bool help, json, yaml, wide, ready, finalizer, all_failed, follow, yes, cancel;
         const char *why, *namespace; /* NULL: not given */
         uint64_t interval_usec;      /* between two pictures */
         uint64_t timeout_usec;       /* of waiting while nothing moves */
@@ -168,8 +169,10 @@ static int verb_resume(const struct options *options, int count _unused_, char *
 
 static int verb_uninstall(const struct options *options, int count _unused_, char **argument _unused_)
 {
-        return ctl_uninstall(options->runtime_directory, options->timeout_usec,
-                             &(struct consent){.yes = options->yes, .json = options->json});
+        const struct consent consent = {.yes = options->yes, .json = options->json};
+
+        return options->cancel ? ctl_uninstall_cancel(options->runtime_directory, &consent)
+                               : ctl_uninstall(options->runtime_directory, options->timeout_usec, &consent);
 }
 
 static int verb_run(const struct options *options, int count _unused_, char **argument _unused_)
@@ -318,14 +321,14 @@ static const struct verb verb[] = {
          "Lets a watch that is paused run again"},
         {"uninstall",
          "take our finalizers off everything",
-         "jyt",
+         "jytX",
          0,
          0,
          {0},
          "no arguments",
          verb_uninstall,
          "",
-         "Takes our finalizers off everything; shows what first"},
+         "Takes our finalizers off everything, and shows what first; goes on after a restart"},
         {"run",
          "run a handler without an operator",
          "jcWOP",
@@ -471,6 +474,8 @@ static bool *flag_of(struct options *options, int c)
                 return &options->follow;
         case 'y':
                 return &options->yes;
+        case 'X':
+                return &options->cancel;
         default:
                 return NULL;
         }

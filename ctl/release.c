@@ -143,13 +143,57 @@ static void tell(const struct consent *consent, cJSON *list, uint64_t left, bool
         cJSON_Delete(answer);
 }
 
+/* Watches whose objects are not all known, and why: as long as there is one, nothing is said to be done.
+ * Also finalizers of former configurations, which no watch takes off. */
+static void list_unknown(const cJSON *status, struct text *text)
+{
+        const cJSON *watch, *left;
+
+        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+        {
+                const char *reason = ctl_text(watch, "reason");
+
+                if (!cJSON_HasObjectItem(watch, "searched") || ctl_is(watch, "searched"))
+                        continue;
+                if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
+                        text_printf(text, "; not all objects of watch %s were looked at yet",
+                                    ctl_text(watch, "name"));
+                else
+                        text_printf(text,
+                                    "; watch %s is not in sync%s%s: more objects may carry its finalizer",
+                                    ctl_text(watch, "name"), reason[0] ? ": " : "", reason);
+        }
+        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
+        {
+                text_printf(text, "; objects of kind %s may carry %s, which no watch takes off (see status)",
+                            ctl_text(left, "kind"), ctl_text(left, "finalizer"));
+        }
+}
+
 #define LOOK_AGAIN_MSEC 200
+
+static int tell_end(const struct consent *consent, const cJSON *status, cJSON *list, uint64_t left)
+{
+        _cleanup_text_ struct text unknown = TEXT_EMPTY, message = TEXT_EMPTY;
+        bool done = ctl_is(status, "uninstalled");
+
+        list_unknown(status, &unknown);
+        if (done)
+                text_printf(&message,
+                            "done: no object of the watches carries our finalizer; stop and remove the "
+                            "operator now");
+        else
+                text_printf(&message, "%" PRIu64 " %s left; the operator's log says why", left,
+                            counted(left, "object is", "objects are"));
+        text_printf(&message, "%s", unknown.data ? unknown.data : "");
+        tell(consent, list, left, done, message.data ? message.data : "no memory");
+        return done ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
+}
 
 /* Until none is left, or nothing has moved for this long. */
 static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
 {
         uint64_t left = UINT64_MAX, moved = clock_boottime_usec();
-        char message[100];
 
         for (;;) {
                 cJSON *status = NULL, *list;
@@ -159,23 +203,36 @@ static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, co
                 if (r != EXIT_CODE_OK)
                         return r;
                 list = list_held(status, &left);
-                cJSON_Delete(status);
                 moved = left < before ? now : moved;
-                if (left == 0) {
-                        tell(consent, list, 0, true,
-                             "done: nothing carries our finalizer; stop and remove the operator now");
-                        return EXIT_CODE_OK;
+                if (ctl_is(status, "uninstalled") || now - moved >= timeout_usec) {
+                        r = tell_end(consent, status, list, left);
+                        cJSON_Delete(status);
+                        return r;
                 }
-                if (now - moved >= timeout_usec) {
-                        snprintf(message, sizeof(message),
-                                 "%" PRIu64 " %s left; the operator's log says why", left,
-                                 counted(left, "object is", "objects are"));
-                        tell(consent, list, left, false, message);
-                        return EXIT_CODE_SOFTWARE;
-                }
+                cJSON_Delete(status);
                 cJSON_Delete(list);
                 (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
         }
+}
+
+int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *consent)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        char *none[] = {NULL};
+        int r;
+
+        if (!consent->json)
+                puts("The operator begins anew, puts its finalizers on again, and reconciles the objects "
+                     "that "
+                     "have lost them.");
+        if (!is_confirmed(consent))
+                return EXIT_CODE_USAGE;
+        r = ctl_command(runtime_directory, "uninstall-cancel", none, &error);
+        if (r < 0)
+                return ctl_failed(r, &error);
+        return consent->json
+                       ? ctl_done(true, NULL, "the uninstallation is cancelled; the operator begins anew")
+                       : EXIT_CODE_OK;
 }
 
 int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)

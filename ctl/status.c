@@ -223,6 +223,12 @@ void ctl_print_status(const cJSON *status, bool wide)
                ctl_text(status, "server")[0] ? ctl_text(status, "server") : "(not known yet)",
                ctl_text(status, "identity")[0] ? ctl_text(status, "identity") : "(not known yet)");
         print_turns(cJSON_GetObjectItemCaseSensitive(status, "turns"));
+        if (ctl_number(status, "uninstallingSince") > 0)
+                printf("%s (user %" PRIu64 "); nothing else runs until: reconciledctl uninstall --cancel\n",
+                       ctl_is(status, "uninstalled")
+                               ? "UNINSTALLED: no object of its watches carries a finalizer of the operator"
+                               : "BEING UNINSTALLED: finalizers are taken off everything",
+                       ctl_number(status, "uninstallingBy"));
         if (ctl_text(status, "notReloaded")[0])
                 printf("reload    refused, the old configuration is in force: %s\n",
                        ctl_text(status, "notReloaded"));

@@ -485,10 +485,12 @@
 /* End in order; what runs is ended within the grace. The channel's EOF means the same with no grace. */
 #define MESSAGE_stop_FIELDS(U64, BOOL, STR, BIN, LIST) U64(grace_usec)
 
-/* So many more changes may be announced. */
+/* So many more changes may be announced. again: all that exists is announced once more, and SWEPT behind it.
+ */
 #define MESSAGE_credit_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
         STR(watch)                                                                                          \
-        U64(amount)
+        U64(amount)                                                                                         \
+        BOOL(again)
 
 /* A page of what the ledger holds for this watch; last: the watcher answers CHECKED when it is through. */
 #define MESSAGE_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \

@@ -198,8 +198,8 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
 static int fingerprint(const struct trigger_basis *basis, enum trigger trigger, const char *json,
                        size_t size, uint64_t *ret)
 {
-        return (basis->partial ? fingerprint_metadata : fingerprint_object)(trigger, &basis->ours, json, size,
-                                                                            ret);
+        return (basis->partial ? fingerprint_metadata : fingerprint_object)(trigger, &basis->ours, json,
+                                                                            size, ret);
 }
 
 /* That somebody wants it gone is due to be handled whatever a program looks at: its finalizers wait for us.

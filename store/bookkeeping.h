@@ -17,9 +17,9 @@
 
 /* Which notes on an object are no reason to run. All texts may be NULL, as "". */
 struct bookkeeping {
-        const char *finalizer; /* the watch's own, which never counts */
-        const char *shared;    /* the operator's name where several of its watches may have the object: then
-                                  nothing counts that any of them notes; "" = there is one watch */
+        const char *finalizer;  /* the watch's own, which never counts */
+        const char *shared;     /* the operator's name where several of its watches may have the object: then
+                                   nothing counts that any of them notes; "" = there is one watch */
         const char *conditions; /* likewise: types of conditions, with commas between them (TRIGGER_ANY) */
 };
 

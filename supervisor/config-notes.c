@@ -57,11 +57,12 @@ static bool check_ids(struct reader *reader, yaml_node_t *node, const char *path
                             "share finalizers and lists of children",
                             id, other->name, other->file, other->line);
         else
-                problem_add(reader, node, false, key,
-                            "is missing: watch %s (%s:%u) watches the same kind, and only one of them may be "
-                            "without an id. Give one to the watch that is new, and never change it: its "
-                            "finalizers and lists of children are named by it",
-                            other->name, other->file, other->line);
+                problem_add(
+                        reader, node, false, key,
+                        "is missing: watch %s (%s:%u) watches the same kind, and only one of them may be "
+                        "without an id. Give one to the watch that is new, and never change it: its "
+                        "finalizers and lists of children are named by it",
+                        other->name, other->file, other->line);
         return true;
 }
 

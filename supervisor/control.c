@@ -293,7 +293,24 @@ static int answer_uninstall(struct control_peer *peer, const struct message_quer
                             struct watch *watch _unused_)
 {
         if (uninstall(peer->supervisor, peer->uid) < 0)
-                return refuse_query(peer, "the ledger cannot be read");
+                return refuse_query(peer, "the ledger cannot be written");
+        return answer_done(peer);
+}
+
+static int answer_cancel(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
+{
+        char why[512];
+
+        if (!peer->supervisor->uninstalling)
+                return refuse_query(peer, "the operator is not being uninstalled");
+        if (peer->supervisor->phase > PHASE_RUNNING)
+                return refuse_query(peer, "the operator is stopping");
+        /* It begins anew with the file as it is now. */
+        if (!reload_can_restart(peer->supervisor, why, sizeof(why)))
+                return refuse_query(peer, why);
+        if (uninstall_cancel(peer->supervisor, peer->uid) < 0)
+                return refuse_query(peer, "the ledger cannot be written");
         return answer_done(peer);
 }
 
@@ -408,6 +425,7 @@ static const struct command {
         {"pause", 2, true, answer_pause},               /* WATCH WHY */
         {"resume", 1, true, answer_resume},             /* WATCH */
         {"uninstall", 0, false, answer_uninstall},
+        {"uninstall-cancel", 0, false, answer_cancel},
 };
 
 static int answer(struct control_peer *peer, const struct message_query *query)

@@ -369,14 +369,13 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys)
                 return 0;
         }
         watch->credit_used += keys->change_count;
-        if (watch->child->supervisor->uninstalling)
-                return 0;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
         watch->generation = keys->generation; /* before the first list is complete, too */
         for (size_t i = 0; i < keys->change_count; i++) {
-                r = watch->config->owner ? dispatch_owned(watch, &keys->change[i])
-                                         : take_change(watch, &keys->change[i]);
+                r = watch->child->supervisor->uninstalling ? uninstall_take(watch, &keys->change[i])
+                    : watch->config->owner                 ? dispatch_owned(watch, &keys->change[i])
+                                                           : take_change(watch, &keys->change[i]);
                 if (r < 0)
                         return r;
         }
@@ -431,6 +430,7 @@ int dispatch_checked(struct watch *watch, const struct message_checked *checked)
 int dispatch_swept(struct watch *watch)
 {
         unsure_over(watch);
+        uninstall_swept(watch);
         turn_settle_soon(watch->child->supervisor);
         return 0;
 }
@@ -490,7 +490,10 @@ static void give_credit(struct watch *watch)
 {
         struct supervisor *supervisor = watch->child->supervisor;
         uint64_t unused = watch->credit_given - watch->credit_used;
-        uint64_t taken = unused + queue_count(supervisor->queue, watch_number(watch)).queued;
+        /* While the operator is uninstalled, what else is queued waits for nothing. */
+        uint64_t queued =
+                supervisor->uninstalling ? 0 : queue_count(supervisor->queue, watch_number(watch)).queued;
+        uint64_t taken = unused + queued;
         uint64_t grant = taken < CREDIT_LIMIT ? CREDIT_LIMIT - taken : 0;
 
         if (watch->child->state != CHILD_RUNNING || grant < CREDIT_LIMIT / 4)
@@ -623,6 +626,7 @@ static int turn_settle(sd_event_source *source _unused_, void *userdata)
                 owed_continue(watch);
         }
         reload_continue(supervisor);
+        uninstall_review(supervisor);
         related_continue(supervisor);
         if (retry_continue(supervisor) < 0 || handlers_continue(supervisor) < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,

@@ -59,7 +59,8 @@ static void tell(const struct supervisor *supervisor, const struct left *left)
                 "objects of kind %s may carry the finalizer %s, which watch %s put on them and no watch "
                 "takes off any more: they cannot be deleted until that is done (%" PRIu64
                 " were handed to its handler). Configure a watch of that kind with `finalizer: false` under "
-                "the same operator's name, and the same id, for a while, or: kubectl get %s -A -o json | jq '.items[] | "
+                "the same operator's name, and the same id, for a while, or: kubectl get %s -A -o json | jq "
+                "'.items[] | "
                 "select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | "
                 "kubectl replace -f -; then take its line out of %s/" FILE_NAME,
                 kind, left->finalizer, left->watch, left->objects, kind, left->finalizer, left->finalizer,

@@ -464,6 +464,14 @@ uint64_t workers_sum(const struct supervisor *supervisor, const char *counter)
         return sum;
 }
 
+static void write_uninstalling(const struct supervisor *supervisor, struct text *text)
+{
+        head(text, "reconciled_uninstalling", GAUGE,
+             "1 while the operator is being uninstalled, or is: nothing runs but what takes finalizers "
+             "off.");
+        text_printf(text, "reconciled_uninstalling %d\n", supervisor->uninstalling);
+}
+
 static void write_quarantine(const struct supervisor *supervisor, struct text *text)
 {
         int64_t count = ledger_count_quarantined(supervisor->ledger);
@@ -637,6 +645,7 @@ int metrics_write(const struct supervisor *supervisor, struct text *text)
         write_watcher_counters(supervisor, text);
         write_events(supervisor, text);
         write_quarantine(supervisor, text);
+        write_uninstalling(supervisor, text);
         write_failing(supervisor, text);
         write_doubtful(supervisor, text);
         write_requests(supervisor, text);

@@ -110,6 +110,25 @@ static void end_for_new_version(struct supervisor *supervisor)
         stop_gracefully(supervisor);
 }
 
+bool reload_can_restart(const struct supervisor *supervisor, char *why, size_t size)
+{
+        struct config *config = NULL;
+        int r = config_load_and_tell(supervisor->options, &config, why, size);
+
+        config_free(config);
+        return r >= 0;
+}
+
+void reload_by_restart(struct supervisor *supervisor, const char *why)
+{
+        if (program_was_replaced()) {
+                end_for_new_version(supervisor);
+                return;
+        }
+        notify_reloading(supervisor);
+        restart(supervisor, why);
+}
+
 static void not_reloaded(struct supervisor *supervisor, const char *why)
 {
         log_error("the new configuration is not taken; everything goes on with the old one: %s", why);

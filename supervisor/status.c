@@ -79,6 +79,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "settling", counts.settling);
         if (watch->config->finalizer)
                 json_number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
+        uninstall_write_watch(watch, json);
         json_number(json, "finalizersWritten", watch->finalizers_written);
         json_number(json, "finalizersFailed", watch->finalizers_failed);
         write_failing_counts(supervisor, watch, json);
@@ -241,6 +242,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "log", log_target_name(LOG_TARGET_AUTO)); /* as it was resolved */
         json_number(json, "logLinesDropped", dropped);
         json_string(json, "notReloaded", supervisor->not_reloaded);
+        uninstall_write_status(supervisor, json);
         turns_write_status(supervisor, json);
         text_append_string(json, "\"events\":{");
         json_number(json, "written", workers_sum(supervisor, "events_written"));

@@ -255,6 +255,11 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
                 error_set(&error, r, "%s", strerror(-r));
                 return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
         }
+        r = uninstall_load(supervisor);
+        if (r < 0) {
+                error_set(&error, r, "%s", strerror(-r));
+                return refuse(EXIT_CODE_IO, "the ledger", &error);
+        }
         if (control_start(supervisor, &error) < 0)
                 return refuse(EXIT_CODE_IO, "the control socket", &error);
         return EXIT_CODE_OK;
@@ -349,6 +354,7 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->rest_timer);
         sd_event_source_disable_unref(supervisor->status_timer);
         sd_event_source_disable_unref(supervisor->settle_source);
+        sd_event_source_disable_unref(supervisor->uninstall_source);
         sd_event_source_disable_unref(supervisor->retry_source);
         sd_event_source_disable_unref(supervisor->related_source);
         sd_event_source_disable_unref(supervisor->list_source);

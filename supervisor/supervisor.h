@@ -110,8 +110,15 @@ struct handler_change {
 
 /* A place for a watch. It is free when there is no configuration: a reload takes watches out and puts others
  * in (reload-apply.c), and no other one moves for that. */
+/* How far the search for its finalizers is. */
+struct watch_uninstall {
+        bool swept, walked; /* the store; and the ledger behind it, whose last row this was: */
+        char *key, *uid;
+};
+
 struct watch {
         const struct config_watch *config;
+        struct watch_uninstall uninstall;
         bool leaving;      /* nothing new of it runs; it goes when what runs is over */
         bool cancelled;    /* what runs has taken too long, and is ended */
         uint64_t leave_by; /* CLOCK_MONOTONIC: then it is cancelled */
@@ -205,10 +212,13 @@ struct supervisor {
         struct config *config;
         sd_event *event;
         enum supervisor_phase phase;
-        bool uninstalling; /* only finalizers are taken off */
-        bool reloading;    /* ending only to begin anew */
-        bool changing;     /* a new configuration is being carried out (reload-apply.c) */
-        bool owes_ready;   /* systemd waits for the end of that */
+        bool uninstalling;   /* only finalizers are taken off; kept in the ledger (uninstall.c) */
+        bool uninstall_told; /* ... and that none is left */
+        uint64_t uninstall_realtime, uninstall_by; /* since when, and by which user */
+        sd_event_source *uninstall_source;
+        bool reloading;  /* ending only to begin anew */
+        bool changing;   /* a new configuration is being carried out (reload-apply.c) */
+        bool owes_ready; /* systemd waits for the end of that */
         sd_event_source *change_timer;
         struct config **old_config; /* which watches that are leaving still refer to */
         size_t old_config_count;
@@ -558,10 +568,23 @@ void limits_prepare(struct supervisor *supervisor);
 void limits_judge(struct watch *watch); /* says what is new */
 
 /* release.c */
-extern const char release_reason[], uninstall_reason[]; /* of runs that only take our finalizer off */
+extern const char release_reason[]; /* of runs that only take our finalizer off */
 int release_finalizer(struct supervisor *supervisor, struct watch *watch, const char *key, const char *why,
                       uid_t uid); /* -ENOENT */
+
+/* uninstall.c */
+extern const char uninstall_reason[];              /* likewise */
+int uninstall_load(struct supervisor *supervisor); /* before the first child is started */
 int uninstall(struct supervisor *supervisor, uid_t uid);
+int uninstall_cancel(struct supervisor *supervisor, uid_t uid); /* ends in a restart in place */
+/* An object that a watcher announces, in the place of everything else that it would mean. */
+int uninstall_take(struct watch *watch, const struct record_change *change);
+void uninstall_swept(struct watch *watch); /* all of its objects were announced */
+void uninstall_watch_done(struct watch *watch);
+bool uninstall_is_done(const struct supervisor *supervisor);
+void uninstall_review(struct supervisor *supervisor); /* says it, once */
+void uninstall_write_watch(const struct watch *watch, struct text *json);
+void uninstall_write_status(const struct supervisor *supervisor, struct text *json);
 
 /* finalizer.c: our finalizer where it is not as the watch wants it, of objects that need no other run. */
 bool finalizer_is_reason(const char *reason); /* of such a run */
@@ -606,6 +629,9 @@ uint64_t clock_monotonic_usec(void);
 /* Every problem is told (printed for --check, else logged); `first` gets the first one. */
 int config_load_and_tell(const struct options *options, struct config **ret, char *first, size_t size);
 void reload(struct supervisor *supervisor);
+/* Whether the configuration can be read; else why not. */
+bool reload_can_restart(const struct supervisor *supervisor, char *why, size_t size);
+void reload_by_restart(struct supervisor *supervisor, const char *why);
 
 /* reload-apply.c: takes the configuration over and begins to carry it out. -ENOMEM: nothing has changed, and
  * it is still the caller's. */

@@ -133,6 +133,7 @@ void watch_empty(struct watch *watch)
         free(watch->pause_reason);
         handler_forget(watch);
         finalizer_forget(watch);
+        uninstall_watch_done(watch);
         related_forget(watch);
         *watch = (struct watch){.child = watch->child};
 }

@@ -122,6 +122,15 @@ static int tell_swept(struct watcher *watcher)
                            "the supervisor cannot be told that all objects were announced");
 }
 
+int announce_again(struct watcher *watcher)
+{
+        watcher->swept = false;
+        if (text_replace(&watcher->sweep_after, "") < 0)
+                return -ENOMEM;
+        announce_soon(watcher);
+        return 0;
+}
+
 static uint64_t loop_monotonic_usec(const struct watcher *watcher)
 {
         uint64_t now = 0;

@@ -243,8 +243,7 @@ static int on_message(struct child *child, struct message **message)
                 return tell_position(watcher, (*message)->ask.serial);
         case MESSAGE_CREDIT:
                 watcher->credit += (*message)->credit.amount;
-                announce_soon(watcher);
-                return 0;
+                return (*message)->credit.again ? announce_again(watcher) : (announce_soon(watcher), 0);
         case MESSAGE_OWED:
                 return owed_take(watcher, &(*message)->owed);
         case MESSAGE_DOUBTFUL:

@@ -268,6 +268,8 @@ static inline bool watcher_is_over(const struct watcher *watcher)
 /* announce.c */
 void announce_soon(struct watcher *watcher);
 int announce_in_time(struct watcher *watcher); /* the same, or at once: not from a visitor of the store */
+/* All that exists, from the beginning, and SWEPT behind it. */
+int announce_again(struct watcher *watcher);
 int announce_now(struct watcher *watcher);
 int announce_due(struct watcher *watcher);        /* while events pour in: when a batch is full */
 int announce_tombstones(struct watcher *watcher); /* once, before the streams begin */

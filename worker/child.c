@@ -484,7 +484,8 @@ static void write_member(const char *map, struct span there, const char *key, co
 static void write_members(const struct child_owner *owner, const struct scan_object *object,
                           const char **from, struct text *out)
 {
-        bool annotation_first = !object->annotations.start || (object->labels.start && object->annotations.start < object->labels.start);
+        bool annotation_first = !object->annotations.start ||
+                                (object->labels.start && object->annotations.start < object->labels.start);
         char key[300] = "";
 
         if (owner->id && owner->id[0])

@@ -34,10 +34,10 @@ struct child_object {
         char *uid;      /* as it was looked at, or after that; "" and NULL: unknown */
         char *version;  /* before that */
         char *previous; /* what we had applied before; NULL: it was not there */
-        char *kept; /* of what is confidential: the id of that (base/kept.h); "" = it is lost; NULL: it is
-                       not confidential, or was not there */
+        char *kept;  /* of what is confidential: the id of that (base/kept.h); "" = it is lost; NULL: it is
+                        not confidential, or was not there */
         char *shown; /* its version after our apply, where it is to become ready; "" and NULL: unknown */
-        bool lost;  /* it was there, and nobody knows any more what it was */
+        bool lost;   /* it was there, and nobody knows any more what it was */
 };
 
 struct child_list {
@@ -48,8 +48,8 @@ struct child_list {
 /* The owner, and what its children carry. */
 struct child_owner {
         const char *api_version, *kind, *uid;
-        char *namespace_name, *name; /* namespace "" for an object of the cluster */
-        char set[64];                /* the ApplySet id */
+        char *namespace_name, *name;    /* namespace "" for an object of the cluster */
+        char set[64];                   /* the ApplySet id */
         const char *operator_name, *id; /* of the watch, if it has one: noted on children; NULL */
 };
 

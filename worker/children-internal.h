@@ -24,11 +24,11 @@ struct children {
         struct run *run;
         struct child_owner owner;
         struct child_list wanted, known; /* by the answer; by the annotation */
-        struct child_list kept;          /* by the lists of other watches and operators: not ours to delete */
+        struct child_list kept; /* by the lists of other watches and operators: not ours to delete */
         bool takes_over; /* `known` holds children of a watch that does not select the object any more */
-        struct child_list lost;          /* kinds whose children are to be looked for: children-recall.c */
-        bool recalled;                   /* that was done */
-        bool own_namespace;              /* ... in the object's namespace alone */
+        struct child_list lost; /* kinds whose children are to be looked for: children-recall.c */
+        bool recalled;          /* that was done */
+        bool own_namespace;     /* ... in the object's namespace alone */
         char *next_page;
         bool cleanup;      /* the object goes: all of them go */
         bool undo;         /* `known` is what the plan says */

@@ -210,7 +210,7 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
         if (response->error.failure == KUBE_FAILURE_NONE)
                 r = sibling_visit_records(response->body, take_heirs, &children->wanted);
         else if (!kube_error_is_not_found(&response->error) &&
-                   (response->error.http_status != 404 || !children_is_believed(children))) {
+                 (response->error.http_status != 404 || !children_is_believed(children))) {
                 write_note_failure(run, response);
                 run_finish(run, write_result_of(&response->error),
                            "its children are not deleted yet: whether another object has its name cannot be "

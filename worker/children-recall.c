@@ -159,8 +159,9 @@ static int take_item(const char *item, size_t size, void *userdata)
 static void drop_kept(struct children *children)
 {
         for (size_t i = 0; i < children->known.count; i++)
-                children->known.child[i].settled = children->known.child[i].settled ||
-                                                   child_list_has(&children->kept, &children->known.child[i]);
+                children->known.child[i].settled =
+                        children->known.child[i].settled ||
+                        child_list_has(&children->kept, &children->known.child[i]);
 }
 
 static int take_list(struct children *children, const struct kube_response *response)

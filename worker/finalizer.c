@@ -146,7 +146,8 @@ static const struct record_watch *heir_of(const struct run *run)
         for (size_t i = 0; i < run->sibling_count && run->action == ACTION_UNSELECTED; i++) {
                 const struct record_watch *config = run->sibling[i].watch->config;
 
-                if (run->sibling[i].state == SIBLING_SELECTS && (!heir || (config->finalizer && !heir->finalizer)))
+                if (run->sibling[i].state == SIBLING_SELECTS &&
+                    (!heir || (config->finalizer && !heir->finalizer)))
                         heir = config;
         }
         return heir;
@@ -266,4 +267,3 @@ int finalizer_send(struct run *run)
 
         return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written, write_siblings_again);
 }
-

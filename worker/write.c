@@ -298,12 +298,9 @@ static const struct {
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
-        {false, sibling_is_due, sibling_send},
-        {false, finalizer_is_wrong, finalizer_send},
-        {true, sibling_is_due, sibling_send},
-        {true, has_children, children_send},
-        {true, has_object, send_object},
-        {true, status_prepare, status_send},
+        {false, sibling_is_due, sibling_send},     {false, finalizer_is_wrong, finalizer_send},
+        {true, sibling_is_due, sibling_send},      {true, has_children, children_send},
+        {true, has_object, send_object},           {true, status_prepare, status_send},
         {true, finalizer_must_go, finalizer_send},
 };
 

@@ -93,8 +93,7 @@ static void test_filters(void **state)
 
 static uint64_t fingerprint(struct jq_program *made, const char *object, bool partial, int expected)
 {
-        struct trigger_basis basis = {
-                .trigger = TRIGGER_JQ, .program = made, .partial = partial};
+        struct trigger_basis basis = {.trigger = TRIGGER_JQ, .program = made, .partial = partial};
         _cleanup_error_ struct error error = ERROR_NONE;
         uint64_t result = 0;
 

@@ -183,10 +183,11 @@ static uint64_t shared(enum trigger trigger, const char *json)
 
 #define BARE(status) "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},\"spec\":{}" status "}"
 #define NOTED(status)                                                                                       \
-        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"finalizers\":[\"" OURS                      \
-        "\",\"widgets.example.com/silver.finalizer\"],\"labels\":{\"applyset.k8s.io/id\":\"x\"},"                \
-        "\"annotations\":{\"widgets.example.com/children\":\"a\",\"widgets.example.com/silver.children\":\"b\","  \
-        "\"applyset.k8s.io/tooling\":\"reconciled/1\",\"applyset.k8s.io/contains-group-kinds\":\"c\"}},"          \
+        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"finalizers\":[\"" OURS                   \
+        "\",\"widgets.example.com/silver.finalizer\"],\"labels\":{\"applyset.k8s.io/id\":\"x\"},"           \
+        "\"annotations\":{\"widgets.example.com/children\":\"a\",\"widgets.example.com/"                    \
+        "silver.children\":\"b\","                                                                          \
+        "\"applyset.k8s.io/tooling\":\"reconciled/1\",\"applyset.k8s.io/contains-group-kinds\":\"c\"}},"    \
         "\"spec\":{}" status "}"
 
 static void test_notes_of_all_watches_do_not_count(void **state _unused_)
