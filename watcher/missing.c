@@ -3,7 +3,7 @@
  * Namespaces that a watch names and that do not exist: the server lists nothing in them and says nothing,
  * and a slip of the pen looks like a namespace without objects. So after each sync the server is asked for
  * those that have not been seen; one that is missing is logged once, shown in the status, and asked for each
- * minute. Who may not ask is told nothing: without that right the answer is 403.
+ * minute. Without the right to ask (403) nothing is told, and nothing is asked again.
  */
 #include <errno.h>
 
@@ -49,6 +49,8 @@ static void on_answer(struct kube_transfer *transfer _unused_, const struct kube
                 namespace_found(stream);
         else if (response->error.failure == KUBE_FAILURE_HTTP && response->http_status == 404)
                 note_missing(stream);
+        else if (response->error.failure == KUBE_FAILURE_HTTP && response->http_status == 403)
+                stream->presence = NAMESPACE_HIDDEN;
         watcher->namespace_asked++;
         ask_next(watcher);
 }
@@ -85,7 +87,8 @@ static void ask_next(struct watcher *watcher)
         for (; watcher->namespace_asked < watcher->stream_count; watcher->namespace_asked++) {
                 struct stream *stream = &watcher->stream[watcher->namespace_asked];
 
-                if (stream->namespace_name[0] && stream->presence != NAMESPACE_FOUND && ask(stream) >= 0)
+                if (stream->namespace_name[0] && stream->presence != NAMESPACE_FOUND &&
+                    stream->presence != NAMESPACE_HIDDEN && ask(stream) >= 0)
                         return;
         }
         if (missing)

@@ -38,7 +38,12 @@ struct trouble {
 };
 
 /* Whether the namespace of a stream exists. */
-enum namespace_presence { NAMESPACE_UNKNOWN, NAMESPACE_FOUND, NAMESPACE_MISSING };
+enum namespace_presence {
+        NAMESPACE_UNKNOWN,
+        NAMESPACE_FOUND,
+        NAMESPACE_MISSING,
+        NAMESPACE_HIDDEN /* 403 */
+};
 
 struct stream {
         struct watcher *watcher;

@@ -43,14 +43,14 @@ static int run(void *state, const struct reconciled_request *request, struct rec
                 return RECONCILED_RETRY;
         }
         if (strcmp(request->name, "long") == 0) {
-                char *text = malloc(LONG + 64);
+                static const char begin[] = "{\"status\": {\"text\": \"", end[] = "\"}}";
+                char *text = malloc(LONG);
 
-                if (text) {
-                        size_t begin = (size_t)sprintf(text, "{\"status\": {\"text\": \"");
-
-                        memset(text + begin, 'x', LONG);
-                        strcpy(text + begin + LONG, "\"}}");
-                }
+                if (!text)
+                        return RECONCILED_RETRY;
+                memset(text, 'x', LONG);
+                memcpy(text, begin, sizeof(begin) - 1);
+                memcpy(text + LONG - sizeof(end), end, sizeof(end));
                 answer->json = text;
                 return RECONCILED_DONE;
         }

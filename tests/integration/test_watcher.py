@@ -427,5 +427,11 @@ def test_who_may_not_get_namespaces_is_told_nothing(devserver, operator, handler
     handler.wait_finished(name="w")
     wait_until(lambda: devserver.requests(lambda request: request["status"] == 403), "the question")
     assert operator.ctl.status()["watches"][0]["missingNamespaces"] == ""
+    devserver.fault(match={"verb": "watch", "resource": "widgets"}, times=1, status=410, reason="Expired", message="too old")
+    devserver.close_watches("clean")
+    widgets.create("later")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["relists"] > 0, "another list")
+    handler.wait_finished(name="later")
     operator.stop()
     assert "does not exist" not in operator.output.text()
+    assert len(devserver.requests(lambda request: request["status"] == 403)) == 1, "asked once"
