@@ -22,6 +22,8 @@ class Example:
     line: int  # of its first line
     language: str  # what a fence says, or ""
     text: str
+    heading: str = ""  # of its section, in Markdown
+    above: str = ""  # the line of text above it, in Markdown; "" where another example is between
 
     @property
     def beginning(self):
@@ -63,25 +65,29 @@ def of_manual(name, lines):
 
 
 def of_markdown(name, lines):
-    fence, block, before = None, [], ""
+    fence, start, block, before, heading, above = None, 0, [], "", "", ""
     for number, line in enumerate([*lines, ""], 1):
         if fence is not None:
             if line.strip() == "```":
-                yield Example(name, fence[0], fence[1], "\n".join(block) + "\n")
-                fence, block = None, []
+                yield Example(name, fence[0], fence[1], "\n".join(block) + "\n", heading, above)
+                fence, block, above = None, [], ""
             else:
                 block.append(line)
-        elif line.startswith("```"):
-            fence = (number + 1, line[3:].strip())
         elif line.startswith("    ") and (block or not before.strip() or before.startswith("#")):
+            start = start if block else number
             block.append(line[4:])
-        elif block and (line.strip() or number == len(lines) + 1):
-            while block and not block[-1].strip():
-                block.pop()
-            yield Example(name, number - len(block), "", "\n".join(block) + "\n")
-            block = []
-        elif block:
+        elif block and not line.strip() and number <= len(lines):
             block.append("")
+        else:
+            if block:
+                while not block[-1].strip():
+                    block.pop()
+                yield Example(name, start, "", "\n".join(block) + "\n", heading, above)
+                block, above = [], ""
+            if line.startswith("```"):
+                fence = (number + 1, line[3:].strip())
+            elif line.strip():
+                above, heading = line, line.lstrip("# ") if line.startswith("#") else heading
         before = line
     assert fence is None, f"{name}:{fence and fence[0]}: the example does not end"
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader of a document does with it: files are saved, and commands are typed one after the other."""
-import dataclasses
 import os
 import pathlib
 import re
@@ -8,6 +7,7 @@ import select
 import subprocess
 import time
 
+from .documents import of_markdown
 from .process import clean_environment
 from .setup import SOURCE
 from .wait import scaled, wait_until
@@ -16,53 +16,17 @@ from .wait import scaled, wait_until
 LOOKS = ("kubectl get ", "reconciledctl explain ", "reconciledctl status", "ls ")
 
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    heading: str  # of its section
-    before: str  # the line above it
-    language: str
-    text: str
-
-    def commands(self):
-        return [line for line in self.text.splitlines() if line and not line.startswith("#")]
-
-
-def blocks(text):
-    """The fenced and the indented blocks of a text in Markdown."""
-    heading = before = last = ""
-    fenced = None
-    indented = []
-    for line in [*text.splitlines(), "# The end"]:
-        if fenced is None and line.startswith("    ") and (indented or not last):
-            indented.append(line[4:] + "\n")
-            continue
-        if indented and line:
-            yield Block(heading, before, "", "".join(indented))
-            indented = []
-        last = line
-        if fenced is not None and line == "```":
-            yield Block(heading, before, language, "".join(fenced))
-            fenced, before = None, ""
-        elif fenced is not None:
-            fenced.append(line + "\n")
-        elif line.startswith("```"):
-            fenced, language = [], line[3:]
-        elif line.strip():
-            before, heading = line, line.lstrip("# ") if line.startswith("#") else heading
-    assert fenced is None, f"the block below {before!r} does not end"
-
-
 class Document:
     """The examples of a document, in order; `named` are the files that it tells to save, by name."""
 
     def __init__(self, name):
-        self.examples = list(blocks((SOURCE / name).read_text(encoding="utf-8")))
+        self.examples = list(of_markdown(name, (SOURCE / name).read_text(encoding="utf-8").splitlines()))
         self.named = self.files_of(self.examples)
 
     @staticmethod
     def files_of(found):
         """{name: text} of the examples below a sentence that ends with a file's name: Save it as `handler.py`:"""
-        named = ((re.search(r"`(?:[\w.-]*/)*([\w.-]+)`:$", example.before), example) for example in found)
+        named = ((re.search(r"`(?:[\w.-]*/)*([\w.-]+)`:$", example.above), example) for example in found)
         return {match.group(1): example.text for match, example in named if match}
 
     def section(self, heading):
