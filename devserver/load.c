@@ -326,6 +326,24 @@ static bool is_empty(yaml_document_t *document)
         return root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0;
 }
 
+/* The parser is the caller's to delete, and reads the file, which is the caller's as well. */
+static int begin_yaml(const char *path, FILE **ret, yaml_parser_t *parser, struct error *error)
+{
+        *ret = fopen(path, "re");
+        if (!*ret)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (!yaml_parser_initialize(parser))
+                return error_set(error, -ENOMEM, "no memory");
+        yaml_parser_set_input_file(parser, *ret);
+        return 0;
+}
+
+static int not_yaml(const char *path, const yaml_parser_t *parser, struct error *error)
+{
+        return error_set(error, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
+                         parser->problem ? parser->problem : "not valid YAML");
+}
+
 static int load_documents(struct server *server, const char *path, yaml_parser_t *parser,
                           struct error *error)
 {
@@ -336,8 +354,7 @@ static int load_documents(struct server *server, const char *path, yaml_parser_t
                 yaml_document_t document;
 
                 if (!yaml_parser_load(parser, &document))
-                        return error_set(error, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
-                                         parser->problem ? parser->problem : "not valid YAML");
+                        return not_yaml(path, parser, error);
                 more = yaml_document_get_root_node(&document) != NULL;
                 if (more) {
                         cJSON *object = document_tree(&document);
@@ -356,15 +373,13 @@ static int load_documents(struct server *server, const char *path, yaml_parser_t
 
 int load_file(struct server *server, const char *path, struct error *error)
 {
-        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        _cleanup_fclose_ FILE *file = NULL;
         yaml_parser_t parser;
         int r;
 
-        if (!file)
-                return error_set(error, -errno, "%s: %s", path, strerror(errno));
-        if (!yaml_parser_initialize(&parser))
-                return error_set(error, -ENOMEM, "no memory");
-        yaml_parser_set_input_file(&parser, file);
+        r = begin_yaml(path, &file, &parser, error);
+        if (r < 0)
+                return r;
         r = load_documents(server, path, &parser, error);
         yaml_parser_delete(&parser);
         gc_run(server);
@@ -399,22 +414,19 @@ static int load_entries(const char *path, yaml_document_t *document, load_entry_
 
 int load_list(const char *path, load_entry_t take, void *userdata, struct error *error)
 {
-        _cleanup_fclose_ FILE *file = fopen(path, "re");
+        _cleanup_fclose_ FILE *file = NULL;
         yaml_document_t document;
         yaml_parser_t parser;
         int r;
 
-        if (!file)
-                return error_set(error, -errno, "%s: %s", path, strerror(errno));
-        if (!yaml_parser_initialize(&parser))
-                return error_set(error, -ENOMEM, "no memory");
-        yaml_parser_set_input_file(&parser, file);
+        r = begin_yaml(path, &file, &parser, error);
+        if (r < 0)
+                return r;
         if (yaml_parser_load(&parser, &document)) {
                 r = load_entries(path, &document, take, userdata, error);
                 yaml_document_delete(&document);
         } else {
-                r = error_set(error, -EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-                              parser.problem ? parser.problem : "not valid YAML");
+                r = not_yaml(path, &parser, error);
         }
         yaml_parser_delete(&parser);
         return r;

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events about objects: written beside everything else, as series, bounded, and never in the way."""
+import json
+
 import pytest
 
 from harness import wait_until, watch
@@ -34,6 +36,10 @@ def test_what_a_handler_answers(start, api, handler, widgets):
     assert event["regarding"]["uid"] == uid and event["regarding"]["name"] == "a"
     assert event["regarding"]["kind"] == "Widget" and event["regarding"]["apiVersion"] == "example.com/v1"
     assert event["eventTime"].endswith("Z") and not event.get("series")
+    core = api.raw("GET", f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.uid%3D{uid}%2Creason%3DHeated")
+    [shown] = json.loads(core.text)["items"]
+    assert shown["message"] == "by the sun" and shown["involvedObject"]["name"] == "a", "as kubectl reads it"
+    assert shown["reportingComponent"] == "widgets.example.com" and shown["type"] == "Normal"
     late = wait_event(api, reason="Late", type="Warning", action="Heat")
     assert 1000 <= len(late["note"].encode()) <= 1024 and late["note"].strip("ü\ufffd?") == ""
 
