@@ -461,3 +461,80 @@ def test_what_was_finalized_is_not_reconciled_when_the_finalizer_is_switched_off
     settled(handler, widgets)
     operator.stop()
     assert runs(handler, "held") == ["reconcile", "finalize"]
+
+
+# ---- switched, and switched again, before the watch has seen what became of the first switch
+
+
+SOON = {"watchTimeout": "2s", "stall": "2s"}  # a watch that hangs is given up
+
+
+@pytest.fixture
+def unseen(devserver):
+    """unseen(): from now on the watch of Widgets shows nothing that changes; the function that it returns ends that."""
+    def unseen():
+        fault = devserver.fault(match={"verb": "watch", "resource": "widgets"}, atEvent=1, stall=True, times=0)
+        devserver.close_watches("clean")
+
+        def over():
+            devserver.clear_faults(fault)
+            devserver.close_watches("cut")
+
+        return over
+
+    return unseen
+
+
+def switch(configure, operator, wanted):
+    configure(finalizer=wanted, reconnect=SOON)
+    before = sum(message.get("READY") == "1" for message in operator.notifications)
+    os.kill(operator.pid, signal.SIGHUP)
+    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "the reload")
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["off-on", "off-on-off"])
+def test_switched_again_before_our_own_release_is_seen(configure, start, operator, handler, widgets, unseen, last):
+    start(reconnect=SOON)
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    over = unseen()
+    switch(configure, operator, False)
+    wait_until(lambda: finalizers(widgets, "a") == [], "ours to go")
+    switch(configure, operator, True)
+    if not last:
+        switch(configure, operator, False)
+    over()
+    settled(handler, widgets)
+    wait_until(lambda: finalizers(widgets, "a") == ([FINALIZER] if last else []), "what is wanted in the end")
+    widgets.delete("a")
+    handler.wait_finished(name="a", action="finalize" if last else "deleted")
+    gone(widgets, "a")
+    settled(handler, widgets, "behind")
+    operator.stop()
+    assert runs(handler, "a") == ["reconcile", "finalize" if last else "deleted"]
+
+
+def test_switched_off_on_and_off_before_the_end_is_seen(configure, start, operator, handler, widgets, unseen):
+    """It was being deleted, so our release has ended it; its cleanup had failed until then."""
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || [ -e "${0%/*}/clean" ]')
+    start(reconnect=SOON)
+    widgets.create("dying")
+    handler.wait_finished(name="dying")
+    widgets.delete("dying")
+    handler.wait_finished(name="dying", action="finalize")
+    over = unseen()
+    switch(configure, operator, False)
+    gone(widgets, "dying")
+    switch(configure, operator, True)
+    switch(configure, operator, False)
+    (handler.folder / "clean").touch()
+    over()
+    settled(handler, widgets)
+
+    def told():
+        return [request for request in handler.requests(name="dying") if request.body["action"] != "reconcile" and request.exit_code == 0]
+
+    wait_until(told, lambda: f"its cleanup; {handler.requests(name='dying')}")
+    wait_until(lambda: not operator.ctl.status()["watches"][0]["failing"], "nothing to fail")
+    operator.stop()
+    assert len(told()) == 1 and runs(handler, "dying").count("reconcile") == 1
