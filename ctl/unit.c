@@ -171,7 +171,7 @@ int unit_credential_find(const char *config, struct unit_credential *ret, struct
 
         if (r >= 0 && credential.unit)
                 r = find(&credential, error);
-        if (r == 1 && access(credential.source, R_OK) < 0)
+        if (r == 1 && credential.source && access(credential.source, R_OK) < 0)
                 r = error_set(
                         error, -errno,
                         "%s: %s; %s takes its kubeconfig from there (LoadCredential= or Environment=, see "

@@ -64,6 +64,8 @@ static bool begins_anew(const struct run *run, bool was_going)
 {
         if (!run->carrying_out && run->foreign)
                 return true;
+        if (was_going && !is_going(run->current))
+                return true; /* it lives again, in a database that was restored: it must not be released */
         return !was_going && run->action != ACTION_FINALIZE && run->action != ACTION_RELEASE &&
                is_going(run->current);
 }

@@ -167,3 +167,29 @@ def test_a_change_after_a_restore_is_no_write_of_ours_after_a_restart(devserver,
     assert operator.ctl.run("resume", "widgets").returncode == 0
     handler.wait_finished(name="a", where=lambda request: request.object["spec"] == {"n": 2})
     operator.stop()
+
+
+def test_what_lives_again_while_it_is_finalized_is_not_released(devserver, configured, sandbox, handler, widgets):
+    """The conflict of our release is not overcome: the object is not being deleted any more."""
+    gate = sandbox.subfolder("gate", mode=0o777)
+    handler.behave(f'[ "$RECONCILED_ACTION" = reconcile ] || {{ touch {gate}/waiting; until [ -e {gate}/open ]; do sleep 0.05; done; }}')
+    operator = configured(finalizer=True)
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"n": 1})
+    handler.wait_finished(name="a")
+    backup = devserver.snapshot()
+    for number in range(5):
+        widgets.create(f"later-{number}")
+        handler.wait_finished(name=f"later-{number}")
+    widgets.delete("a")
+    wait_until((gate / "waiting").exists, "the finalize")
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    (gate / "open").touch()
+    handler.wait_for(name="a", action="reconcile", count=2)
+    assert widgets.get("a")["metadata"]["finalizers"] == ["widgets.example.com/finalizer"]
+    assert not operator.logs(message_id=MESSAGE_ID["FINALIZER_RESTORED"]), "it was never taken off"
+    widgets.delete("a")
+    wait_until(lambda: not widgets.exists("a"), "its end")
+    assert actions(handler) == ["reconcile", "finalize", "reconcile", "finalize"]
+    operator.stop()
