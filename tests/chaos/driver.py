@@ -69,7 +69,7 @@ class Chaos:
     def _configure(self):
         """With numbers that tell reloads apart, and change nothing else: of a watch, of a handler, of the whole."""
         def entry(kind):
-            return {**watch(kind, namespaces=[kind]), "handler": self._commands[kind],
+            return {**watch(kind, namespaces=[kind]), **({} if kind == "held" else {"id": kind}), "handler": self._commands[kind],
                     "quarantine": {"after": 3, "duration": "1s"},
                     "reconnect": {"first": "50ms", "max": f"{1000 + self._changed[kind]}ms", "stall": "3s",
                                   "initialEvents": "3s", "watchTimeout": "10s"},
@@ -319,7 +319,7 @@ class Chaos:
             return False
 
         def change(body):
-            body["metadata"]["finalizers"] = [name for name in body["metadata"].get("finalizers", []) if name != OURS]
+            body["metadata"]["finalizers"] = [name for name in body["metadata"].get("finalizers", []) if name != OURS[step.kind]]
 
         return bool(self._change(step, change))
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 
 HOLD = "chaos.example.com/hold"
-OURS = "widgets.example.com/finalizer"
+# By kind: all watches are of Widgets, and all but the first have an id.
+OURS = {"held": "widgets.example.com/finalizer", **{kind: f"widgets.example.com/{kind}.finalizer"
+                                                    for kind in ("plain", "chosen", "quiet")}}
 # Objects that may have our finalizer: those of `held` always, those of `plain` now and then.
 FINALIZED = ("held", "plain")
 # Objects that are watched while they are labelled gold; of `chosen` it is told when one leaves.
@@ -158,5 +160,5 @@ def _missing_end(thing, told, last):
 
 def finalizer_differs(thing, live, wanted):
     """Of an object that is there and that nobody deletes. wanted: whether its watch has finalizers."""
-    has = OURS in live["metadata"].get("finalizers", [])
+    has = OURS[thing.kind] in live["metadata"].get("finalizers", [])
     return "" if has == wanted else "our finalizer is on it, for no watch" if has else "our finalizer is not on it"

@@ -24,8 +24,8 @@ class Twins:
 
     def start(self, gold=None, silver=None, **both):
         both = {"finalizer": True, "namespaces": [self.widgets.namespace], "retry": {"first": "50ms", "max": "100ms"}, **both}
-        self.operator.configure(self.server, [watch("gold", self.gold, **both, **(gold or {})),
-                                              watch("silver", self.silver, id="silver", **both, **(silver or {}))])
+        self.operator.configure(self.server, [watch("gold", self.gold, **{**both, **(gold or {})}),
+                                              watch("silver", self.silver, id="silver", **{**both, **(silver or {})})])
         self.operator.start_ready().wait_synced()
         return self
 

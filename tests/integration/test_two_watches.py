@@ -168,3 +168,19 @@ def test_two_operators_share_the_label(devserver, make_operator, make_handler, w
     assert metadata["annotations"]["applyset.k8s.io/tooling"].startswith("reconciled/")
     for operator in operators.values():
         operator.stop()
+
+
+@pytest.mark.parametrize("selection", ["filter", "namespaces and a field"])
+def test_other_selections_hand_over_as_well(twins, selection):
+    if selection == "filter":
+        twins.start({"filter": ".metadata.labels.tier == \"gold\""}, {"filter": ".metadata.labels.tier == \"silver\""})
+    else:
+        twins.start({"labelSelector": "tier=gold"}, {"namespaces": ["def*"], "fieldSelector": "metadata.name!=other"})
+    twins.widgets.create("w", labels={"tier": "gold"})
+    wait_until(lambda: GOLD in twins.finalizers(), "gold's")
+    twins.rests()
+    version = twins.relabel("silver")["metadata"]["resourceVersion"]
+    wait_until(lambda: twins.finalizers() == [scenario.SILVER], "silver's")
+    twins.rests()
+    assert all(twins.history("w", version))
+    twins.operator.stop()
