@@ -204,31 +204,42 @@ int access_write_kubeconfig(const struct access *access, const struct kubeconfig
 static int check_copied(const struct kubeconfig *config, const char *path, struct error *error)
 {
         if (config->exec.command)
-                return error_set(
-                        error, -EINVAL,
-                        "handler.kubernetes.kubeconfig: %s asks a plugin (exec), which handlers run "
-                        "themselves: name the file in handler.credentials, and KUBECONFIG in "
-                        "handler.environment",
-                        path);
+                return error_set(error, -EINVAL,
+                                 "%s asks a plugin (exec), which handlers run "
+                                 "themselves: name the file in handler.credentials, and KUBECONFIG in "
+                                 "handler.environment",
+                                 path);
         if (config->header.count > (header_value(config, "Impersonate-User")[0] ? 1U : 0U))
                 return error_set(error, -EINVAL,
-                                 "handler.kubernetes.kubeconfig: %s impersonates with more than a user's "
+                                 "%s impersonates with more than a user's "
                                  "name (as-uid, as-groups, as-user-extra), which is not handed on",
                                  path);
         return 0;
 }
 
-static int copy_kubeconfig(const struct access *access, struct error *error)
+int access_load_kubeconfig(const char *path, struct kubeconfig *ret, struct error *error)
 {
-        const char *path = access->config->kubeconfig;
         struct kubeconfig config;
         int r = kubeconfig_load(&(struct kubeconfig_options){.path = path}, &config, error);
 
         if (r < 0)
                 return r;
         r = check_copied(&config, path, error);
-        if (r >= 0)
-                r = access_write_kubeconfig(access, &config, NULL, error);
+        if (r < 0)
+                kubeconfig_done(&config);
+        else
+                *ret = config;
+        return r;
+}
+
+static int copy_kubeconfig(const struct access *access, struct error *error)
+{
+        struct kubeconfig config;
+        int r = access_load_kubeconfig(access->config->kubeconfig, &config, error);
+
+        if (r < 0)
+                return r;
+        r = access_write_kubeconfig(access, &config, NULL, error);
         kubeconfig_done(&config);
         return r;
 }

@@ -47,7 +47,9 @@ struct access {
         int exit_code;                       /* what that would come to past the deadline */
 };
 
-/* access.c: copies everything; what cannot be had at the start ends us (child_fatal()). */
+/* access.c: a kubeconfig that a handler can be given. */
+int access_load_kubeconfig(const char *path, struct kubeconfig *ret, struct error *error);
+/* Copies everything; what cannot be had at the start ends us (child_fatal()). */
 int access_begin(struct credential *credential);
 /* Looks at the files again. */
 void access_refresh(struct credential *credential);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reconciled-credential: the only process that reads kubeconfig, certificates and tokens, and hands them to
- * the others as messages.
+ * the others as messages. Or, for a check of a configuration: whether a kubeconfig can be used.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/exit-code.h"
 #include "credential/credential.h"
@@ -42,11 +43,31 @@ static const struct child_operations operations = {
         .on_message = on_message,
 };
 
+/* context: of the operator's own; NULL: it is for a handler. */
+static int check_kubeconfig(const char *path, const char *context)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct kubeconfig config;
+        int r = context ? kubeconfig_load(&(struct kubeconfig_options){path, context}, &config, &error)
+                        : access_load_kubeconfig(path, &config, &error);
+
+        if (r < 0) {
+                fprintf(stderr, "%s\n", error_message(&error));
+                return exit_code_for(r, EXIT_CODE_CONFIGURATION);
+        }
+        kubeconfig_done(&config);
+        return EXIT_CODE_OK;
+}
+
 int main(int argc, char **argv)
 {
         struct child child;
         struct credential credential = {.child = &child};
-        int r = child_init(&child, &operations, argc, argv);
+        int r;
+
+        if ((argc == 3 || argc == 4) && strcmp(argv[1], "--check-kubeconfig") == 0)
+                return check_kubeconfig(argv[2], argc == 4 ? argv[3] : NULL);
+        r = child_init(&child, &operations, argc, argv);
 
         if (r < 0) {
                 child_done(&child);

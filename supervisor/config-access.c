@@ -55,7 +55,8 @@ static bool is_of_unit(const char *path)
         return length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-static void check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path)
+/* true: it is there, and can be read. */
+static bool check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path)
 {
         const char *problem;
 
@@ -64,11 +65,12 @@ static void check_file(struct reader *reader, const yaml_node_t *node, const cha
         if (is_of_unit(*path) && access(*path, R_OK) < 0 && errno == EACCES) {
                 problem_add(reader, node, true, key,
                             "%s is a credential of the unit, which only its main process can read", *path);
-                return;
+                return false;
         }
         problem = file_problem(reader, *path);
         if (problem)
                 problem_add(reader, node, false, key, "%s: %s", *path, problem);
+        return !problem;
 }
 
 static bool is_file_name(const char *name)
@@ -98,7 +100,7 @@ static void check_credentials(struct reader *reader, yaml_node_t *node, const ch
                                                  strcmp(credential->name, "token") == 0))
                         problem_add(reader, place, false, key,
                                     "handler.kubernetes makes a file of this name; choose another one");
-                check_file(reader, place, key, &credential->value);
+                (void)check_file(reader, place, key, &credential->value);
         }
 }
 
@@ -114,6 +116,7 @@ static bool is_object_name(const char *name, bool dots, size_t max)
 static void check_kubernetes(struct reader *reader, yaml_node_t *node, const char *path,
                              struct config_handler *handler)
 {
+        yaml_node_t *place;
         char key[256];
 
         snprintf(key, sizeof(key), "%.200s.kubernetes", path);
@@ -124,7 +127,9 @@ static void check_kubernetes(struct reader *reader, yaml_node_t *node, const cha
                             "namespace is for serviceAccount: a kubeconfig has its own");
         if (handler->kubernetes_file) {
                 snprintf(key, sizeof(key), "%.200s.kubernetes.kubeconfig", path);
-                check_file(reader, mapping_find(reader, node, "kubeconfig"), key, &handler->kubernetes_file);
+                place = mapping_find(reader, node, "kubeconfig");
+                if (check_file(reader, place, key, &handler->kubernetes_file))
+                        check_kubeconfig(reader, place, key, handler->kubernetes_file);
         }
         if (handler->kubernetes_account && !is_object_name(handler->kubernetes_account, true, 253)) {
                 snprintf(key, sizeof(key), "%.200s.kubernetes.serviceAccount", path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a jq program compiles, and whether a certificate can be used. libjq and GnuTLS are no libraries
- * for a process that must stay small and must not fall: reconciled-jq and reconciled-gateway are asked,
- * which takes some milliseconds. Before the start and before a reload: what is wrong is a mistake like any
- * other.
+ * Whether a jq program compiles, a certificate can be used, and a kubeconfig is one. libjq, GnuTLS and
+ * readers of credentials are nothing for a process that must stay small and must not fall: reconciled-jq,
+ * reconciled-gateway and reconciled-credential are asked, which takes some milliseconds. Before the start
+ * and before a reload: what is wrong is a mistake like any other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -110,6 +110,35 @@ void check_program(struct reader *reader, yaml_node_t *node, const char *key, co
                             spawner_program(SPAWNER_JQ)->binary, strerror(-r));
         else if (r != EXIT_CODE_OK)
                 problem_add(reader, node, false, key, "is no jq program: %s", complaint);
+}
+
+void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path)
+{
+        const char *const argument[] = {"--check-kubeconfig", path, NULL};
+        char complaint[1024] = "";
+        int r = ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
+
+        note_system_error(reader, r == EXIT_CODE_IO ? -EIO : r);
+        if (r < 0)
+                problem_add(reader, node, false, key, "cannot be checked: %s: %s",
+                            spawner_program(SPAWNER_CREDENTIAL)->binary, strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                problem_add(reader, node, false, key, "%s", complaint);
+}
+
+int config_check_cluster(const struct config *config, struct error *error)
+{
+        const char *const argument[] = {"--check-kubeconfig", config->kubeconfig, config->context, NULL};
+        char complaint[1024] = "";
+        int r;
+
+        if (!config->kubeconfig[0])
+                return 0;
+        r = ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
+        if (r < 0)
+                return error_set(error, r, "cluster.kubeconfig cannot be checked: %s: %s",
+                                 spawner_program(SPAWNER_CREDENTIAL)->binary, strerror(-r));
+        return r == EXIT_CODE_OK ? 0 : error_set(error, -EINVAL, "cluster.kubeconfig: %s", complaint);
 }
 
 void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file)

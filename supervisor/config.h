@@ -165,6 +165,9 @@ struct config_problems {
  * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
 void config_free(struct config *config);
+/* config-program.c: whether the kubeconfig that `cluster` names can be used, as the credential process reads
+ * it. Where the search decides (cluster.kubeconfig is not set) that is for its start to say. */
+int config_check_cluster(const struct config *config, struct error *error);
 /* config-differ.c: whether something differs that concerns the whole operator and is only read at its start;
  * *ret_key names it ("heartbeat.interval"). */
 bool config_differs(const struct config *old, const struct config *new, char *ret_key, size_t size);

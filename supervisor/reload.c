@@ -158,6 +158,9 @@ void reload(struct supervisor *supervisor)
         }
         heartbeat_limit(config);
         r = feed_can_tell(supervisor, config, &error);
+        if (r >= 0 && (strcmp(config->kubeconfig, supervisor->config->kubeconfig) != 0 ||
+                       strcmp(config->context, supervisor->config->context) != 0))
+                r = config_check_cluster(config, &error);
         if (r >= 0 && program_was_replaced()) {
                 config_free(config);
                 end_for_new_version(supervisor);

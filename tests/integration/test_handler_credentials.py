@@ -247,3 +247,26 @@ def test_a_kubeconfig_is_given_whole_to_the_handler_that_names_it(secured, opera
     assert request.environment["KUBECONFIG"] == request.environment["RECONCILED_CREDENTIALS_DIRECTORY"] + "/kubeconfig"
     assert given["users"][0]["user"]["tokenFile"] == request.environment["RECONCILED_CREDENTIALS_DIRECTORY"] + "/token"
     assert seen(request, "token") == original["users"][0]["user"]["token"]
+
+
+def test_a_broken_kubeconfig_is_found_before_a_reload_takes_it(secured, operator, handler):
+    operator.configure(secured, [watch("widgets", handler)])
+    operator.start_ready()
+    text = operator.config_file.read_text()
+    broken = secret_file(operator, "users: [", "broken")
+    config = yaml.safe_load(text)
+    config["watches"][0]["handler"]["kubernetes"] = {"kubeconfig": str(broken)}
+    operator.write_config(yaml.safe_dump(config))
+    os.kill(operator.pid, signal.SIGHUP)
+    operator.wait_for_log(f"watches[0].handler.kubernetes.kubeconfig: {broken}")
+    operator.wait_for_log("the new configuration is not taken")
+    widgets_of(secured).create("a", spec={})
+    assert "KUBECONFIG" not in handler.wait_finished(name="a").environment
+    asks = secret_file(operator, yaml.safe_dump({
+        "clusters": [{"name": "c", "cluster": {"server": secured.url}}], "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "users": [{"name": "c", "user": {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/true",
+                                                  "interactiveMode": "Never"}}}]}), "asks")
+    config["watches"][0]["handler"]["kubernetes"] = {"kubeconfig": str(asks)}
+    checked = operator.ctl.check(operator.write_config(yaml.safe_dump(config)))
+    assert checked.returncode == 78 and "asks a plugin (exec)" in checked.stdout

@@ -682,3 +682,17 @@ def test_not_while_it_is_uninstalled(devserver, operator, handler, other, widget
                for message in operator.notifications)
     assert not operator.logs(message_id=MESSAGE_ID["RELOADED"])
     wait_until(lambda: not widgets.get("a")["metadata"].get("finalizers"), "the finalizer to come off")
+
+
+def test_a_broken_kubeconfig_changes_nothing(configured, devserver, handler, widgets):
+    text = configured.config_file.read_text()
+    broken = configured.folder / "broken"
+    broken.write_text("users: [", encoding="utf-8")
+    configured.user.give(broken, 0o600)
+    configured.write_config(text.replace(str(configured.folder / "kubeconfig"), str(broken)))
+    os.kill(configured.pid, signal.SIGHUP)
+    configured.wait_for_log(f"the new configuration is not taken; everything goes on with the old one: cluster.kubeconfig: {broken}:")
+    widgets.create("a", spec={})
+    handler.wait_finished(name="a")
+    configured.write_config(text)
+    reload(configured)
