@@ -76,16 +76,18 @@ def test_wait_for_a_job(cook, api):
     def migrated():
         return next((entry["status"], entry["reason"]) for entry in status_of(apps, "shop")["conditions"] if entry["type"] == "Migrated")
 
-    wait_until(lambda: len(jobs.names()) == 1, "the first Job")
-    first, = jobs.names()
+    def only_job():
+        names = jobs.names()
+        return names[0] if len(names) == 1 else None
+
+    first = wait_until(only_job, "the first Job")
     assert not deployments.exists("shop"), "the Deployment waits"
     wait_until(lambda: migrated() == ("Unknown", "JobRuns"), "the condition")
     end(first, "Complete")
     wait_until(lambda: status_of(apps, "shop").get("image") == "registry.example.com/shop:1", "the first image")
     assert image_of(deployments.get("shop")) == "registry.example.com/shop:1"
     apps.merge_patch("shop", {"spec": {"image": "registry.example.com/shop:2"}})
-    wait_until(lambda: len(jobs.names()) == 1 and jobs.names() != [first], "the second Job in the place of the first")
-    second, = jobs.names()
+    second = wait_until(lambda: only_job() not in (None, first) and only_job(), "the second Job in the place of the first")
     assert image_of(deployments.get("shop")) == "registry.example.com/shop:1", "the old image serves while the Job runs"
     end(second, "Failed")
     wait_until(lambda: migrated() == ("False", "JobFailed"), "the failure")
