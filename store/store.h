@@ -34,7 +34,8 @@ struct store_object {
         char *json;    /* as it came, unparsed; NUL-terminated; may be empty for a tombstone without a last
                           state */
         size_t json_size;
-        bool held; /* since it is being deleted, a watch that wanted our finalizer has seen that on it */
+        bool held;   /* since it is being deleted, a watch that wanted our finalizer has seen that on it */
+        bool unheld; /* store_bury: how it ended says nothing of our finalizer, whatever was seen before */
         enum finalizer_state finalizer; /* as announced; not stored with it */
 };
 

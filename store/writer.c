@@ -270,7 +270,7 @@ int store_bury(struct store *store, const struct store_object *last)
                         object.json_size = stored.json_size;
                         object.resource_version = stored.resource_version;
                         object.fingerprint = stored.fingerprint;
-                        object.held = stored.held;
+                        object.held = stored.held && !last->unheld;
                 }
                 r = r == -ENOENT ? 0 : r;
         }

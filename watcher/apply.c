@@ -54,6 +54,14 @@ static int is_dead(struct stream *stream, const struct store_object *object, boo
         return listed ? store_tombstone_remove(store, object->key, object->uid) : is_replay(stream);
 }
 
+#define WENT_BACK_USEC (10 * USEC_PER_SEC) /* longer than anybody takes a low version for an echo */
+
+static bool went_back_lately(const struct stream *stream)
+{
+        return stream->went_back_boottime > 0 &&
+               clock_boottime_usec() - stream->went_back_boottime < WENT_BACK_USEC;
+}
+
 /* What was stored under another scope may be more of the object than is asked for now, or less
  * (metadataOnly), in the very same version. */
 static bool has_other_form(const struct watcher *watcher, const struct store_object *stored,
@@ -78,8 +86,10 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 return r;
         if (strcmp(stored.uid, object->uid) != 0) {
                 /* Deleted and created again: two objects. */
-                struct store_object last = {
-                        .key = stored.key, .uid = stored.uid, .resource_version = stored.resource_version};
+                struct store_object last = {.key = stored.key,
+                                            .uid = stored.uid,
+                                            .resource_version = stored.resource_version,
+                                            .unheld = went_back_lately(stream)};
 
                 r = is_owned(watcher) ? 0 : store_bury(watcher->store, &last);
                 if (r >= 0 && !is_owned(watcher))
@@ -107,14 +117,6 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         }
         store_object_done(&stored);
         return r;
-}
-
-#define WENT_BACK_USEC (10 * USEC_PER_SEC) /* longer than anybody takes a low version for an echo */
-
-static bool went_back_lately(const struct stream *stream)
-{
-        return stream->went_back_boottime > 0 &&
-               clock_boottime_usec() - stream->went_back_boottime < WENT_BACK_USEC;
 }
 
 /* In a database that went back in time a version says nothing of what came before it: held against those of
@@ -406,6 +408,8 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
                 .key = (char *)(uintptr_t)key,
                 .uid = (char *)(uintptr_t)uid,
                 .resource_version = (char[]){""},
+                /* It was undone with all that came after the backup; nobody took our finalizer away. */
+                .unheld = went_back_lately(&watcher->stream[0]),
         };
 
         return bury(watcher, &last);

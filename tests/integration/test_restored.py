@@ -193,3 +193,37 @@ def test_what_lives_again_while_it_is_finalized_is_not_released(devserver, confi
     wait_until(lambda: not widgets.exists("a"), "its end")
     assert actions(handler) == ["reconcile", "finalize", "reconcile", "finalize"]
     operator.stop()
+
+
+@pytest.mark.parametrize("name", ["b", "a"], ids=["gone", "another one of its name"])
+def test_what_was_being_deleted_and_is_gone_with_a_restore_is_finalized(devserver, configured, handler, widgets, name):
+    """Nobody has taken our finalizer away: the object was made after the backup."""
+    handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || [ -e "${0%/*}/clean" ]')
+    operator = configured(finalizer=True, retry={"first": "50ms", "max": "100ms"})
+    operator.start_ready().wait_synced()
+    (handler.folder / "clean").touch()
+    widgets.create("a")
+    handler.wait_finished(name="a")
+    backup = devserver.snapshot()
+    for number in range(5):
+        widgets.create(f"later-{number}")
+        handler.wait_finished(name=f"later-{number}")
+    if name == "a":
+        widgets.delete("a")
+        wait_until(lambda: not widgets.exists("a"), "the end of the first")
+    (handler.folder / "clean").unlink()
+    uid = widgets.create(name)["metadata"]["uid"]
+
+    def is_its(request):
+        return request.metadata["uid"] == uid
+
+    handler.wait_finished(name=name, where=is_its)
+    widgets.delete(name)
+    handler.wait_finished(name=name, action="finalize", where=is_its)
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    (handler.folder / "clean").touch()
+    wait_until(lambda: [request for request in handler.requests(name=name, action="finalize", where=is_its) if request.exit_code == 0],
+               lambda: f"its cleanup; {operator.output.text()}")
+    assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
+    operator.stop()
