@@ -3,7 +3,8 @@
  * A worker whose handler does nothing and costs nothing: it reads the object, as every worker does, and says
  * DONE. What remains is the runtime itself. It takes the place of reconciled-worker for one benchmark, and
  * adds what it did to the number in the file that RECONCILED_BENCH_RUNS names: who waits for the end of it
- * need not ask the supervisor, whose time is being measured.
+ * need not ask the supervisor, whose time is being measured. While the second number there is not zero,
+ * every run fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +19,8 @@
 
 struct bench_worker {
         struct message *config;
-        struct store *reader;
-        _Atomic uint64_t *runs; /* of all workers; NULL: nobody counts */
+        struct store **reader;  /* of each watch */
+        _Atomic uint64_t *runs; /* of all workers, and whether they fail; NULL: nobody counts */
 };
 
 static _Atomic uint64_t *map_runs(const char *path)
@@ -29,35 +30,52 @@ static _Atomic uint64_t *map_runs(const char *path)
 
         if (fd < 0)
                 return NULL;
-        address = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        address = mmap(NULL, 2 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         return address == MAP_FAILED ? NULL : address;
 }
 
 static int on_config(struct child *child, struct message **config)
 {
         struct bench_worker *worker = child->userdata;
+        const struct message_config_worker *told;
 
-        if ((*config)->type != MESSAGE_CONFIG_WORKER || (*config)->config_worker.watch_count != 1)
+        if ((*config)->type != MESSAGE_CONFIG_WORKER)
                 return -EPROTO;
         worker->config = TAKE_PTR(*config);
-        return store_reader_new(worker->config->config_worker.watch[0].store_folder, &worker->reader) < 0
-                       ? -EIO
-                       : 1;
+        told = &worker->config->config_worker;
+        worker->reader = calloc(told->watch_count, sizeof(struct store *));
+        for (size_t i = 0; i < told->watch_count; i++)
+                if (!worker->reader || store_reader_new(told->watch[i].store_folder, &worker->reader[i]) < 0)
+                        return -EIO;
+        return 1;
+}
+
+static struct store *reader_of(const struct bench_worker *worker, const char *watch)
+{
+        const struct message_config_worker *told = &worker->config->config_worker;
+        size_t i = 0;
+
+        while (i + 1 < told->watch_count && strcmp(told->watch[i].name, watch) != 0)
+                i++;
+        return worker->reader[i];
 }
 
 static int run(struct child *child, const struct message_run *order)
 {
         struct bench_worker *worker = child->userdata;
         struct store_object object = {0};
-        int r = store_read(worker->reader, order->generation, order->key, &object);
+        int r = store_read(reader_of(worker, order->watch), order->generation, order->key, &object);
+        bool fails = r < 0 || (worker->runs && worker->runs[1] != 0);
         struct message_done done = {
                 .sequence = order->sequence,
                 .watch = order->watch,
                 .key = order->key,
                 .uid = order->uid,
-                .result = (uint64_t)(r < 0 ? RESULT_RETRY : RESULT_SUCCESS),
+                .action = order->action,
+                .result = (uint64_t)(fails ? RESULT_RETRY : RESULT_SUCCESS),
                 .fingerprint = object.fingerprint,
                 .resource_version = object.resource_version,
+                .message = fails ? "it is to fail" : "",
         };
 
         r = child_send(child, MESSAGE_DONE, &done);
@@ -92,7 +110,9 @@ int main(int argc, char **argv)
         }
         child.userdata = &worker;
         r = child_run(&child);
-        store_free(worker.reader);
+        for (size_t i = 0; worker.reader && i < worker.config->config_worker.watch_count; i++)
+                store_free(worker.reader[i]);
+        free(worker.reader);
         message_free(worker.config);
         child_done(&child);
         return r;

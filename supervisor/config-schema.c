@@ -83,10 +83,10 @@ static cJSON *mapping(const char *path, const struct key_table *table, const voi
 
 static cJSON *list(const char *path, const struct key_table *table, const void *defaults)
 {
-        char inner[KEY_LENGTH];
+        char inner[KEY_LENGTH + sizeof("[]")];
         cJSON *schema = made(cJSON_CreateObject());
 
-        snprintf(inner, sizeof(inner), "%s[]", path);
+        snprintf(inner, sizeof(inner), "%.*s[]", KEY_LENGTH, path);
         put(schema, "type", cJSON_CreateString("array"));
         put(schema, "items", mapping(inner, table, defaults));
         return schema;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmarks by name, in the order in which they run. Each is a function that takes the Report."""
-from . import death, events, execution, growth, idle, latency, peers, start, sync
+from . import death, events, execution, growth, idle, latency, peers, start, sync, turns
 
 BENCHMARKS = {
     "first-sync": sync.first_sync,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "growth-objects": growth.objects,
     "growth-workers": growth.workers,
     "growth-watches": growth.watches,
+    "turns": turns.turns,
 }
 
 PEERS = {

@@ -104,6 +104,10 @@ class Counter:
     def value(self):
         return struct.unpack_from("=Q", self._map)[0]
 
+    def fail(self, fails):
+        """From now on every run that is counted here fails, or none does (bench/worker.c)."""
+        struct.pack_into("=Q", self._map, 8, int(fails))
+
     def wait(self, count, deadline=600):
         """Waits until it is so much; returns the moment at which that was seen."""
         wait_until(lambda: self.value >= count, lambda: f"{count} runs, {self.value} so far", deadline, 0.002)
