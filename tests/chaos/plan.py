@@ -22,8 +22,7 @@ _ALWAYS = ("create", "update", "delete")
 # ... by what happens to which server.
 SERVERS = {
     "devserver": {"fault": 6, "watches": 2, "compact": 1, "outage": 1,
-                  # Only when it is asked for: few seeds have shown yet that all comes right.
-                  "snapshot": 0, "restore": 0},
+                  "snapshot": 2, "restore": 1},
     "cluster": {"restart": 1, "compact": 3, "etcd": 1, "outage": 1},
 }
 
