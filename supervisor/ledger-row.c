@@ -8,8 +8,8 @@
 
 #include "supervisor/ledger-internal.h"
 
-#define MOVE_WEIGHT 4  /* of a row whose places in the indexes change, against one that stays: pages */
-#define DIRTY_MAX   50 /* rows that are written at once: what is more would be a long turn of the loop */
+#define MOVE_WEIGHT 12  /* of a row whose places in the indexes change, against one that stays: pages */
+#define DIRTY_MAX   100 /* rows that are written at once: what is more would be a long turn of the loop */
 
 const char *ledger_column(sqlite3_stmt *statement, int column)
 {

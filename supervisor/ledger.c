@@ -363,7 +363,7 @@ int ledger_try_hold(struct ledger *ledger)
         return r < 0 ? r : ledger_try_flush(ledger);
 }
 
-#define WEIGHT_MAX 200
+#define WEIGHT_MAX 600
 
 bool ledger_is_full(const struct ledger *ledger)
 {
