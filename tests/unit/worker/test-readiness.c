@@ -63,7 +63,8 @@ static const struct {
         {OF("apps/v1", "ReplicaSet", "\"replicas\":2", SEEN ",\"availableReplicas\":1"), READINESS_NOT_YET},
         {OF("apps/v1", "ReplicaSet", "\"replicas\":2", SEEN ",\"availableReplicas\":2"), READINESS_READY},
         {OF("serving.knative.dev/v1", "Service", "", CONDITION("Ready", "False")), READINESS_NOT_YET},
-        {"v1", "ConfigMap", "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:"
+        {"v1", "ConfigMap",
+         "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:"
          "00:00Z\"}}",
          READINESS_NOT_YET},
         {OF("batch/v1", "Job", "", ""), READINESS_NOT_YET},
@@ -101,7 +102,8 @@ static void test_rules(void **state)
 
         (void)state;
         for (size_t i = 0; i < ELEMENTS(row); i++) {
-                if (readiness_of(row[i].api_version, row[i].kind, row[i].object, why, sizeof(why)) != row[i].readiness)
+                if (readiness_of(row[i].api_version, row[i].kind, row[i].object, why, sizeof(why)) !=
+                    row[i].readiness)
                         fail_msg("%s: %s", row[i].object, why);
                 assert_int_equal(why[0] == '\0', row[i].readiness == READINESS_READY);
         }
