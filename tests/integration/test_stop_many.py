@@ -30,7 +30,7 @@ def test_a_stop_does_not_look_through_all_processes_for_each_handler(operator, d
     program.write_text(PROGRAM.format(first="trap '' TERM" if stubborn else ":", stubborn="sleep 100" if stubborn else "false"),
                        encoding="utf-8")
     program.chmod(0o755)
-    operator.configure(devserver, [{**watch(f"w{i}"), "handler": {"serve": [str(program)]}} for i in range(WATCHES)],
+    operator.configure(devserver, [{**watch(f"w{i}"), "id": f"w{i}", "handler": {"serve": [str(program)]}} for i in range(WATCHES)],
                        workers=WORKERS)
     operator.start_ready().wait_synced()
     names = [f"x{i}" for i in range(4 * WORKERS)]
