@@ -178,9 +178,10 @@ static void tell_changed(const struct watch *watch, uint64_t failing)
                                  : "no object has failed under the former one, so nothing runs for that");
         else
                 snprintf(what, sizeof(what),
-                         "%s, at most %u a second (%" PRIu64 " objects have failed; of those, what is in "
+                         "%s, at most %u a second (%" PRIu64 " %s failed; of those, what is in "
                          "quarantine runs alone, after all others)",
-                         mode_text[config->on_handler_change], HANDLER_RUNS_A_SECOND, failing);
+                         mode_text[config->on_handler_change], HANDLER_RUNS_A_SECOND, failing,
+                         counted(failing, "object has", "objects have"));
         log_write(LOG_NOTICE, MESSAGE_ID_HANDLER_CHANGED, LOG_FIELDS({"RECONCILED_WATCH", config->name}),
                   "the handler of watch %s has changed: %s", config->name, what);
 }

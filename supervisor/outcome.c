@@ -282,7 +282,9 @@ static int failed_for_good(struct ending *ending)
         if (note_failure(ending) < 0)
                 return -ENOMEM;
         if (!is_cleanup(ending))
-                return give_up(ending, "not tried again until the object changes");
+                return give_up(ending, ending->watch->config->on_handler_change == ON_HANDLER_CHANGE_NONE
+                                               ? "not tried again until the object changes"
+                                               : "not tried again until the object or the handler changes");
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, "retry");
 }

@@ -82,7 +82,7 @@ def test_a_permanent_error_waits_for_a_change(configured, handler, widgets):
     handler.behave("exit 65")
     configured.start_ready()
     widgets.create("a", spec={})
-    said = configured.wait_for_log("not tried again until the object changes")
+    said = configured.wait_for_log("not tried again until the object or the handler changes")
     assert [said[name] for name in ("key", "namespace", "name", "exit_code")] == ["default/a", "default", "a", "65"]
     handler.behave("exit 0")
     widgets.merge_patch("a", {"spec": {"size": 1}})
