@@ -34,18 +34,31 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
 }
 
 /* Since it is being deleted. Without news of that from a watch that wanted ours, it was not: what is told
- * once too often does less harm than what is never told. */
-static int was_held(struct watcher *watcher, const struct store_object *object, bool *ret)
+ * once too often does less harm than what is never told. The version in which the store has it without the
+ * mark is no news either: the watch may not have wanted ours when it was stored, and a release of that time
+ * may still be under way. That release names the version it is based on, so it cannot touch a newer one. */
+static int is_held(struct watcher *watcher, const struct store_object *object, bool ours, bool *ret)
 {
         struct store_object stored;
         int r = store_peek(watcher->store, object->key, &stored);
 
-        *ret = false;
+        *ret = ours;
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        *ret = stored.held && strcmp(stored.uid, object->uid) == 0;
+        if (strcmp(stored.uid, object->uid) == 0)
+                *ret = stored.held ||
+                       (ours && strcmp(stored.resource_version, object->resource_version) != 0);
         store_object_done(&stored);
         return 0;
+}
+
+/* A watch that does not want our finalizer takes it off: from now on its absence is nobody else's will. That
+ * is on disk before any object is announced, and so before any is released. */
+int finalizer_unhold(struct watcher *watcher, void (*on_progress)(void *userdata), void *userdata)
+{
+        return watcher->config->holds || is_owned(watcher)
+                       ? 0
+                       : store_unhold(watcher->store, on_progress, userdata);
 }
 
 int finalizer_note(struct watcher *watcher, struct store_object *object, bool listed)
@@ -63,12 +76,11 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
         object->finalizer = state_of(watcher, &view);
         if (!watcher->config->holds || !view.deleting)
                 return 0;
-        object->held = view.ours;
-        return view.ours ? 0 : was_held(watcher, object, &object->held);
+        return is_held(watcher, object, view.ours, &object->held);
 }
 
 /* Its last state shows ours also when the loss of that was its end: only what was seen before counts. */
 int finalizer_note_end(struct watcher *watcher, struct store_object *last)
 {
-        return watcher->config->holds ? was_held(watcher, last, &last->held) : 0;
+        return watcher->config->holds ? is_held(watcher, last, false, &last->held) : 0;
 }

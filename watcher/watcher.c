@@ -97,7 +97,9 @@ static int open_store(struct watcher *watcher)
                           "the object store of watch %s is not to be trusted (%s); it is rebuilt from the "
                           "API server",
                           config->watch, error_message(&error));
-        r = store_meta_get(watcher->store, &watcher->meta);
+        r = finalizer_unhold(watcher, on_progress, watcher->child);
+        if (r >= 0)
+                r = store_meta_get(watcher->store, &watcher->meta);
         return r < 0 ? store_failed(watcher, r) : drop_other_resource(watcher);
 }
 

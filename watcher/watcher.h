@@ -242,6 +242,8 @@ int apply_out_of_scope(struct watcher *watcher);
 /* finalizer.c: fills in what the object says of our finalizer, before it replaces what the store holds. */
 int finalizer_note(struct watcher *watcher, struct store_object *object, bool listed);
 int finalizer_note_end(struct watcher *watcher, struct store_object *last);
+/* Before anything is announced; negative errno of the store. on_progress: for as long as it takes. */
+int finalizer_unhold(struct watcher *watcher, void (*on_progress)(void *userdata), void *userdata);
 /* The stored object must have its JSON. */
 enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const struct store_object *object);
 /* doubt.c */

@@ -514,8 +514,21 @@ def test_switched_again_before_our_own_release_is_seen(configure, start, operato
     assert runs(handler, "a") == ["reconcile", "finalize" if last else "deleted"]
 
 
-def test_switched_off_on_and_off_before_the_end_is_seen(configure, start, operator, handler, widgets, unseen):
-    """It was being deleted, so our release has ended it; its cleanup had failed until then."""
+def killed(operator):
+    """Killed without warning, and started again."""
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    operator.start_ready()
+
+
+ORDERS = ["off on", "off on off", "off on off on", "off on kill", "off kill on", "kill off on", "kill-off on", "off kill-on",
+          "kill-off kill-on", "off kill on kill"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_switched_again_before_the_end_is_seen(configure, start, operator, handler, widgets, unseen, order):
+    """It was being deleted, so our release has ended it; its cleanup had failed until then. kill: between two switches; kill-on, kill-off:
+    the switch is taken by the start after it."""
     handler.behave('[ "$RECONCILED_ACTION" = reconcile ] || [ -e "${0%/*}/clean" ]')
     start(reconnect=SOON)
     widgets.create("dying")
@@ -523,10 +536,15 @@ def test_switched_off_on_and_off_before_the_end_is_seen(configure, start, operat
     widgets.delete("dying")
     handler.wait_finished(name="dying", action="finalize")
     over = unseen()
-    switch(configure, operator, False)
-    gone(widgets, "dying")
-    switch(configure, operator, True)
-    switch(configure, operator, False)
+    for step in order.split():
+        if step.startswith("kill"):
+            if step != "kill":
+                configure(finalizer=step == "kill-on", reconnect=SOON)
+            killed(operator)
+        else:
+            switch(configure, operator, step == "on")
+        if step.endswith("off"):
+            gone(widgets, "dying")
     (handler.folder / "clean").touch()
     over()
     settled(handler, widgets)
@@ -534,7 +552,7 @@ def test_switched_off_on_and_off_before_the_end_is_seen(configure, start, operat
     def told():
         return [request for request in handler.requests(name="dying") if request.body["action"] != "reconcile" and request.exit_code == 0]
 
-    wait_until(told, lambda: f"its cleanup; {handler.requests(name='dying')}")
+    wait_until(told, lambda: f"its cleanup; {handler.requests(name='dying')}; {operator.output.text()}")
     wait_until(lambda: not operator.ctl.status()["watches"][0]["failing"], "nothing to fail")
     operator.stop()
     assert len(told()) == 1 and runs(handler, "dying").count("reconcile") == 1

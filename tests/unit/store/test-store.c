@@ -79,6 +79,40 @@ static void test_bury(void **state)
         assert_false(store_tombstone_exists(fixture->store, "n/a", "u1"));
 }
 
+static void beat(void *userdata)
+{
+        ++*(unsigned *)userdata;
+}
+
+static void test_held_marks_go_together(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_object object;
+        unsigned beats = 0;
+        char key[32];
+
+        fixture_open(fixture);
+        for (unsigned i = 0; i < 3000; i++) {
+                snprintf(key, sizeof(key), "n/%u", i);
+                object = fixture_object(key, "u", "5", "{\"a\":1}");
+                object.held = i % 2 == 0;
+                assert_int_equal(store_put(fixture->store, &object), 0);
+        }
+        assert_int_equal(store_unhold(fixture->store, beat, &beats), 0);
+        assert_true(beats > 1);
+        assert_false(store_in_transaction(fixture->store));
+        for (unsigned i = 0; i < 3000; i++) {
+                snprintf(key, sizeof(key), "n/%u", i);
+                assert_int_equal(store_get(fixture->store, key, &object), 0);
+                assert_false(object.held);
+                assert_string_equal(object.json, "{\"a\":1}");
+                assert_string_equal(object.resource_version, "5");
+                assert_int_equal(object.mark, 1);
+                store_object_done(&object);
+        }
+        assert_int_equal(store_verify(fixture->store, beat, &beats), 0);
+}
+
 static void test_bury_keeps_the_next_object_of_that_name(void **state)
 {
         struct fixture *fixture = *state;
@@ -618,6 +652,7 @@ int main(void)
                 fixture_test(test_no_store_no_object),
                 fixture_test(test_keys_that_do_not_fit),
                 fixture_test(test_bury),
+                fixture_test(test_held_marks_go_together),
                 fixture_test(test_bury_keeps_the_next_object_of_that_name),
                 fixture_test(test_what_a_list_did_not_mark),
                 fixture_test(test_positions),
