@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -357,6 +358,17 @@ bool json_equal(const cJSON *a, const cJSON *b)
         if (cJSON_IsArray(a))
                 return equal_arrays(a, b);
         return !(cJSON_IsRaw(a) || cJSON_IsString(a)) || strcmp(a->valuestring, b->valuestring) == 0;
+}
+
+const cJSON *json_find_overflow(const cJSON *item)
+{
+        const cJSON *found = NULL;
+
+        if (json_is_number(item))
+                return isinf(item->valuedouble) ? item : NULL;
+        for (const cJSON *child = item->child; child && !found; child = child->next)
+                found = json_find_overflow(child);
+        return found;
 }
 
 int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where)

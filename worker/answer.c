@@ -182,6 +182,20 @@ static ssize_t find_control(const char *output, size_t size)
         return -1;
 }
 
+/* Sent as it is, the API server would refuse the write, and that could end the operator (onUnrecoverable).
+ */
+static int check_numbers(const cJSON *root, struct error *error)
+{
+        const cJSON *number = json_find_overflow(root);
+
+        if (!number)
+                return 0;
+        return error_set(
+                error, -EINVAL,
+                "the handler's answer: %s%s%.40s is beyond every number that an API server takes (1.8e308)",
+                number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
+}
+
 static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret, struct error *error)
 {
         ssize_t control = find_control(output + start, size);
@@ -198,7 +212,7 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                         start + (size_t)control);
         r = json_read(output + start, size, ret, &where);
         if (r >= 0)
-                return 0;
+                return check_numbers(*ret, error);
         if (r == -ENOMEM)
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
         valid = scan_value(output + start, size, &first) >= 0 && first.size == where;
