@@ -212,7 +212,7 @@ void account_token_handle(struct request *request)
         body = json_parse(request->body.data ? request->body.data : "", request->body.size);
         if (is_wanted(request, body) && !account) {
                 answer_not_found(request);
-        } else if (request->status == 0 && (life = life_of(request, body)) > 0) {
+        } else if (account && request->status == 0 && (life = life_of(request, body)) > 0) {
                 token = make_token(request->server, account, (uint64_t)life);
                 if (token)
                         answer_token(request, body, token->text, life);

@@ -303,7 +303,7 @@ static int on_idle(sd_event_source *source, void *userdata)
         turn_is(supervisor, "handlers are looked at");
         if (!supervisor->handler_hash || supervisor->phase > PHASE_RUNNING || supervisor->uninstalling)
                 return 0;
-        while ((r = handler_hash_step(supervisor->handler_hash)) > 0)
+        while (handler_hash_step(supervisor->handler_hash) > 0)
                 if (turn_is_spent(supervisor))
                         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         r = ledger_try_hold(supervisor->ledger);

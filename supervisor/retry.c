@@ -123,7 +123,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
             text_replace(is_changed ? &watch->handler.uid : &watch->retry_uid, row->uid) < 0)
                 return -ENOMEM;
         /* What settles is not waiting; what runs just now may have begun before the cause was mended. */
-        if (row->settling[0] || !make_due[scope](watch, &changed_row, &item))
+        if (row->settling[0] || !make_due[scope] || !make_due[scope](watch, &changed_row, &item))
                 return 0;
         item.suspect = ledger_row_is_suspect(row);
         /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
