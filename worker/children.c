@@ -3,6 +3,7 @@
  */
 #include "worker/children-internal.h"
 #include "worker/confidential.h"
+#include "worker/sibling.h"
 
 #include <errno.h>
 #include <string.h>
@@ -502,7 +503,7 @@ static int children_new(struct run *run, struct children **ret)
         return 0;
 }
 
-bool children_are_due(const struct run *run)
+bool children_are_due(struct run *run)
 {
         _cleanup_free_ char *record = NULL;
 
@@ -511,7 +512,7 @@ bool children_are_due(const struct run *run)
         if (run->answer.not_done)
                 return false;
         record = children_find_record(run, write_current_json(run));
-        return record ? record[0] : run->order->kinds[0];
+        return (record ? record[0] : run->order->kinds[0]) || sibling_has_left_list(run);
 }
 
 /* Another tool's set on the same object: neither may take the other's members away. */

@@ -10,7 +10,7 @@
  */
 #include "worker/worker.h"
 
-bool children_are_due(const struct run *run);
+bool children_are_due(struct run *run);
 /* A step of write.c: ends in write_step_done() or run_finish(). Called again, it goes on. */
 int children_send(struct run *run);
 /* Undoes what a failed attempt did: run->order->settling says what. Ends in run_finish(). */

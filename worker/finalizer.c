@@ -72,7 +72,8 @@ static int take_finalizer(struct span name, void *userdata)
 {
         struct finalizers *finalizers = userdata;
 
-        if (scan_string_equals(name, finalizers->run->watch->config->finalizer_key)) {
+        if (scan_string_equals(name, finalizers->run->watch->config->finalizer_key) ||
+            sibling_has_left(finalizers->run, name)) {
                 finalizers->has_ours = true;
                 return 0;
         }
@@ -130,6 +131,8 @@ int finalizer_is_wrong(struct run *run)
 {
         int r;
 
+        if (run->action == ACTION_UNSELECTED)
+                return 0; /* it goes, behind the handler */
         if (!run->watch->config->finalizer)
                 return run->watch->config->releases && finalizer_view(run).ours;
         r = finalizer_is_there(run);

@@ -112,6 +112,16 @@ bool sibling_keeps(const struct run *run, const char *key)
         return strcmp(key, run->watch->config->children_key) != 0 && !sibling_is_left(run, key);
 }
 
+static int note_left(const char *key, const struct child_list *list _unused_, void *userdata)
+{
+        return sibling_is_left(userdata, key) ? -EEXIST : 0;
+}
+
+bool sibling_has_left_list(struct run *run)
+{
+        return sibling_visit_records(write_current_json(run), note_left, run) == -EEXIST;
+}
+
 bool sibling_is_left(const struct run *run, const char *key)
 {
         const struct sibling *sibling = by_record(run, key);
@@ -204,28 +214,64 @@ static bool has_notes(const struct run *run)
         return record || has_finalizer(run, run->watch->config->finalizer_key);
 }
 
+static bool has_theirs_only(const struct run *run, const struct sibling *sibling)
+{
+        return run->watch->config->finalizer && !has_finalizer(run, run->watch->config->finalizer_key) &&
+               has_finalizer(run, sibling->watch->config->finalizer_key);
+}
+
+/* When this watch had no id yet, its finalizer had the name that is now that of the one without. An object
+ * that goes, or leaves the selection, gets no new finalizer: it is this one that holds it for us. */
+static bool was_named_so(const struct run *run, const struct sibling *sibling)
+{
+        return !sibling->watch->config->id[0] && run->order->handed_out && has_theirs_only(run, sibling) &&
+               (finalizer_is_deleting(run) || run->action == ACTION_UNSELECTED);
+}
+
+bool sibling_has_left(const struct run *run, struct span finalizer)
+{
+        for (size_t i = 0; i < run->sibling_count; i++)
+                if (run->sibling[i].state == SIBLING_SELECTS_NOT &&
+                    scan_string_equals(finalizer, run->sibling[i].watch->config->finalizer_key) &&
+                    was_named_so(run, &run->sibling[i]))
+                        return true;
+        return false;
+}
+
 /* Before our finalizer goes on: whether the object comes from another one. */
 static bool comes_from(const struct run *run, const struct sibling *sibling)
 {
-        return run->watch->config->finalizer && !finalizer_is_deleting(run) &&
-               !has_finalizer(run, run->watch->config->finalizer_key) &&
-               has_finalizer(run, sibling->watch->config->finalizer_key);
+        return !run->carrying_out && run->action != ACTION_UNSELECTED && !finalizer_is_deleting(run) &&
+               has_theirs_only(run, sibling);
+}
+
+/* No list has our name yet, but one has that of this watch: perhaps it is what the watch that had the object
+ * before has left, or ours from the time when this watch had no id. */
+static bool has_their_list(const struct run *run, const struct sibling *sibling)
+{
+        const char *json = write_current_json(run);
+        _cleanup_free_ char *ours = children_find_record(run, json), *theirs = NULL;
+
+        if (!ours)
+                theirs = children_find_entry(json, false, sibling->watch->config->children_key);
+        return theirs != NULL;
 }
 
 /* 1: of this one it is to be asked; 0; negative: the run was ended. */
 static int find_unknown(struct run *run, struct sibling **ret)
 {
         bool leaves = run->carrying_out && run->action == ACTION_UNSELECTED && has_notes(run);
+        bool names = run->carrying_out && run->action == ACTION_RECONCILE && run->answer.children;
+        bool ends = run->carrying_out && run->action == ACTION_FINALIZE;
 
         for (size_t i = 0; i < run->sibling_count; i++) {
                 *ret = &run->sibling[i];
                 if ((*ret)->state == SIBLING_UNKNOWN &&
-                    (leaves || (!run->carrying_out && comes_from(run, *ret))))
+                    (leaves || comes_from(run, *ret) || was_named_so(run, *ret) ||
+                     ((names || ends) && has_their_list(run, *ret))))
                         return 1;
         }
-        if (!run->carrying_out || run->action != ACTION_RECONCILE || !run->answer.children)
-                return 0;
-        return find_clash(run, ret);
+        return names ? find_clash(run, ret) : 0;
 }
 
 int sibling_is_due(struct run *run)

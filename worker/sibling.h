@@ -32,3 +32,7 @@ int sibling_visit_records(const char *json, sibling_record_t callback, void *use
 bool sibling_keeps(const struct run *run, const char *key);
 /* Of another watch of ours that selects the object no more, and whose children we take over. */
 bool sibling_is_left(const struct run *run, const char *key);
+bool sibling_has_left_list(struct run *run);
+/* A finalizer on an object that goes or leaves the selection: one that this watch has put on under the name
+ * that it had before it got an id. Of another watch that selects the object it is not. */
+bool sibling_has_left(const struct run *run, struct span finalizer);

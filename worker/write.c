@@ -323,12 +323,12 @@ void write_step_again(struct run *run)
 /* Others have written meanwhile: the object may belong to another watch by now. */
 void write_siblings_again(struct run *run)
 {
-        sibling_forget(run);
-        while (run->write_step > 0 &&
-               (run->action == ACTION_UNSELECTED || !run->carrying_out ||
-                steps[run->write_step].send == children_send) &&
-               steps[run->write_step].send != sibling_send)
-                run->write_step--;
+        if (run->action == ACTION_UNSELECTED || !run->carrying_out ||
+            steps[run->write_step].send == children_send) {
+                sibling_forget(run);
+                while (run->write_step > 0 && steps[run->write_step].send != sibling_send)
+                        run->write_step--;
+        }
         write_next(run);
 }
 
@@ -344,6 +344,45 @@ static void all_written(struct run *run)
                 children_begin_wait(run);
         else
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
+}
+
+/* What our finalizer holds while it is being deleted is cleaned up, selected or not. */
+static void begin_unselected(struct run *run)
+{
+        int there =
+                run->watch->config->finalizer && finalizer_is_deleting(run) ? finalizer_is_there(run) : 0;
+
+        if (there < 0)
+                return;
+        if (there)
+                run->action = ACTION_FINALIZE;
+        if (run->action == ACTION_FINALIZE || run->watch->config->unselected)
+                run_handler(run);
+        else
+                write_start(run); /* only our finalizer is taken off */
+}
+
+/* An object that is being deleted is finalized while our finalizer holds it, or if it had lost the finalizer
+ * before; else it is no concern of ours. */
+static void begin_deleting(struct run *run)
+{
+        int there = finalizer_is_there(run);
+
+        if (there > 0 || (there == 0 && !run->object.held && run->order->handed_out))
+                run_handler(run);
+        else if (there == 0)
+                run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
+}
+
+/* All is known and written that comes before the handler. */
+static void begin(struct run *run)
+{
+        if (run->action == ACTION_UNSELECTED)
+                begin_unselected(run);
+        else if (run->action == ACTION_FINALIZE)
+                begin_deleting(run);
+        else
+                run_handler(run);
 }
 
 static void write_next(struct run *run)
@@ -367,7 +406,7 @@ static void write_next(struct run *run)
                 if (run->action == ACTION_FINALIZER)
                         run_finish(run, run->own_version ? RESULT_SUCCESS : RESULT_UNNEEDED, "%s", "");
                 else
-                        run_handler(run);
+                        begin(run);
                 return;
         }
         if (run->cancelled) {
@@ -437,22 +476,6 @@ static void prepare_release(struct run *run)
         run_finish(run, RESULT_STALE, "it is not being deleted");
 }
 
-/* What our finalizer holds while it is being deleted is cleaned up, selected or not. */
-static void prepare_unselected(struct run *run)
-{
-        int there =
-                run->watch->config->finalizer && finalizer_is_deleting(run) ? finalizer_is_there(run) : 0;
-
-        if (there < 0)
-                return;
-        if (there)
-                run->action = ACTION_FINALIZE;
-        if (run->action == ACTION_FINALIZE || run->watch->config->unselected)
-                run_handler(run);
-        else
-                write_start(run); /* only our finalizer is taken off */
-}
-
 /* The object is gone although the watch wants finalizers: the object had lost ours before it was deleted,
  * had not got it yet, the watch did not want it then, or the server deleted the object at the moment when
  * the finalizer was added (kubernetes#77988). A handler has had the object, so it is finalized all the same.
@@ -465,20 +488,6 @@ static void prepare_gone(struct run *run)
                 run_finish(run, RESULT_STALE, "somebody else took our finalizer away");
         else
                 run_handler(run);
-}
-
-/* An object that is being deleted is finalized while our finalizer holds it, or if it had lost the finalizer
- * before; else it is no concern of ours. */
-static void prepare_deleting(struct run *run)
-{
-        int there;
-
-        run->action = ACTION_FINALIZE;
-        there = finalizer_is_there(run);
-        if (there > 0 || (there == 0 && !run->object.held && run->order->handed_out))
-                run_handler(run);
-        else if (there == 0)
-                run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
 }
 
 /* Nothing is reconciled that is being deleted: it may have been finalized before the watch stopped wanting
@@ -506,7 +515,7 @@ void write_prepare(struct run *run)
                 return;
         }
         if (run->action == ACTION_UNSELECTED) {
-                prepare_unselected(run);
+                write_next(run);
                 return;
         }
         if (run->watch->config->finalizer && run->action == ACTION_DELETED) {
@@ -518,7 +527,8 @@ void write_prepare(struct run *run)
                 return;
         }
         if (run->watch->config->finalizer && run->action == ACTION_RECONCILE && finalizer_is_deleting(run)) {
-                prepare_deleting(run);
+                run->action = ACTION_FINALIZE;
+                write_next(run);
                 return;
         }
         if (!run->watch->config->finalizer && finalizer_is_deleting(run))
