@@ -304,7 +304,7 @@ def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler,
     handler.behave("setsid sleep 1000 & exit 0")
     entry = watch("served", labelSelector="kind=served")
     entry["handler"] = {"serve": [str(served.program)]}
-    operator.configure(devserver, [entry, watch("run", handler, labelSelector="kind=run")], workers=1)
+    operator.configure(devserver, [entry, watch("run", handler, id="run", labelSelector="kind=run")], workers=1)
     operator.start_ready().wait_synced()
     widgets.create("keeps", labels={"kind": "served"}, spec={"do": "keep"})
     [kept] = wait_until(lambda: [found for found in operator.processes() if found.command == ["sleep", "1001"]], "its helper")
@@ -327,7 +327,7 @@ def test_its_death_does_not_end_an_exec_run_beside_it(devserver, operator, serve
     handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
     entry = watch("served", labelSelector="kind=served")
     entry["handler"] = {"serve": [str(served.program)]}
-    operator.configure(devserver, [entry, watch("run", handler, labelSelector="kind=run")], workers=1)
+    operator.configure(devserver, [entry, watch("run", handler, id="run", labelSelector="kind=run")], workers=1)
     operator.start_ready().wait_synced()
     widgets.create("served", labels={"kind": "served"}, spec={"do": "fork"})
     pid = served.wait("served")[0]["pid"]

@@ -253,7 +253,7 @@ def test_its_processes_are_limited_where_no_control_group_does(devserver, entitl
 
 
 def test_a_user_of_two_watches_of_which_one_has_no_limit_has_none(devserver, entitled, handler, other):
-    without = separate(handler, other) | {"name": "without"}
+    without = separate(handler, other) | {"name": "without", "id": "without"}
     entitled.configure(devserver, [separate(handler, other, limits={"pids": 10}), without])
     entitled.start_ready()
     assert "pids does not hold at all" in entitled.wait_for_log("handler.limits do not hold as they are meant")["message"]
