@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the tables to YAML: every mistake becomes a problem with its place, and reading goes on. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -84,6 +85,17 @@ static const char *scalar_text(const yaml_node_t *node)
         return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
+/* true, and told: behind a NUL ("a\\0b") nobody would see the rest of the text. */
+static bool holds_nul(struct reader *reader, const yaml_node_t *node, const char *path)
+{
+        const char *text = scalar_text(node);
+
+        if (!text || strlen(text) == node->data.scalar.length)
+                return false;
+        problem_add(reader, node, false, path, "holds a NUL character (\\0), which no text may");
+        return true;
+}
+
 static int set_string(struct reader *reader, char **place, const char *text)
 {
         free(*place);
@@ -98,8 +110,10 @@ static void read_text(struct reader *reader, const yaml_node_t *node, const char
 {
         const char *text = scalar_text(node);
 
-        if (!text || !text[0])
+        if (!text)
                 problem_add(reader, node, false, path, "a text is expected");
+        else if (!text[0])
+                problem_add(reader, node, false, path, "is empty; give a text, or leave the key out");
         else
                 (void)set_string(reader, place, text);
 }
@@ -137,28 +151,48 @@ static void read_unsigned(struct reader *reader, const yaml_node_t *node, const 
                 *place = (unsigned)value;
 }
 
+static const char *const size_unit[] = {"", "Ki", "Mi", "Gi", "Ti"};
+
+static const char *format_size(uint64_t bytes, char *text, size_t size)
+{
+        size_t i = 0;
+
+        while (i + 1 < ELEMENTS(size_unit) && bytes > 0 && bytes % 1024 == 0) {
+                bytes /= 1024;
+                i++;
+        }
+        snprintf(text, size, "%" PRIu64 "%s", bytes, size_unit[i]);
+        return text;
+}
+
 /* 512, 64KiB, 256Mi: powers of 1024. */
 static void read_size(struct reader *reader, const yaml_node_t *node, const char *path,
                       const struct key *key, uint64_t *place)
 {
-        static const char *const unit[] = {"", "Ki", "Mi", "Gi", "Ti"};
         const char *text = scalar_text(node);
         char *end = NULL;
-        unsigned long long value = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+        bool is_number = text && text[0] >= '0' && text[0] <= '9', is_size = false;
+        unsigned long long value = is_number ? strtoull(text, &end, 10) : 0;
+        char min[24], max[24];
 
-        for (size_t i = 0; end && i < ELEMENTS(unit); i++) {
-                size_t length = strlen(unit[i]);
-                bool same = strncmp(end, unit[i], length) == 0 &&
+        for (size_t i = 0; end && i < ELEMENTS(size_unit); i++) {
+                size_t length = strlen(size_unit[i]);
+                bool same = strncmp(end, size_unit[i], length) == 0 &&
                             (end[length] == '\0' || (i > 0 && strcmp(end + length, "B") == 0));
 
-                if (!same || value > key->max >> (10 * i))
+                is_size = is_size || same;
+                if (!same || value > key->max >> (10 * i) || value << (10 * i) < key->min)
                         continue;
                 *place = (uint64_t)value << (10 * i);
-                if (*place >= key->min)
-                        return;
+                return;
         }
-        problem_add(reader, node, false, path, "\"%s\" is no size; write for example 512Ki, 256Mi, 2Gi",
-                    text ? text : "");
+        if (is_size)
+                problem_add(reader, node, false, path, "%s is out of range (%s to %s)", text,
+                            format_size(key->min, min, sizeof(min)),
+                            format_size(key->max, max, sizeof(max)));
+        else
+                problem_add(reader, node, false, path,
+                            "\"%s\" is no size; write for example 512Ki, 256Mi, 2Gi", text ? text : "");
 }
 
 /* 2, 0.5, 500m: as Kubernetes counts CPUs. */
@@ -212,7 +246,7 @@ static void read_texts(struct reader *reader, const yaml_node_t *node, const cha
 
                 if (!text)
                         problem_add(reader, item, false, path, "element %zu is no text", i);
-                else if (set_string(reader, &(*place)[*count], text) >= 0)
+                else if (!holds_nul(reader, item, path) && set_string(reader, &(*place)[*count], text) >= 0)
                         ++*count;
         }
 }
@@ -314,8 +348,8 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
         for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
              pair++) {
                 yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
-                const char *name = scalar_text(key);
-                const char *value = scalar_text(yaml_document_get_node(reader->document, pair->value));
+                yaml_node_t *value_node = yaml_document_get_node(reader->document, pair->value);
+                const char *name = scalar_text(key), *value = scalar_text(value_node);
                 struct config_pair *grown = reallocarray(*place, *count + 1, sizeof(*grown));
                 char inner[PATH_MAX_LENGTH];
 
@@ -327,6 +361,8 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
                 snprintf(inner, sizeof(inner), "%.160s.%.90s", path, name ? name : "?");
                 if (!name || !value) {
                         problem_add(reader, key, false, inner, "a text is expected");
+                } else if (holds_nul(reader, key, inner) || holds_nul(reader, value_node, inner)) {
+                        continue;
                 } else if (is_duplicate(reader, node, pair, name)) {
                         problem_add(reader, key, false, inner, "stands here twice");
                 } else {
@@ -373,6 +409,8 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
 {
         void *place = (char *)target + key->offset;
 
+        if (holds_nul(reader, node, path))
+                return;
         switch (key->kind) {
         case KEY_TEXT:
                 read_text(reader, node, path, place);
@@ -503,6 +541,8 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
         char inner[PATH_MAX_LENGTH];
 
         join_path(inner, sizeof(inner), path, name ? name : "?");
+        if (holds_nul(reader, key_node, inner))
+                return;
         if (!key) {
                 const char *suggestion = name ? nearest(table, name) : NULL;
 

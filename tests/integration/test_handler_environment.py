@@ -75,3 +75,31 @@ def test_a_mistake_in_the_environment_is_told_with_its_place(devserver, operator
     assert [text for text in (record["message"] for record in operator.logs()) if wanted in text and complaint in text]
     checked = operator.ctl.check(operator.config_file)
     assert checked.returncode == 78 and wanted in checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("given, key", [
+    ('{exec: [/bin/true], environment: {TOKEN: "a\\0b"}}', "environment.TOKEN"),
+    ('{exec: [/bin/true], environment: {"TOKEN\\0X": a}}', "environment.TOKEN"),
+    ('{exec: [/bin/true], version: "1\\0b"}', "version"), ('{exec: [/bin/true, "a\\0b"]}', "exec"),
+    ('{exec: [/bin/true], timeout: "2m\\0b"}', "timeout"), ('{exec: [/bin/true], "version\\0x": "1"}', "version"),
+])
+def test_a_text_with_a_nul_is_no_text(operator, given, key):
+    """It would end there, and nobody be told of the rest: of a password, half."""
+    config = operator.config_file
+    config.write_text("operator: nul.example.com\nwatches:\n  - name: widgets\n    apiVersion: example.com/v1\n"
+                      f"    kind: Widget\n    handler: {given}\n", encoding="utf-8")
+    checked = operator.ctl.check(config)
+    assert checked.returncode == 78, checked.stdout
+    assert f"{config}:6: watches[0].handler.{key}: holds a NUL character" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("given, said", [
+    ("requestLimit: 4095Ki", "requestLimit: 4095Ki is out of range (4Mi to 16Gi)"), ("requestLimit: 17Gi", "17Gi is out of range (4Mi to 16Gi)"),
+    ("requestLimit: much", '"much" is no size'), ('version: ""', "version: is empty; give a text, or leave the key out"),
+])
+def test_a_value_out_of_range_and_an_empty_one_are_told_as_such(operator, given, said):
+    config = operator.config_file
+    config.write_text("operator: wrong.example.com\nwatches:\n  - name: widgets\n    apiVersion: example.com/v1\n    kind: Widget\n"
+                      f"    handler: {{exec: [/bin/true], {given}}}\n", encoding="utf-8")
+    checked = operator.ctl.check(config)
+    assert checked.returncode == 78 and said in checked.stdout, checked.stdout

@@ -119,9 +119,10 @@ def test_check_says_what_does_not_hold(devserver, operator, handler):
 
 
 @pytest.mark.parametrize("limits, said", [
-    ({"memory": "much"}, "is no size"), ({"memory": "1Ki"}, "is no size"), ({"cpu": "0"}, "is no number of CPUs"),
+    ({"memory": "much"}, "is no size"), ({"memory": "1Ki"}, "1Ki is out of range (1Mi to 1024Ti)"), ({"cpu": "0"}, "is no number of CPUs"),
     ({"cpu": "1.2345"}, "is no number of CPUs"), ({"cpu": "5m"}, "is no number of CPUs"), ({"pids": 0}, "is no number"),
-    ({"disk": "1Gi"}, "unknown")])
+    ({"disk": "1Gi"}, "unknown"), ({"memory": "1025Ti"}, "1025Ti is out of range (1Mi to 1024Ti)"),
+    ({"memory": "99999999999999999999Ti"}, "is out of range (1Mi to 1024Ti)")])
 def test_wrong_limits(devserver, operator, handler, limits, said):
     operator.configure(devserver, [limited(handler, **limits)])
     result = operator.ctl.check(operator.config_file)
