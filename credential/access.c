@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "credential/credential.h"
+#include "credential/separate.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
@@ -239,7 +240,9 @@ static int copy_kubeconfig(const struct access *access, struct error *error)
 
         if (r < 0)
                 return r;
-        r = access_write_kubeconfig(access, &config, NULL, error);
+        r = separate_check(&access->credential->source, &config, access->config->kubeconfig, error);
+        if (r >= 0)
+                r = access_write_kubeconfig(access, &config, NULL, error);
         kubeconfig_done(&config);
         return r;
 }

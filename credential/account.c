@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "credential/credential.h"
+#include "credential/separate.h"
 #include "json/json.h"
 
 #define LIFE_SEC       3600 /* asked for; the server decides */
@@ -238,6 +239,7 @@ static int go_on(struct access *access)
 {
         const struct kubeconfig *current = &access->credential->current;
         const char *own = access->config->account_namespace;
+        _cleanup_error_ struct error error = ERROR_NONE;
 
         if (!access->config->account[0])
                 return 0;
@@ -247,6 +249,9 @@ static int go_on(struct access *access)
                                                                         : "default");
         if (!access->namespace_name)
                 return -ENOMEM;
+        if (separate_check_account(current, own, access->config->account, &error) < 0)
+                return child_fatal(access->credential->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s: %s",
+                                   access->config->key, error_message(&error));
         if (access->expires_boottime > 0 && access->failures == 0)
                 return access_rewrite(access);
         return access->failures <= 1 ? ask_in(access, 0) : 0;

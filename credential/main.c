@@ -8,6 +8,7 @@
 
 #include "base/exit-code.h"
 #include "credential/credential.h"
+#include "credential/separate.h"
 
 static int on_config(struct child *child, struct message **config)
 {
@@ -59,6 +60,34 @@ static int check_kubeconfig(const char *path, const char *context)
         return EXIT_CODE_OK;
 }
 
+static const char ACCOUNT[] = "--check-account", SEPARATE[] = "--check-separate";
+
+/* What a handler is to have beside the operator's own: `what` is a kubeconfig or NAMESPACE/ACCOUNT. Where
+ * the operator's own, or the other one, cannot be read, others say so. */
+static int check_separate(const char *mode, const char *what, const char *path, const char *context)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct kubeconfig own, other;
+        int r = 0;
+
+        if (kubeconfig_load(&(struct kubeconfig_options){path, context}, &own, NULL) < 0)
+                return EXIT_CODE_OK;
+        if (strcmp(mode, ACCOUNT) == 0) {
+                const char *slash = strchr(what, '/');
+                char place[64];
+
+                snprintf(place, sizeof(place), "%.*s", (int)(slash - what), what);
+                r = separate_check_account(&own, place, slash + 1, &error);
+        } else if (kubeconfig_load(&(struct kubeconfig_options){.path = what}, &other, NULL) >= 0) {
+                r = separate_check(&own, &other, what, &error);
+                kubeconfig_done(&other);
+        }
+        kubeconfig_done(&own);
+        if (r < 0)
+                fprintf(stderr, "%s\n", error_message(&error));
+        return r < 0 ? EXIT_CODE_CONFIGURATION : EXIT_CODE_OK;
+}
+
 int main(int argc, char **argv)
 {
         struct child child;
@@ -67,6 +96,9 @@ int main(int argc, char **argv)
 
         if ((argc == 3 || argc == 4) && strcmp(argv[1], "--check-kubeconfig") == 0)
                 return check_kubeconfig(argv[2], argc == 4 ? argv[3] : NULL);
+        if (argc == 5 &&
+            (strcmp(argv[1], SEPARATE) == 0 || (strcmp(argv[1], ACCOUNT) == 0 && strchr(argv[2], '/'))))
+                return check_separate(argv[1], argv[2], argv[3], argv[4]);
         r = child_init(&child, &operations, argc, argv);
 
         if (r < 0) {

@@ -332,6 +332,29 @@ static void add_accounts(const struct rbac_options *options, const struct config
                         add_account(options, config, &config->watch[i], list);
 }
 
+/* A handler of the operator's own account would have all the operator's rights, and the operator tokens of
+ * itself. */
+static bool is_own_account(const struct rbac_options *options, const struct config *config)
+{
+        bool found = false;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+                const char *account = watch->handler.kubernetes_account;
+
+                if (!account || strcmp(account, options->service_account) != 0 ||
+                    strcmp(account_namespace(options, watch), options->namespace) != 0)
+                        continue;
+                fprintf(stderr,
+                        "reconciledctl: %s:%u: handler.kubernetes.serviceAccount of watch %s: %s/%s is the "
+                        "operator's own account: a handler must have another one; rename it, or name the "
+                        "operator's with --service-account and --namespace\n",
+                        watch->file, watch->line, watch->name, options->namespace, account);
+                found = true;
+        }
+        return found;
+}
+
 /* ---- the command */
 
 static int print_yaml(const struct config *config, const cJSON *list)
@@ -381,6 +404,10 @@ int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
         if (r < 0) {
                 fputs("reconciledctl: the configuration has mistakes; `reconciledctl check` says which\n",
                       stderr);
+                return EXIT_CODE_CONFIGURATION;
+        }
+        if (is_own_account(options, config)) {
+                config_free(config);
                 return EXIT_CODE_CONFIGURATION;
         }
         list = cJSON_CreateArray();

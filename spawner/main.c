@@ -55,10 +55,11 @@ static int become(void *userdata)
 {
         static char *const nothing[] = {NULL};
         struct order *order = userdata;
+        const struct spawner_program_info *program = spawner_program(order->request.program);
         bool asked = order->request.order == SPAWNER_ASK;
         int place = asked ? STDERR_FILENO : CHANNEL_FD, null = open("/dev/null", O_RDONLY);
 
-        if (!spawner_program(order->request.program)->keeps_user_rights)
+        if (!program->keeps_user_rights)
                 sys_keep_user_rights_here();
         if (null >= 0)
                 dup2(null, STDIN_FILENO);
@@ -66,7 +67,8 @@ static int become(void *userdata)
                 _exit(127);
         sys_close_from(asked ? STDERR_FILENO + 1 : CHANNEL_FD + 1);
         reset_signals();
-        execve(order->argument[0], order->argument, asked ? nothing : environ);
+        execve(order->argument[0], order->argument,
+               asked && !program->needs_environment ? nothing : environ);
         _exit(127);
 }
 

@@ -7,11 +7,11 @@
 const struct spawner_program_info *spawner_program(enum spawner_program program)
 {
         static const struct spawner_program_info table[SPAWNER_PROGRAM_COUNT] = {
-                [SPAWNER_CREDENTIAL] = {"credential", "reconciled-credential", false},
-                [SPAWNER_WATCHER] = {"watcher", "reconciled-watcher", false},
-                [SPAWNER_WORKER] = {"worker", "reconciled-worker", true},
-                [SPAWNER_GATEWAY] = {"gateway", "reconciled-gateway", false},
-                [SPAWNER_JQ] = {"jq", "reconciled-jq", false},
+                [SPAWNER_CREDENTIAL] = {"credential", "reconciled-credential", false, true},
+                [SPAWNER_WATCHER] = {"watcher", "reconciled-watcher", false, false},
+                [SPAWNER_WORKER] = {"worker", "reconciled-worker", true, false},
+                [SPAWNER_GATEWAY] = {"gateway", "reconciled-gateway", false, false},
+                [SPAWNER_JQ] = {"jq", "reconciled-jq", false, false},
         };
 
         return (unsigned)program < SPAWNER_PROGRAM_COUNT ? &table[program] : NULL;

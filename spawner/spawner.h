@@ -27,6 +27,7 @@ enum spawner_program {
 struct spawner_program_info {
         const char *folder, *binary;
         bool keeps_user_rights; /* may start programs as other users, if we may */
+        bool needs_environment; /* also when it is only asked something: it looks for a kubeconfig */
 };
 
 const struct spawner_program_info *spawner_program(enum spawner_program program);

@@ -525,6 +525,10 @@ void check_config(struct reader *reader)
         default_text(reader, &config->context, "");
         check_operator_name(reader, config->operator_name);
         check_owned_names(reader);
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].name && (!config->watch[i].handler.kubernetes_file) !=
+                                                     (!config->watch[i].handler.kubernetes_account))
+                        check_separate(reader, &config->watch[i]);
         check_gateway(reader);
         check_record(reader);
         if (config->watch_count == 0)

@@ -80,6 +80,8 @@ void check_config(struct reader *reader);
 void places_done(struct reader *reader);
 /* config-program.c */
 void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file);
+/* Whether its handler would act as the operator itself (handler.kubernetes). */
+void check_separate(struct reader *reader, const struct config_watch *watch);
 void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path);
 void check_program(struct reader *reader, yaml_node_t *node, const char *key, const char *program);
 /* config-handler.c: its command, and what it is given. */

@@ -30,7 +30,7 @@ static int spawn(enum spawner_program program, const char *const *more, int erro
 {
         const struct spawner_program_info *info = spawner_program(program);
         _cleanup_free_ char *path = program_path(info->folder, info->binary);
-        char *argument[ARGUMENTS_MAX + 1] = {path}, *const environment[] = {NULL};
+        char *argument[ARGUMENTS_MAX + 1] = {path}, *const nothing[] = {NULL};
         posix_spawn_file_actions_t action;
         int r;
 
@@ -42,7 +42,8 @@ static int spawn(enum spawner_program program, const char *const *more, int erro
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&action, error_fd, STDERR_FILENO);
         if (r == 0)
-                r = posix_spawn(ret, path, &action, NULL, argument, environment);
+                r = posix_spawn(ret, path, &action, NULL, argument,
+                                info->needs_environment ? environ : nothing);
         posix_spawn_file_actions_destroy(&action);
         return -r;
 }
@@ -124,6 +125,52 @@ void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key,
                             spawner_program(SPAWNER_CREDENTIAL)->binary, strerror(-r));
         else if (r != EXIT_CODE_OK)
                 problem_add(reader, node, false, key, "%s", complaint);
+}
+
+static void add_at_watch(struct reader *reader, const struct config_watch *watch, const char *key,
+                         const char *complaint)
+{
+        const char *file = reader->file;
+        size_t before = reader->problems->count;
+
+        reader->file = watch->file;
+        problem_add(reader, NULL, false, key, "of watch %s: %s", watch->name, complaint);
+        reader->file = file;
+        if (reader->problems->count > before)
+                reader->problems->problem[before].line = watch->line;
+}
+
+/* After the whole is read, because the operator's own access may stand behind its watches. */
+void check_separate(struct reader *reader, const struct config_watch *watch)
+{
+        const struct config *config = reader->config;
+        const struct config_handler *handler = &watch->handler;
+        const char *key = handler->kubernetes_file ? "handler.kubernetes.kubeconfig"
+                                                   : "handler.kubernetes.serviceAccount";
+        const char *argument[] = {"--check-separate", handler->kubernetes_file, config->kubeconfig,
+                                  config->context, NULL};
+        _cleanup_free_ char *account = NULL;
+        char complaint[1024] = "";
+        int r;
+
+        if (handler->kubernetes_account) {
+                argument[0] = "--check-account";
+                if (asprintf(&account, "%s/%s",
+                             handler->kubernetes_namespace ? handler->kubernetes_namespace : "",
+                             handler->kubernetes_account) < 0)
+                        account = NULL;
+                argument[1] = account;
+        }
+        if (!argument[1]) {
+                reader->out_of_memory = true;
+                return;
+        }
+        r = ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
+        note_system_error(reader, r);
+        if (r < 0)
+                add_at_watch(reader, watch, key, strerror(-r));
+        else if (r != EXIT_CODE_OK)
+                add_at_watch(reader, watch, key, complaint);
 }
 
 int config_check_cluster(const struct config *config, struct error *error)

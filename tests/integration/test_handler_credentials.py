@@ -236,7 +236,8 @@ def test_a_mistake_in_the_credentials_is_told_with_its_place(devserver, operator
 
 
 def test_a_kubeconfig_is_given_whole_to_the_handler_that_names_it(secured, operator, handler):
-    kubeconfig = operator.kubeconfig_for(secured)
+    own = operator.kubeconfig_for(secured).read_text()
+    kubeconfig = secret_file(operator, own.replace("first-secret", "of-the-handler"), "handlers-kubeconfig")
     operator.configure(secured, [watch("widgets", handler, handler_options={"kubernetes": {"kubeconfig": str(kubeconfig)}})])
     operator.start_ready()
     handler.behave('cat "$KUBECONFIG" >"$REQUEST.seen"; cat "$RECONCILED_CREDENTIALS_DIRECTORY/token" >"$REQUEST.token"; exit 0')

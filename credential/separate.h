@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Whether a handler (handler.kubernetes) would act on the API server as the operator itself does. */
+#include "credential/kubeconfig.h"
+
+/* What both have, for people: "the same token"; NULL: nothing. */
+const char *separate_shared(const struct kubeconfig *own, const struct kubeconfig *other);
+/* -EINVAL with the words, where `path` leads to the operator's own credential. */
+int separate_check(const struct kubeconfig *own, const struct kubeconfig *other, const char *path,
+                   struct error *error);
+/* The same for a service account, as far as the operator's token says whose it is. namespace_name "": that
+ * of the operator. */
+int separate_check_account(const struct kubeconfig *own, const char *namespace_name, const char *account,
+                           struct error *error);
