@@ -30,9 +30,9 @@ def fake():
 
 
 def test_it_runs_as_a_user_of_its_own_and_is_heard(fake):
-    operator = fake(READY + """echo '{"message":"user '$(id -u)'","role":"supervisor"}'; trap 'exit 0' TERM
+    operator = fake("trap 'exit 0' TERM; " + READY + """echo '{"message":"user '$(id -u)'","role":"supervisor"}'
                     while :; do sleep 0.05; done""")
-    operator.start_ready()
+    operator.start().wait_ready()
     assert operator.status_text == "fine"
     assert operator.wait_for_log("user", role="supervisor")["message"] == f"user {operator.user.uid}"
     assert operator.processes()
@@ -59,8 +59,8 @@ def test_an_end_that_nobody_looked_at_fails(fake):
 
 
 def test_one_that_does_not_stop_in_order_fails(fake):
-    operator = fake(READY + "trap 'exit 3' TERM; while :; do sleep 0.05; done")
-    operator.start_ready()
+    operator = fake("trap 'exit 3' TERM; " + READY + "while :; do sleep 0.05; done")
+    operator.start().wait_ready()
     with pytest.raises(AssertionError, match="exit code 3, expected 0"):
         fake.sandbox.close()
 

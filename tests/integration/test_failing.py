@@ -18,7 +18,7 @@ def start(devserver, operator, handler):
     def start(**more):
         handler.behave(BEHAVIOUR.format(folder=handler.folder))
         more = {"onUnrecoverable": "throttle", "retry": {"first": "1h", "max": "1h", "throttle": "1h"}, **more}
-        operator.configure(devserver, [watch("widgets", handler, **more)], heartbeat={"interval": "100ms", "deadline": "2s"},
+        operator.configure(devserver, [watch("widgets", handler, **more)], heartbeat={"interval": "100ms", "deadline": "30s"},
                            gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
         operator.gateway = Gateway(operator.runtime_directory / "gateway.sock")
         return operator.start_ready().wait_synced()

@@ -23,7 +23,7 @@ def free_port():
 @pytest.fixture
 def configured(devserver, operator, handler, free_port):
     operator.configure(devserver, [watch("widgets", handler)], workers=1, gateway={"listen": f"127.0.0.1:{free_port}"},
-                       heartbeat={"interval": "100ms", "deadline": "2s"})
+                       heartbeat={"interval": "100ms", "deadline": "5s"})
     operator.gateway = Gateway(free_port)
     return operator
 
@@ -105,7 +105,7 @@ def test_what_a_watch_goes_through_is_counted(configured, devserver):
 
 def test_failures_are_counted(devserver, operator, make_handler, free_port, widgets):
     operator.configure(devserver, [watch("widgets", make_handler("exit 75"), retry={"first": "1h", "max": "1h"})],
-                       gateway={"listen": f"127.0.0.1:{free_port}"}, heartbeat={"interval": "100ms", "deadline": "2s"})
+                       gateway={"listen": f"127.0.0.1:{free_port}"}, heartbeat={"interval": "100ms", "deadline": "30s"})
     operator.start_ready()
     widgets.create("a", spec={})
     gateway = Gateway(free_port)
@@ -144,7 +144,7 @@ def test_a_token_is_asked_for(devserver, operator, handler, free_port):
     token = operator.folder / "token"
     token.write_text("secret\n", encoding="utf-8")
     operator.user.give(token, 0o600)
-    operator.configure(devserver, [watch("widgets", handler)], heartbeat={"interval": "100ms", "deadline": "2s"},
+    operator.configure(devserver, [watch("widgets", handler)], heartbeat={"interval": "100ms", "deadline": "30s"},
                        gateway={"listen": f"127.0.0.1:{free_port}", "tokenFile": str(token)})
     operator.start_ready()
     gateway = Gateway(free_port)
@@ -162,7 +162,7 @@ def test_a_token_is_asked_for(devserver, operator, handler, free_port):
 def test_unix_socket(devserver, operator, handler):
     path = operator.runtime_directory / "gateway.sock"
     operator.configure(devserver, [watch("widgets", handler)], gateway={"listen": f"unix:{path}"},
-                       heartbeat={"interval": "100ms", "deadline": "2s"})
+                       heartbeat={"interval": "100ms", "deadline": "30s"})
     operator.start_ready()
     wait_until(lambda: Gateway(path).get("/readyz")[0] == 200, "readiness")
     operator.stop()

@@ -13,7 +13,7 @@ def start(devserver, operator, handler, make_handler):
         operator.other = make_handler()
         operator.configure(devserver, [watch("widgets", handler, **more),
                                        watch("maps", operator.other, api_version="v1", kind="ConfigMap")],
-                           heartbeat={"interval": "100ms", "deadline": "2s"},
+                           heartbeat={"interval": "100ms", "deadline": "30s"},
                            gateway={"listen": f"unix:{operator.runtime_directory}/gateway.sock"})
         operator.gateway = Gateway(operator.runtime_directory / "gateway.sock")
         return operator.start_ready().wait_synced()

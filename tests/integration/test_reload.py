@@ -54,16 +54,22 @@ def reload(operator):
                lambda: f"the operator to be ready again; its output:\n{operator.output.text()}")
 
 
+def said(operator, what, count):
+    """The log comes another way than the notifications, and may come later."""
+    return wait_until(lambda: (found := operator.logs(message_id=MESSAGE_ID[what])) and len(found) >= count and found,
+                      lambda: f"{what} in the log:\n{operator.output.text()}")
+
+
 def taken(operator, count=1):
     """What was said about reloads without a restart."""
-    found = operator.logs(message_id=MESSAGE_ID["RELOADED"])
+    found = said(operator, "RELOADED", count)
     assert len(found) == count and not operator.logs(message_id=MESSAGE_ID["RELOADING"]), operator.output.text()
     return found[-1]["message"]
 
 
 def restarted(operator):
-    found = operator.logs(message_id=MESSAGE_ID["RELOADING"])
-    assert found and not operator.logs(message_id=MESSAGE_ID["RELOADED"]), operator.output.text()
+    found = said(operator, "RELOADING", 1)
+    assert not operator.logs(message_id=MESSAGE_ID["RELOADED"]), operator.output.text()
     return found[-1]["message"]
 
 
