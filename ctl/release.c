@@ -153,9 +153,16 @@ static void list_unknown(const cJSON *status, struct text *text)
         {
                 const char *reason = ctl_text(watch, "reason");
 
-                if (!cJSON_HasObjectItem(watch, "searched") || ctl_is(watch, "searched"))
+                if (!cJSON_HasObjectItem(watch, "searched"))
                         continue;
-                if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
+                if (strcmp(ctl_text(watch, "state"), "absent") == 0)
+                        text_printf(
+                                text,
+                                "; the API server does not serve the kind of watch %s: it has no objects",
+                                ctl_text(watch, "name"));
+                else if (ctl_is(watch, "searched"))
+                        continue;
+                else if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
                         text_printf(text, "; not all objects of watch %s were looked at yet",
                                     ctl_text(watch, "name"));
                 else

@@ -147,9 +147,11 @@ void uninstall_watch_done(struct watch *watch)
 
 /* ---- how far it is */
 
+/* A kind that the server does not serve has no objects: where a definition goes, they have gone before it.
+ */
 static bool is_released(const struct watch *watch)
 {
-        return !concerns(watch) ||
+        return !concerns(watch) || watch->health == WATCH_ABSENT ||
                (watch->uninstall.walked && watch->synced &&
                 ledger_count(watch->child->supervisor->ledger, watch->config->name) == 0);
 }
@@ -177,7 +179,8 @@ void uninstall_review(struct supervisor *supervisor)
 void uninstall_write_watch(const struct watch *watch, struct text *json)
 {
         if (watch->child->supervisor->uninstalling && concerns(watch))
-                json_bool(json, "searched", watch->uninstall.walked && watch->synced);
+                json_bool(json, "searched",
+                          watch->health == WATCH_ABSENT || (watch->uninstall.walked && watch->synced));
 }
 
 void uninstall_write_status(const struct supervisor *supervisor, struct text *json)

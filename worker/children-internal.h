@@ -30,10 +30,13 @@ struct children {
         bool recalled;          /* that was done */
         bool own_namespace;     /* ... in the object's namespace alone */
         char *next_page;
-        bool cleanup;      /* the object goes: all of them go */
-        bool undo;         /* `known` is what the plan says */
-        bool wait;         /* ... and are to become ready: nothing is undone */
-        char waiting[400]; /* the first that is not ready, and why; "" = none */
+        bool cleanup;       /* the object goes: all of them go */
+        bool undo;          /* `known` is what the plan says */
+        bool wait;          /* ... and are to become ready: nothing is undone */
+        bool silent;        /* the server could not take a request about one of them */
+        uint64_t asked;     /* by children_now(): since when it is being asked; 0 = all was in the stores */
+        uint64_t slow_usec; /* how long its slow answers took; 0 = none was slow */
+        char waiting[400];  /* the first that is not ready, and why; "" = none */
         struct settle_plan plan;
         enum phase phase;
         size_t position;          /* in the list of the phase */
@@ -58,6 +61,8 @@ bool children_take_refusal(struct children *children, const char *what, const st
 /* ... of an answer about the child itself, whose kind may be looked up once more before. */
 bool children_take_failure(struct children *children, const char *what,
                            const struct kube_response *response);
+/* Whether the next child would fare no better. */
+bool children_is_about_server(const struct children *children, const struct kube_error *error);
 /* The result of a run whose children have failed. */
 enum run_result children_result(const struct children *children);
 /* 0: the child's resource is known; 1: it is being asked for, or the run was ended. */
@@ -124,6 +129,13 @@ int children_look_next(struct children *children); /* of the phase table */
 int children_take_ready(struct run *run,
                         const struct settle_plan *plan); /* of the answer that is waited for */
 void children_finish_wait(struct children *children);
+/* It was asked for, and the server did not say how it is. */
+void children_note_refused(struct children *children, const struct child_object *child,
+                           const struct kube_error *error);
+/* Once a turn of a plan: its time counts only while the server answers. */
+void children_count_time(struct children *children);
+/* Microseconds until the next turn, when the server did not. */
+uint64_t children_silence_delay(const struct children *children);
 /* It is looked at again. */
 void children_note_unready(struct children *children, const struct child_object *child, const char *why);
 

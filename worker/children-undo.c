@@ -46,6 +46,7 @@ bool children_begin_undo(struct children *children, char *cause)
         struct settle_plan plan = {
                 .cause = cause,
                 .deadline = children_now(run) + run->watch->config->settle_usec,
+                .answered = children_now(run),
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = run->foreign_essence ? 0 : children_essence(run),
                 .result = (uint64_t)children_result(children),
@@ -74,10 +75,14 @@ static enum run_result result_of(const struct settle_plan *plan)
 void children_finish_undo(struct children *children, const char *trouble)
 {
         _cleanup_free_ struct child_object *left = calloc(children->known.count + 1, sizeof(*left));
-        struct settle_plan plan = children->plan;
+        struct settle_plan plan;
         struct run *run = children->run;
         char name[600], text[2048];
+        bool goes_on;
 
+        children_count_time(children);
+        plan = children->plan;
+        goes_on = plan.silent || children_now(run) < plan.deadline;
         plan.undo = (struct child_list){.child = left};
         for (size_t i = 0; left && i < children->known.count; i++)
                 if (!children->known.child[i].settled)
@@ -89,10 +94,11 @@ void children_finish_undo(struct children *children, const char *trouble)
         }
         snprintf(text, sizeof(text), "%.1200s; cleanup of %s %s%s%.400s", plan.cause,
                  child_describe(&left[0], name, sizeof(name)),
-                 children_now(run) < plan.deadline ? "still running" : "has not ended within its time",
+                 goes_on ? "still running" : "has not ended within its time",
                  trouble && trouble[0] ? ": " : "", trouble ? trouble : "");
-        if (children_now(run) < plan.deadline)
-                children_settle(run, &plan, UNDO_AGAIN_USEC, text);
+        if (goes_on)
+                children_settle(run, &plan, plan.silent ? children_silence_delay(children) : UNDO_AGAIN_USEC,
+                                text);
         else {
                 children_drop_former(run, &children->known);
                 run_finish(run, result_of(&plan), "%s", text);
@@ -210,6 +216,7 @@ void children_undo(struct run *run)
                 run->children = children;
                 children->run = run;
                 children->undo = true;
+                children->asked = children_now(run);
                 r = child_owner_init(&children->owner, run->watch->config->api_version,
                                      run->watch->config->kind, run->order->uid, run->order->key);
                 children->owner.operator_name = run->worker->config->operator_name;

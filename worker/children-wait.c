@@ -18,6 +18,7 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
+#define SLOW_USEC        USEC_PER_SEC /* an answer that took longer than that tells how it was before */
 #define WHY_MAX          300
 
 /* What the store shows later is judged only if it is no older than this. */
@@ -76,6 +77,7 @@ void children_begin_wait(struct run *run)
                 .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
                 .requeue_after_usec = run->answer.requeue_after_usec,
                 .deadline = children_now(run) + config->wait_usec,
+                .answered = children_now(run),
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = run->foreign_essence ? 0 : children_essence(run),
                 .related = run->related_fingerprint,
@@ -154,6 +156,7 @@ void children_begin_await(struct children *children)
                 .cause = (char[]){""},
                 .again = true,
                 .deadline = run->resumed ? run->resumed->deadline : children_now(run) + config->settle_usec,
+                .answered = children_now(run),
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
                 .essence = run->foreign_essence ? 0 : children_essence(run),
                 .related = run->related_fingerprint,
@@ -248,6 +251,19 @@ static bool is_told_of_all(const struct children *children)
         return all;
 }
 
+/* Its time does not run, and before a Retry-After is over nothing is sent. */
+uint64_t children_silence_delay(const struct children *children)
+{
+        uint64_t held = children->run->held_until, now = clock_boottime_usec();
+        uint64_t delay = (children_now(children->run) - children->plan.answered) / 4;
+
+        if (delay < LOOK_AGAIN_USEC)
+                delay = LOOK_AGAIN_USEC;
+        if (delay > LOOK_SELDOM_USEC)
+                delay = LOOK_SELDOM_USEC;
+        return held > now + delay ? held - now : delay;
+}
+
 /* Often at first, then less and less: what has taken minutes may take some seconds more. */
 static uint64_t look_again_after(const struct children *children, const struct settle_plan *plan)
 {
@@ -257,6 +273,8 @@ static uint64_t look_again_after(const struct children *children, const struct s
         uint64_t begun = plan->deadline > wait ? plan->deadline - wait : 0;
         uint64_t after = now > begun ? (now - begun) / 10 : 0;
 
+        if (plan->silent)
+                return children_silence_delay(children);
         if (after < LOOK_AGAIN_USEC)
                 after = LOOK_AGAIN_USEC;
         if (after > LOOK_SELDOM_USEC || is_told_of_all(children))
@@ -276,6 +294,16 @@ static void note_look(struct children *children, enum readiness readiness, const
         children->position++;
 }
 
+void children_note_refused(struct children *children, const struct child_object *child,
+                           const struct kube_error *error)
+{
+        char why[WHY_MAX];
+
+        children->silent = children->silent || write_result_of(error) != RESULT_RETRY;
+        snprintf(why, sizeof(why), "%.200s", error->message);
+        children_note_unready(children, child, why);
+}
+
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                       void *userdata)
 {
@@ -284,29 +312,44 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         char why[WHY_MAX] = "it is gone";
         enum readiness readiness = READINESS_NOT_YET;
 
+        uint64_t took = children_now(children->run) - children->asked;
+
         children->run->transfer = NULL;
-        if (response->error.failure == KUBE_FAILURE_NONE) {
-                readiness = readiness_of(child->api_version, child->kind, response->body, why, sizeof(why));
-        } else if (!kube_error_is_not_found(&response->error)) {
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
                 write_note_failure(children->run, response);
-                snprintf(why, sizeof(why), "%.200s", response->error.message);
+                children_note_refused(children, child, &response->error);
+                children->position++;
+                if (children_is_about_server(children, &response->error))
+                        children_finish_wait(children);
+                else
+                        children_advance(children);
+                return;
         }
+        if (took > SLOW_USEC)
+                children->slow_usec += took;
+        if (response->error.failure == KUBE_FAILURE_NONE)
+                readiness = readiness_of(child->api_version, child->kind, response->body, why, sizeof(why));
         note_look(children, readiness, why);
         children_advance(children);
 }
 
-/* false: the server is to be asked. The store may still show what was there before our apply. */
+/* false: the server is to be asked. The store may still show what was there before our apply; and what would
+ * fail the attempt is not believed to a store, whose server may have been silent for a while. */
 static bool look_in_store(struct children *children, struct child_object *child)
 {
         _cleanup_(store_object_done) struct store_object object = {0};
+        enum readiness readiness;
         char why[WHY_MAX];
 
         if (!child->shown || !child->shown[0] || !children_in_store(children, child, &object) ||
             resource_version_less(object.resource_version, child->shown))
                 return false;
+        readiness = readiness_of(child->api_version, child->kind, object.json, why, sizeof(why));
+        if (readiness == READINESS_FAILED ||
+            (readiness != READINESS_READY && children_now(children->run) >= children->plan.deadline))
+                return false;
         child->in_store = true;
-        note_look(children, readiness_of(child->api_version, child->kind, object.json, why, sizeof(why)),
-                  why);
+        note_look(children, readiness, why);
         return true;
 }
 
@@ -318,9 +361,12 @@ int children_look_next(struct children *children)
         while ((child = children_current_child(children))) {
                 if (look_in_store(children, child))
                         continue;
+                children->asked = children_now(children->run);
                 r = children_resolve(children, child);
-                if (r != 0 || !children->plan.again)
-                        return r != 0 ? r : children_request(children, child, "GET", NULL, on_looked);
+                if (r != 0)
+                        return r;
+                if (!children->plan.again)
+                        return children_request(children, child, "GET", NULL, on_looked);
                 note_look(children, READINESS_READY, "");
         }
         return 0;
@@ -332,6 +378,7 @@ static void fail(struct children *children)
         uint64_t allowed = children->plan.again ? config->settle_usec : config->wait_usec;
         struct settle_plan undo = {
                 .deadline = children_now(children->run) + config->settle_usec,
+                .answered = children_now(children->run),
                 .fingerprint = children->plan.fingerprint,
                 .essence = children->plan.essence,
                 .undo = children->plan.undo,
@@ -350,11 +397,36 @@ static void fail(struct children *children)
                 run_finish(children->run, RESULT_RETRY, "%s", cause);
 }
 
+/* The time in which the server did not answer is not the children's: who makes them ready had none either,
+ * or we could not see it. Behind it they are looked at once more at least, but not for ever where each
+ * answer is slow. */
+void children_count_time(struct children *children)
+{
+        struct settle_plan *plan = &children->plan;
+        uint64_t now = children_now(children->run), lost;
+
+        if (plan->answered == 0 || plan->answered > now)
+                plan->answered = now;
+        plan->silent = plan->silent || children->silent;
+        if (children->silent || children->asked == 0)
+                return;
+        lost = plan->silent ? now - plan->answered : children->slow_usec;
+        plan->deadline += lost;
+        if (lost > 0 && !plan->slow && plan->deadline < now + LOOK_AGAIN_USEC)
+                plan->deadline = now + LOOK_AGAIN_USEC;
+        plan->slow = children->slow_usec > 0;
+        plan->silent = false;
+        plan->answered = now;
+}
+
 void children_finish_wait(struct children *children)
 {
         struct run *run = children->run;
-        struct settle_plan plan = children->plan;
+        struct settle_plan plan;
         char text[WHY_MAX * 2];
+
+        children_count_time(children);
+        plan = children->plan;
 
         if (children->waiting[0] == '\0' && plan.again) {
                 begin_again(children);
@@ -364,7 +436,7 @@ void children_finish_wait(struct children *children)
                 run->answer.message = children->plan.message[0] ? children->plan.message : NULL;
                 run->answer.requeue_after_usec = children->plan.requeue_after_usec;
                 write_start(run);
-        } else if (children->failures > 0 || children_now(run) >= plan.deadline) {
+        } else if (children->failures > 0 || (!plan.silent && children_now(run) >= plan.deadline)) {
                 fail(children);
         } else {
                 plan.wait = children->known;

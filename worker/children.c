@@ -77,12 +77,14 @@ void children_finish_failed(struct children *children)
                 run_finish(run, children_result(children), "%s", cause ? cause : "some of its children");
 }
 
-/* If the server cannot be asked just now, the next child would fare no better. Deletions are tried kind by
- * kind: a 5xx may come from the one API behind the server that serves the kind. */
-static bool is_about_server(const struct children *children, const struct kube_error *error)
+/* If the server cannot be asked just now, the next child would fare no better. Deletions and looks are tried
+ * kind by kind: a 5xx may come from the one API behind the server that serves the kind. */
+bool children_is_about_server(const struct children *children, const struct kube_error *error)
 {
         return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
-               (error->http_status >= 500 && (children->phase != PHASE_PRUNE || error->retry_after_sec > 0));
+               (error->http_status >= 500 &&
+                ((children->phase != PHASE_PRUNE && children->phase != PHASE_LOOK) ||
+                 error->retry_after_sec > 0));
 }
 
 #define CLAIMED                                                                                             \
@@ -104,12 +106,13 @@ bool children_take_refusal(struct children *children, const char *what, const st
         bool secret;
 
         children->refused += result != RESULT_RETRY;
+        children->silent = children->silent || result == RESULT_UNAVAILABLE;
         children->unauthorized = children->unauthorized || error->http_status == 401;
         write_note_failure(children->run, response);
         secret = child && is_confidential(children->run->worker, child->api_version, child->kind);
         children_fail(children, child, is_claimed(error) ? CLAIMED : what,
                       confidential_words(secret, error, words, sizeof(words)));
-        if (is_about_server(children, error)) {
+        if (children_is_about_server(children, error)) {
                 children_finish_failed(children);
                 return false;
         }
@@ -195,7 +198,7 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
                 children_advance(children);
         } else if (children->wait) {
                 write_note_failure(run, response);
-                children_note_unready(children, child, error->message);
+                children_note_refused(children, child, error);
                 children_finish_wait(children);
         } else if (children_take_refusal(children, "cannot be looked up", error, response)) {
                 children_advance(children);

@@ -69,8 +69,13 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
         text_json_string(out, plan->message ? plan->message : "");
         text_append_string(out, ",\"ready\":");
         text_json_string(out, plan->ready ? plan->ready : "");
+        text_printf(out, ",\"answered\":\"%" PRIu64 "\"", plan->answered);
         if (plan->again)
                 text_append_string(out, ",\"again\":true");
+        if (plan->silent)
+                text_append_string(out, ",\"silent\":true");
+        if (plan->slow)
+                text_append_string(out, ",\"slow\":true");
         text_append_string(out, "}");
         return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
 }
@@ -133,6 +138,9 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
                 .essence = read_number(root, "essence"),
                 .message = copy_member(root, "message"),
                 .ready = copy_member(root, "ready"),
+                .answered = read_number(root, "answered"),
+                .silent = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "silent")),
+                .slow = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "slow")),
                 .again = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(root, "again")),
                 .result = read_number(root, "result"),
                 .related = read_number(root, "related"),

@@ -12,6 +12,10 @@
 struct settle_plan {
         char *cause;       /* why the attempt failed: what counts, whatever the undoing meets */
         uint64_t deadline; /* by the ledger's clock: how long it may take; then the attempt is over anyway */
+        uint64_t answered; /* by the same clock: when the server last said how the children are; 0 = unknown
+                            */
+        bool silent;       /* it has refused to since, or could not be reached */
+        bool slow;         /* its last answer took so long that what it says may be old */
         uint64_t fingerprint; /* of the object that the attempt was about */
         uint64_t essence; /* likewise, whatever the watch's trigger is: our own writes do not change it */
         struct child_list wait; /* are to become ready first; then there is no cause yet */

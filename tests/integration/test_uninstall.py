@@ -121,3 +121,16 @@ def test_it_can_be_cancelled(start, operator, handler, widgets):
     assert operator.ctl.status()["uninstallingSince"] == 0
     operator.stop()
     assert len(held(widgets)) == len(NAMES)
+
+
+def test_a_kind_that_is_not_served_has_no_objects(devserver, operator, handler, make_handler, widgets):
+    operator.configure(devserver, [watch("widgets", handler, finalizer=True),
+                                   watch("absent", make_handler(), "nowhere.example.org/v1", "Thing", finalizer=True, required=False)])
+    operator.start_ready()
+    create(widgets, handler)
+    done = uninstall(operator)
+    assert done.returncode == 0 and "done: no object" in done.stdout, done.stdout + done.stderr
+    assert "does not serve the kind of watch absent" in done.stdout
+    assert held(widgets) == []
+    operator.wait_for_log(message_id=MESSAGE_ID["UNINSTALLED"])
+    operator.stop()
