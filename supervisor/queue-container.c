@@ -214,6 +214,36 @@ int queue_add_watch(struct queue *queue, unsigned concurrency)
         return (int)queue->watch_count++;
 }
 
+void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
+{
+        queue->watch[watch].kind = kind;
+}
+
+struct entry *next_twin(const struct queue *queue, const struct entry *entry, unsigned *watch)
+{
+        uint64_t kind = queue->watch[entry->watch].kind;
+
+        for (; kind != 0 && *watch < queue->watch_count; (*watch)++) {
+                struct entry *twin = *watch != entry->watch && queue->watch[*watch].kind == kind
+                                             ? entry_table_find(queue, *watch, entry->key)
+                                             : NULL;
+
+                if (twin)
+                        return twin;
+        }
+        return NULL;
+}
+
+bool twin_runs(const struct queue *queue, const struct entry *entry)
+{
+        const struct entry *twin;
+
+        for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++)
+                if (twin->current)
+                        return true;
+        return false;
+}
+
 void queue_pause(struct queue *queue, unsigned watch, bool paused)
 {
         queue->watch[watch].paused = paused;

@@ -19,7 +19,7 @@ struct work {
         const char *reason; /* static */
 };
 
-enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED };
+enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED, PLACE_HELD };
 
 struct entry {
         struct entry *chain;           /* in its bucket */
@@ -58,6 +58,7 @@ struct queue_watch {
         struct queue_counts counts;
         unsigned concurrency;
         unsigned picks;
+        uint64_t kind; /* 0: its objects are those of no other watch */
 };
 
 struct queue {
@@ -72,9 +73,14 @@ struct queue {
         uint64_t last_run;
 };
 
-/* queue.c */
+/* queue-work.c */
+struct work *work_new(const struct queue_item *item);
+void work_free(struct work *work);
+DEFINE_CLEANUP(struct work *, work_free);
 bool work_is(const struct work *work, enum change_kind kind, const char *uid);
 bool work_is_of(const struct work *work, const char *uid);
+
+/* queue.c */
 struct work *entry_head(const struct entry *entry); /* what it does next; NULL: nothing */
 /* Where the deletion of this UID stands, or the place behind the last one. */
 struct work **entry_deletion(struct entry *entry, const char *uid);
@@ -84,6 +90,10 @@ struct entry *entry_table_find(const struct queue *queue, unsigned watch, const 
 int entry_table_insert(struct queue *queue, struct entry *entry);
 void entry_table_remove(struct queue *queue,
                         struct entry *entry); /* an entry that is not in it is ignored */
+
+/* The entry of the same object in another watch of its kind, the first one from *watch on; NULL: none. */
+struct entry *next_twin(const struct queue *queue, const struct entry *entry, unsigned *watch);
+bool twin_runs(const struct queue *queue, const struct entry *entry);
 
 void entry_list_append(struct entry_list *list, struct entry *entry);
 void entry_list_prepend(struct entry_list *list, struct entry *entry);

@@ -9,6 +9,7 @@ static enum queue_state state_of(const struct entry *entry)
 {
         switch (entry->place) {
         case PLACE_READY:
+        case PLACE_HELD:
                 return QUEUE_QUEUED;
         case PLACE_SUSPECT:
                 return QUEUE_SUSPECT;

@@ -15,46 +15,6 @@
 #include "base/duration.h"
 #include "supervisor/queue-internal.h"
 
-bool work_is(const struct work *work, enum change_kind kind, const char *uid)
-{
-        return work && work->kind == kind && strcmp(work->uid, uid) == 0;
-}
-
-static void work_free(struct work *work)
-{
-        if (!work)
-                return;
-        free(work->uid);
-        free(work);
-}
-DEFINE_CLEANUP(struct work *, work_free);
-
-static struct work *work_new(const struct queue_item *item)
-{
-        struct work *work = calloc(1, sizeof(*work));
-
-        if (!work)
-                return NULL;
-        *work = (struct work){
-                .kind = item->kind,
-                .priority = item->priority,
-                .fingerprint = item->fingerprint,
-                .version = item->version,
-                .sequence = item->sequence,
-                .not_before = item->not_before,
-                .suspect = item->suspect,
-                .urgent = item->urgent,
-                .bare = item->bare,
-                .reason = item->reason ? item->reason : "",
-                .uid = strdup(item->uid),
-        };
-        if (!work->uid) {
-                free(work);
-                return NULL;
-        }
-        return work;
-}
-
 struct work *entry_head(const struct entry *entry)
 {
         if (entry->deletion)
@@ -69,11 +29,6 @@ static void drop(struct work **slot)
 {
         work_free(*slot);
         *slot = NULL;
-}
-
-bool work_is_of(const struct work *work, const char *uid)
-{
-        return work && strcmp(work->uid, uid) == 0;
 }
 
 struct work **entry_deletion(struct entry *entry, const char *uid)
@@ -162,6 +117,9 @@ static void entry_unplace(struct queue *queue, struct entry *entry)
                 entry_list_remove(&queue->running, entry);
                 watch->counts.running--;
                 break;
+        case PLACE_HELD:
+                watch->counts.queued--;
+                break;
         case PLACE_DELAYED:
                 entry_heap_remove(&queue->heap, entry);
                 watch->counts.delayed--;
@@ -187,6 +145,10 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 watch->counts.delayed++;
                 entry->settling = strcmp(head->reason, "settling") == 0;
                 watch->counts.settling += entry->settling;
+        } else if (twin_runs(queue, entry)) {
+                entry->place = PLACE_HELD;
+                entry->ready_since = now;
+                watch->counts.queued++;
         } else if (head->suspect) {
                 entry->place = PLACE_SUSPECT;
                 entry->ready_since = now;
@@ -225,10 +187,25 @@ static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
                 return;
         if (entry->place == PLACE_SUSPECT && head->not_before <= now && head->suspect)
                 return;
+        if (entry->place == PLACE_HELD && head->not_before <= now)
+                return;
         if (entry->place == PLACE_DELAYED && head->not_before == entry->due)
                 return;
         entry_unplace(queue, entry);
         entry_place(queue, entry, now);
+}
+
+/* A run has begun or ended: those of the same object in other watches of its kind may not, or may. */
+static void review_twins(struct queue *queue, const struct entry *entry, uint64_t now)
+{
+        struct entry *twin;
+
+        for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++) {
+                if (twin->place == PLACE_RUNNING || twin->place == PLACE_DELAYED)
+                        continue;
+                entry_unplace(queue, twin);
+                entry_place(queue, twin, now);
+        }
 }
 
 /* ---- push */
@@ -415,6 +392,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         entry->current = work;
         entry->run = ++queue->last_run;
         entry_place(queue, entry, now);
+        review_twins(queue, entry, now);
 
         *ret = (struct queue_run){
                 .id = entry->run,
@@ -537,7 +515,7 @@ static void work_return(struct entry *entry, struct work *work)
 }
 
 /* Out of its place, for entry_settle(). NULL: no such run is under way. */
-static struct entry *end_run(struct queue *queue, uint64_t run, struct work **ret_work)
+static struct entry *end_run(struct queue *queue, uint64_t run, uint64_t now, struct work **ret_work)
 {
         struct entry *entry = find_run(queue, run);
 
@@ -547,6 +525,7 @@ static struct entry *end_run(struct queue *queue, uint64_t run, struct work **re
                 queue->alone = 0;
         entry_unplace(queue, entry);
         *ret_work = TAKE_PTR(entry->current);
+        review_twins(queue, entry, now);
         return entry;
 }
 
@@ -554,7 +533,7 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
                bool *ret_at_rest)
 {
         struct work *work;
-        struct entry *entry = end_run(queue, run, &work);
+        struct entry *entry = end_run(queue, run, now, &work);
         bool at_rest;
 
         if (!entry)
@@ -584,7 +563,7 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
 int queue_return(struct queue *queue, uint64_t run, uint64_t now)
 {
         struct work *work;
-        struct entry *entry = end_run(queue, run, &work);
+        struct entry *entry = end_run(queue, run, now, &work);
         uint64_t ready_since;
 
         if (!entry)

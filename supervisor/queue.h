@@ -12,8 +12,10 @@
  *   DELAYED       waits for its time (backoff, requeueAfter)
  *   SUSPECT       the operator has crashed over it: runs alone, when nothing else is to be done, or when it
  *                 has waited for QUEUE_PATIENCE_USEC
- * Never: two runs of one key at once; an update before a deletion of the same key; an entry that is
- * forgotten without queue_done().
+ *   HELD          waits for a run of the same object in another watch of its kind: what one has begun is
+ *                 over before another one takes the object over
+ * Never: two runs of one key at once, also in two watches of a kind; an update before a deletion of the same
+ * key; an entry that is forgotten without queue_done().
  *
  * A watch that is paused runs nothing but what is not over (settling) and what was asked for by hand
  * (urgent); everything else is kept.
@@ -79,6 +81,9 @@ void queue_free(struct queue *queue);
 /* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
 int queue_add_watch(struct queue *queue, unsigned concurrency);
 void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency);
+
+/* Watches of one kind (not 0) have the same objects under the same keys. Before anything is pushed. */
+void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind);
 
 void queue_pause(struct queue *queue, unsigned watch, bool paused);
 

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/duration.h"
 #include "supervisor/supervisor.h"
@@ -77,6 +78,17 @@ unsigned watch_limit(const struct supervisor *supervisor, const struct config_wa
         return config->concurrency < supervisor->config->workers ? config->concurrency : 0;
 }
 
+/* Of the group and the kind, in whichever version; 0: owned objects are nobody's but this watch's. */
+static uint64_t kind_of(const struct config_watch *config)
+{
+        const char *slash = config->owner ? NULL : strchr(config->api_version, '/');
+        size_t size = slash ? (size_t)(slash - config->api_version) : 0;
+        uint64_t hash = XXH3_64bits_withSeed(config->kind, strlen(config->kind),
+                                             XXH3_64bits(config->api_version, size));
+
+        return config->owner ? 0 : hash;
+}
+
 int watch_take(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret)
 {
         struct watch *watch;
@@ -95,6 +107,7 @@ int watch_take(struct supervisor *supervisor, const struct config_watch *config,
                 free(folder);
                 return r;
         }
+        queue_set_kind(supervisor->queue, (unsigned)(watch - supervisor->watch), kind_of(config));
         *watch = (struct watch){
                 .config = config,
                 .child = watch->child,

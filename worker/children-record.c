@@ -279,8 +279,21 @@ int children_send_record(struct children *children)
         return r < 0 ? r : 1;
 }
 
+/* Where a kind has several watches, the object may have gone to another one, with the list, or be gone and
+ * made anew, since it was read: then a child that is applied now stands in no list. A write that is locked
+ * by the version that was read finds that out. */
+static bool must_confirm(const struct children *children)
+{
+        const struct run *run = children->run;
+
+        return run->action == ACTION_RECONCILE && run->watch->config->shared[0] &&
+               children->wanted.count > 0;
+}
+
 int children_remember_next(struct children *children)
 {
+        if (must_confirm(children) && !children->remembered)
+                return children_send_record(children);
         if ((children->recalled || children->takes_over) && children->known.count > 0 &&
             !children->remembered)
                 return children_send_record(children);
