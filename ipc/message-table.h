@@ -301,11 +301,13 @@
         STR(resource_version)                                                                               \
         STR(missing_namespaces)
 
-/* Keys that may need a run, within the credit that was given (each change costs one). generation: of the
- * store. */
+/* Keys that may need a run, within the credit that was given (each change costs one); there may be none.
+ * generation: of the store. restores: how often this watcher has seen that the database went back in time,
+ * which is told at once; changes soon after that have no version. */
 #define MESSAGE_keys_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         STR(watch)                                                                                          \
         U64(generation)                                                                                     \
+        U64(restores)                                                                                       \
         LIST(change, change)
 
 /* The store holds a complete LIST and every change of it was announced or waits in the dirty index. Sent

@@ -10,6 +10,7 @@
 #include "store/internal.h"
 
 #define META_KEY        "meta"
+#define RESTORED_KEY    "restored"
 #define POSITION_PREFIX "position/"
 #define STRINGS         2
 
@@ -132,6 +133,40 @@ void store_meta_done(struct store_meta *meta)
         free(meta->cluster);
         free(meta->scope);
         *meta = (struct store_meta){0};
+}
+
+/* ---- when the database was seen to have gone back in time */
+
+static MDB_val restored_key(void)
+{
+        static char name[] = RESTORED_KEY;
+
+        return (MDB_val){sizeof(name) - 1, name};
+}
+
+int store_restored_set(struct store *store, uint64_t realtime_usec)
+{
+        const char *const string[STRINGS] = {"", ""};
+        struct header header = {.mark = realtime_usec};
+        MDB_val key = restored_key();
+
+        return write_record(store, &key, &header, string);
+}
+
+int store_restored_get(struct store *store, uint64_t *ret)
+{
+        struct header header;
+        char *string[STRINGS];
+        MDB_val key = restored_key();
+        int r = read_record(store, &key, &header, string);
+
+        *ret = 0;
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        *ret = header.mark;
+        free(string[0]);
+        free(string[1]);
+        return 0;
 }
 
 /* ---- how far a stream has come */

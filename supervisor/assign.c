@@ -76,6 +76,11 @@ static void drop(struct worker *worker, size_t index, bool has_begun)
                 (worker->given_count - index) * sizeof(worker->given[0]));
 }
 
+bool assignment_is_outdated(const struct supervisor *supervisor, const struct assignment *given)
+{
+        return given->restores != supervisor->watch[given->run.watch].restores;
+}
+
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret)
 {
         const struct supervisor *supervisor = worker->child->supervisor;
@@ -207,6 +212,7 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         *given = (struct assignment){.run = *run,
                                      .to_send = true,
                                      .reloads = watch->child->supervisor->reloads,
+                                     .restores = watch->restores,
                                      .expected_usec = expected_usec(watch)};
         if (worker->given_count == 1)
                 worker->started_boottime = now;

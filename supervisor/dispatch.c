@@ -27,7 +27,7 @@ void ledger_failed(struct supervisor *supervisor, int status)
 }
 
 /* They are numbers, by contract since Kubernetes 1.35; what is none has no order. */
-static uint64_t resource_version_number(const char *version)
+uint64_t resource_version_number(const char *version)
 {
         size_t digits = strspn(version, "0123456789");
 
@@ -371,6 +371,7 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys)
         watch->credit_used += keys->change_count;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
+        watch->restores = keys->restores;
         watch->generation = keys->generation; /* before the first list is complete, too */
         for (size_t i = 0; i < keys->change_count; i++) {
                 r = watch->child->supervisor->uninstalling ? uninstall_take(watch, &keys->change[i])

@@ -153,7 +153,8 @@ int finalizer_review(struct watch *watch, const struct record_change *change)
 
 /* A read after our own write must not return an older version. Whether others changed the object in between
  * is not known: nobody has looked at it. */
-static int note_write(struct supervisor *supervisor, const struct message_done *done)
+static int note_write(struct supervisor *supervisor, const struct assignment *given,
+                      const struct message_done *done)
 {
         struct ledger_row row = {0};
         int r = done->own_resource_version[0]
@@ -162,6 +163,10 @@ static int note_write(struct supervisor *supervisor, const struct message_done *
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
+        /* A version below that of an earlier write says that the database was restored meanwhile. */
+        if (assignment_is_outdated(supervisor, given) ||
+            resource_version_number(done->own_resource_version) < row.known_version)
+                row.known_version = 0;
         row.written_realtime = clock_realtime_usec();
         r = text_replace(&row.written_version, done->own_resource_version);
         if (r >= 0)
@@ -252,7 +257,7 @@ int finalizer_ended(struct supervisor *supervisor, const struct assignment *give
         if (r < 0)
                 return r;
         written = given->is_first ? ledger_remove(supervisor->ledger, done->watch, run->key, run->uid)
-                                  : note_write(supervisor, done);
+                                  : note_write(supervisor, given, done);
         if (written < 0) {
                 ledger_failed(supervisor, written);
                 return 0;

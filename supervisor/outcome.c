@@ -28,6 +28,7 @@ struct ending {
         bool was_former;                      /* its handler has been replaced since it was given out */
         bool has_left;                        /* the selection, while it ran: nothing is owed to it */
         bool is_withdrawn;                    /* a deletion: its object is there again */
+        bool is_outdated; /* its database went back in time while it ran: so did the versions */
         struct queue_outcome outcome;
 };
 
@@ -364,11 +365,16 @@ static bool ends_settling(enum run_result result)
                result != RESULT_BEHIND;
 }
 
-/* What is read after our own write must not be older than it. */
+/* What is read after our own write must not be older than it. A write before a restore is undone: what comes
+ * after it has lower versions, and is neither older nor ours. */
 static int note_write(struct ending *ending)
 {
         if (!ending->done->own_resource_version[0])
                 return 0;
+        if (ending->is_outdated) {
+                ending->row.known_version = ending->row.written_realtime = 0;
+                return text_replace(&ending->row.written_version, "");
+        }
         ending->row.written_realtime = ledger_now(ending->watch->child->supervisor);
         ending->row.known_version = ending->done->known_version;
         return text_replace(&ending->row.written_version, ending->done->own_resource_version);
@@ -631,6 +637,9 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
         };
         int r;
 
+        ending.is_outdated = assignment_is_outdated(supervisor, given);
+        if (ending.is_outdated)
+                ending.outcome.known_version = 0;
         turn_settle_soon(supervisor);
         if (done->result == RESULT_RETURNED)
                 return returned(supervisor, given);

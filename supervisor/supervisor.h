@@ -131,7 +131,7 @@ struct watch {
         struct refusal refusal;
         struct room room;
         bool waits; /* for the server: some of its objects, as far as is known */
-        uint64_t synced_realtime, degraded_realtime, objects, generation, failures;
+        uint64_t synced_realtime, degraded_realtime, objects, generation, failures, restores;
         char *resource_version, *degraded_reason, *missing_namespaces; /* may be NULL */
         uint64_t credit_given, credit_used;
         /* OWED pages: where the next one begins. */
@@ -168,9 +168,9 @@ struct watch {
 
 /* A run that a worker was given. */
 struct assignment {
-        struct queue_run run;   /* its strings belong to the queue's entry until queue_done() */
-        bool to_send, is_first; /* is_first: of its object, as far as the ledger knows */
-        uint64_t reloads;       /* before it was given out */
+        struct queue_run run;       /* its strings belong to the queue's entry until queue_done() */
+        bool to_send, is_first;     /* is_first: of its object, as far as the ledger knows */
+        uint64_t reloads, restores; /* before it was given out; restores: of its database */
         uint64_t expected_usec, took_usec;
         unsigned place; /* its record (under-way.c) */
 };
@@ -406,6 +406,8 @@ int assign_runs(struct supervisor *supervisor);
 void assign_send(struct supervisor *supervisor); /* once the ledger knows of them */
 /* What a worker answers is taken from it. -EPROTO: it was not given that, or does not do it yet. */
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret);
+/* Its database went back in time after it was given out. */
+bool assignment_is_outdated(const struct supervisor *supervisor, const struct assignment *given);
 /* Asks the worker to end its run of this object, or to give it back if it has not begun. */
 void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason);
 /* As people count, of a watch or (NULL) of all: what a worker was given and has not begun waits still. */
@@ -427,6 +429,7 @@ int owned_related_changed(struct watch *parent, const struct ledger_row *row);
 /* A child has changed while the run that has just succeeded was under way: on record, as all that is due. */
 int owned_keep_due(const struct watch *watch, struct ledger_row *row);
 int dispatch_keys(struct watch *watch, const struct message_keys *keys);
+uint64_t resource_version_number(const char *version); /* 0: it is none */
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
 int dispatch_swept(struct watch *watch);

@@ -150,11 +150,30 @@ static int commit(struct watcher *watcher)
         return r;
 }
 
+static void leave_versions_out(struct batch *batch)
+{
+        for (size_t i = 0; i < batch->count; i++)
+                batch->change[i].resource_version = "";
+}
+
+/* At once: runs that began before it may end at any moment. */
+int announce_restored(struct watcher *watcher)
+{
+        struct message_keys keys = {.watch = watcher->config->watch,
+                                    .generation = store_generation(watcher->store),
+                                    .restores = watcher->restores};
+        int r = child_send(watcher->child, MESSAGE_KEYS, &keys);
+
+        return r >= 0 ? 0
+                      : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                                    "a restore cannot be announced: %s", strerror(-r));
+}
+
 /* What is announced is committed first: the worker reads it at once. */
 static int announce_batch(struct watcher *watcher)
 {
         _cleanup_(batch_free_pointer) struct batch *batch = calloc(1, sizeof(*batch));
-        struct message_keys keys = {.watch = watcher->config->watch};
+        struct message_keys keys = {.watch = watcher->config->watch, .restores = watcher->restores};
         size_t max = watcher->credit < BATCH_MAX ? (size_t)watcher->credit : BATCH_MAX;
         int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
 
@@ -166,6 +185,8 @@ static int announce_batch(struct watcher *watcher)
                 return store_failed(watcher, r);
         if (batch->count == 0)
                 return 0;
+        if (restored_lately(watcher))
+                leave_versions_out(batch);
         keys.generation = store_generation(watcher->store);
         keys.change = batch->change;
         keys.change_count = batch->count;

@@ -54,14 +54,6 @@ static int is_dead(struct stream *stream, const struct store_object *object, boo
         return listed ? store_tombstone_remove(store, object->key, object->uid) : is_replay(stream);
 }
 
-#define WENT_BACK_USEC (10 * USEC_PER_SEC) /* longer than anybody takes a low version for an echo */
-
-static bool went_back_lately(const struct stream *stream)
-{
-        return stream->went_back_boottime > 0 &&
-               clock_boottime_usec() - stream->went_back_boottime < WENT_BACK_USEC;
-}
-
 /* What was stored under another scope may be more of the object than is asked for now, or less
  * (metadataOnly), in the very same version. */
 static bool has_other_form(const struct watcher *watcher, const struct store_object *stored,
@@ -89,7 +81,7 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
                 struct store_object last = {.key = stored.key,
                                             .uid = stored.uid,
                                             .resource_version = stored.resource_version,
-                                            .unheld = went_back_lately(stream)};
+                                            .unheld = restored_lately(watcher)};
 
                 r = is_owned(watcher) ? 0 : store_bury(watcher->store, &last);
                 if (r >= 0 && !is_owned(watcher))
@@ -119,17 +111,6 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         return r;
 }
 
-/* In a database that went back in time a version says nothing of what came before it: held against those of
- * our own writes, what is older than they are would pass for one of them. */
-static int announce_stored(struct stream *stream, const struct store_object *object, bool first)
-{
-        struct store_object told = *object;
-
-        if (stream->list_replaces || went_back_lately(stream))
-                told.resource_version = NULL;
-        return mark_dirty(stream->watcher, CHANGE_UPDATED, &told, first);
-}
-
 static int store_object_now(struct stream *stream, const struct store_object *object, bool listed)
 {
         struct watcher *watcher = stream->watcher;
@@ -143,7 +124,7 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
                 if (r >= 0 && dirty && is_owned(watcher))
                         return owned_changed(watcher, object);
                 if (r >= 0 && dirty && (stream->list_replaces || !is_swept(watcher, object, listed)))
-                        r = announce_stored(stream, object, listed && !watcher->first_synced);
+                        r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
         }
         return r < 0 ? r : 0;
 }
@@ -409,7 +390,7 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
                 .uid = (char *)(uintptr_t)uid,
                 .resource_version = (char[]){""},
                 /* It was undone with all that came after the backup; nobody took our finalizer away. */
-                .unheld = went_back_lately(&watcher->stream[0]),
+                .unheld = restored_lately(watcher),
         };
 
         return bury(watcher, &last);

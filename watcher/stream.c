@@ -346,12 +346,13 @@ void stream_replace(struct stream *stream)
                 frame_reset(&each->frame);
                 each->probe_due = each->connection_lost = each->resumed = false;
                 each->list_replaces = true;
-                each->went_back_boottime = clock_boottime_usec();
         }
-        if (positions_forget(watcher) < 0) {
+        if (restored_note(watcher) < 0 || positions_forget(watcher) < 0) {
                 store_failed(watcher, -EIO);
                 return;
         }
+        if (announce_restored(watcher) < 0)
+                return;
         for (size_t i = 0; i < watcher->stream_count; i++)
                 list_again(&watcher->stream[i]);
 }

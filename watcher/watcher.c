@@ -99,6 +99,8 @@ static int open_store(struct watcher *watcher)
                           config->watch, error_message(&error));
         r = finalizer_unhold(watcher, on_progress, watcher->child);
         if (r >= 0)
+                r = restored_load(watcher);
+        if (r >= 0)
                 r = store_meta_get(watcher->store, &watcher->meta);
         return r < 0 ? store_failed(watcher, r) : drop_other_resource(watcher);
 }

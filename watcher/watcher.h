@@ -83,7 +83,6 @@ struct stream {
         /* The question beside the watch: probe.c. */
         struct kube_transfer *probe;
         sd_event_source *probe_timer;
-        uint64_t went_back_boottime; /* when that was seen of the database; 0: never */
         uint64_t probe_asked,
                 probe_waited_usec; /* CLOCK_BOOTTIME; by questions that were given up unanswered */
         struct trouble probe_trouble;
@@ -107,6 +106,8 @@ struct watcher {
         struct kube_resource resource;
         struct store *store;
         struct store_meta meta;
+        uint64_t went_back_boottime; /* when that was seen of the database; 0: never */
+        uint64_t restores;           /* how often, in this life */
         char *scope, *basis, *cluster;
         char *server;         /* identity of the server: its URL and CA, of the newest credential */
         char *cluster_server; /* the same, when the cluster was identified */
@@ -239,6 +240,11 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* ce
 /* It exists. other_kind: it is a row of what the watch was about before. */
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind);
 int apply_out_of_scope(struct watcher *watcher);
+/* restored.c: negative errno of the store. */
+bool restored_lately(const struct watcher *watcher);
+int restored_note(struct watcher *watcher);
+int restored_load(struct watcher *watcher);
+
 /* finalizer.c: fills in what the object says of our finalizer, before it replaces what the store holds. */
 int finalizer_note(struct watcher *watcher, struct store_object *object, bool listed);
 int finalizer_note_end(struct watcher *watcher, struct store_object *last);
@@ -276,6 +282,7 @@ static inline bool watcher_is_over(const struct watcher *watcher)
 void announce_soon(struct watcher *watcher);
 int announce_in_time(struct watcher *watcher); /* the same, or at once: not from a visitor of the store */
 /* All that exists, from the beginning, and SWEPT behind it. */
+int announce_restored(struct watcher *watcher);
 int announce_again(struct watcher *watcher);
 int announce_now(struct watcher *watcher);
 int announce_due(struct watcher *watcher);        /* while events pour in: when a batch is full */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A database that is restored from a backup while a deletion is pending: the object is there again, under its UID."""
+import os
 import signal
+import time
 
 import pytest
 
@@ -227,3 +229,91 @@ def test_what_was_being_deleted_and_is_gone_with_a_restore_is_finalized(devserve
                lambda: f"its cleanup; {operator.output.text()}")
     assert not operator.logs(message_id=MESSAGE_ID["VANISHED"])
     operator.stop()
+
+
+FINALIZER = "widgets.example.com/finalizer"
+
+
+def is_stored(operator, text):
+    """In the object store's file, whoever has read it or not."""
+    return any(text in path.read_bytes() for path in operator.state_directory.glob("store/**/data.mdb"))
+
+
+def change_unheard(operator, widgets, body, text):
+    """The watcher has the change in its store; the supervisor is killed before it can hear of that."""
+    os.kill(operator.pid, signal.SIGSTOP)
+    widgets.merge_patch("a", body)
+    wait_until(lambda: is_stored(operator, text), "the change in the store")
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+
+
+def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devserver, configured, handler, widgets):
+    """Killed between the watcher's commit and the supervisor's, and started within the time in which a low version passes for an echo."""
+    handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
+    operator = configured()
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"n": 1})
+    handler.wait_finished(name="a")
+    wait_until(lambda: "status" in widgets.get("a"), "the status")
+    backup = devserver.snapshot()
+    for number in range(30):
+        widgets.create(f"later-{number}")
+    handler.wait_finished(name="later-29")
+    operator.ctl.run("retry", "widgets", "default/a")
+    handler.wait_finished(name="a", count=2)
+    wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/a' AND known_version > 30"), "its last write")
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    change_unheard(operator, widgets, {"spec": {"n": 2, "word": "unheard"}}, b"unheard")
+    operator.start_ready()
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"].get("n") == 2)
+    operator.stop()
+
+
+@pytest.fixture
+def across(devserver, configured, sandbox, handler, widgets):
+    """A run that has put the finalizer on before the restore, and ends when across() is called."""
+    gate = sandbox.subfolder("gate", mode=0o777)
+    handler.behave(f'[ "$RECONCILED_NAME" != a ] || {{ touch {gate}/waiting; until [ -e {gate}/open ]; do sleep 0.05; done; }}')
+    widgets.create("a", spec={"n": 1})
+    backup = devserver.snapshot()
+    for number in range(30):
+        widgets.create(f"later-{number}")
+    operator = configured(finalizer=True).start_ready()
+    wait_until((gate / "waiting").exists, "the run")
+    assert widgets.get("a")["metadata"]["finalizers"] == [FINALIZER]
+    devserver.restore(backup)
+    operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    restored = time.monotonic()
+
+    def across():
+        (gate / "open").touch()
+        handler.wait_finished(name="a")
+        wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/a' AND fingerprint != 0"), "its end on record")
+        return operator
+
+    across.operator, across.restored = operator, restored
+    return across
+
+
+def test_a_run_from_before_a_restore_claims_nothing_of_after_a_restart(across, handler, widgets):
+    operator = across()
+    change_unheard(operator, widgets, {"spec": {"n": 2, "word": "unheard"}}, b"unheard")
+    operator.start_ready()
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"].get("n") == 2)
+    operator.stop()
+
+
+@pytest.mark.parametrize("when", ["during", "after"])
+def test_a_run_from_before_a_restore_claims_nothing_of_long_after(across, handler, widgets, when):
+    """It ends after the time in which the watcher leaves versions out."""
+    wait_until(lambda: time.monotonic() - across.restored > 11, "that time")
+    if when == "after":
+        across()
+    widgets.merge_patch("a", {"spec": {"n": 2}})
+    if when == "during":
+        wait_until(lambda: is_stored(across.operator, b'"n":2'), "the change in the store")
+        across()
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"].get("n") == 2)
+    across.operator.stop()
