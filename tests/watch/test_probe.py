@@ -85,12 +85,13 @@ def test_a_question_without_an_answer_fails_though_watches_end_sooner(resumed):
     """Each watch asks it again; that nobody has answered for half a minute counts all the same."""
     follower = resumed({"hang": True})
     end = time.monotonic() + scaled(150)
+    count = len(follower.wait_watches(2))  # behind that of the former life; one that is closed at once leads to a LIST
     while time.monotonic() < end and not follower.operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"]):
-        count = len(follower.watches())
-        wait_until(lambda: follower.watches() and time.time() > follower.watches()[-1]["time"] + 5, "a watch that has lasted", 60)
+        wait_until(lambda: time.time() > follower.watches()[-1]["time"] + 5, "a watch that has lasted", 60)
         follower.devserver.close_watches("clean")
-        follower.wait_watches(count + 1)
+        count = len(follower.wait_watches(count + 1))
     said = follower.operator.wait_for_log(message_id=MESSAGE_ID["WATCH_DEGRADED"], deadline=1)
     assert "?limit=1" in said["message"], said
+    assert not follower.lists(), "the watch went on, without a LIST"
     follower.works()
     follower.stop()
