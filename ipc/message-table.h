@@ -355,7 +355,8 @@
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
- * handler_*: what the handler has used in this run, and whether it was ended for lack of memory. */
+ * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
+ * handler_stamp: which version of its files it was started from (base/file-stamp.h); 0 = none ran. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
         U64(action)                                                                                         \
@@ -383,7 +384,8 @@
         U64(handler_memory_peak)                                                                            \
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
-        BOOL(handler_ran)
+        BOOL(handler_ran)                                                                                   \
+        U64(handler_stamp)
 
 /* deadline_usec: how long the first credential may take. access_folder: has those of `access`; "": there are
  * none. */

@@ -88,8 +88,10 @@ void blame_worker(struct supervisor *supervisor, const struct worker *worker, co
         if (worker->given_count == 0 || worker->given[0].to_send)
                 return;
         run = &worker->given[0].run;
-        r = blame_object(supervisor, supervisor->watch[run->watch].config, run->key, run->uid,
-                         run->fingerprint, cause);
+        r = handler_used_now(&supervisor->watch[run->watch]);
+        if (r >= 0)
+                r = blame_object(supervisor, supervisor->watch[run->watch].config, run->key, run->uid,
+                                 run->fingerprint, cause);
         if (r < 0 && r != -ENOENT)
                 log_error("%s could not be blamed in the ledger: %s", run->key, strerror(-r));
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/file-stamp.h"
 #include "base/sha256.h"
 
 #define STEP  ((size_t)256 << 10) /* bytes: 50 us from the page cache, some milliseconds from a disk */
@@ -29,6 +30,7 @@ struct file {
         enum file_state state;
         int error; /* negative errno */
         uint64_t size;
+        struct stat info; /* of what was read; mode 0: no regular file */
         XXH128_hash_t digest;
 };
 
@@ -153,6 +155,7 @@ static int open_file(struct file *file)
                 return -errno;
         if (!S_ISREG(info.st_mode))
                 return -ENOENT;
+        file->info = info;
         fd = open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
@@ -160,6 +163,7 @@ static int open_file(struct file *file)
                 close(fd);
                 return -ENOENT;
         }
+        file->info = info;
         file->size = (uint64_t)info.st_size;
         return fd;
 }
@@ -337,6 +341,20 @@ int handler_hash_get(const struct handler_hash *hash, const struct config_handle
         if (message.data)
                 explicit_bzero(message.data, message.size);
         return r;
+}
+
+uint64_t handler_hash_stamp(const struct handler_hash *hash, const struct config_handler *handler)
+{
+        uint64_t stamp = 0;
+
+        for (size_t i = 0; i < handler->exec_count; i++) {
+                _cleanup_free_ char *path = NULL;
+                const struct file *file =
+                        path_of(handler->exec[i], &path) >= 0 ? find_file(hash, path) : NULL;
+
+                stamp = file_stamp_add(stamp, file ? &file->info : NULL);
+        }
+        return stamp;
 }
 
 void handler_key_name(const uint8_t key[HANDLER_KEY_SIZE], char ret[HANDLER_HASH_SIZE])

@@ -30,6 +30,8 @@ int handler_hash_step(struct handler_hash *hash);
  * if any. Without the right to read a file the rest counts; with another error nothing is known: -EIO. */
 int handler_hash_get(const struct handler_hash *hash, const struct config_handler *handler,
                      char ret[HANDLER_HASH_SIZE], struct text *unread);
+/* Which version of its files was read (base/file-stamp.h). No part of the hash. */
+uint64_t handler_hash_stamp(const struct handler_hash *hash, const struct config_handler *handler);
 /* Says which key was used: another one makes other hashes of the same handlers. */
 void handler_key_name(const uint8_t key[HANDLER_KEY_SIZE], char ret[HANDLER_HASH_SIZE]);
 DEFINE_CLEANUP(struct handler_hash *, handler_hash_free);

@@ -5,11 +5,17 @@
  * (handler-hash.c), beside all else that the loop does.
  *
  * What a watch's handler was when it was last looked at is a row of the scopes, under a name that no watch
- * has: "KEY HASH TIME", and beside that how far the rows of the last change were made due: "PASS MODE", how
- * many were in each pass, and in lines of their own key and uid of the last one; "" when all were. Both are
- * written in one transaction with the rows that they speak of, so whatever dies between goes on behind the
- * last page. No row means that nothing is known of a former handler, as after an upgrade: then nothing has
- * changed. Another key means the same.
+ * has: "KEY HASH TIME STAMP OTHER", and beside that how far the rows of the last change were made due: "PASS
+ * MODE", how many were in each pass, and in lines of their own key and uid of the last one; "" when all
+ * were. Both are written in one transaction with the rows that they speak of, so whatever dies between goes
+ * on behind the last page. No row means that nothing is known of a former handler, as after an upgrade: then
+ * nothing has changed. Another key means the same.
+ *
+ * A file that is replaced while the operator runs is used at once. So STAMP says which version of the files
+ * the hash was made of (base/file-stamp.h), and OTHER that an object has failed under another version. If
+ * that is not what the next look finds, the handler was another one meanwhile and has changed since, even
+ * where the hash is the same: a bad release was taken back. A stamp alone is never a change: after a restart
+ * of a container all are new.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +25,7 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
+#include "base/file-stamp.h"
 #include "ipc/message-id.h"
 #include "supervisor/handler-hash.h"
 #include "supervisor/json.h"
@@ -78,8 +85,10 @@ static int load_key(const struct supervisor *supervisor, uint8_t ret[HANDLER_KEY
 
 struct record {
         char key[HANDLER_HASH_SIZE], hash[HANDLER_HASH_SIZE];
-        uint64_t changed_realtime;
+        uint64_t changed_realtime, stamp, other;
 };
+
+#define NO_HASH "-" /* nobody has looked at it yet */
 
 static int record_name(const struct watch *watch, char **ret)
 {
@@ -118,14 +127,20 @@ static int read_record(struct watch *watch, struct record *ret)
         int r = record_name(watch, &name);
 
         *ret = (struct record){0};
+        watch->handler.is_read = true;
         if (r >= 0)
                 r = ledger_scope_get(watch->child->supervisor->ledger, name, &what, &progress);
         if (r < 0)
                 return r;
-        if (sscanf(what, "%32s %32s %" SCNu64, ret->key, ret->hash, &ret->changed_realtime) != 3) {
+        if (sscanf(what, "%32s %32s %" SCNu64 " %" SCNx64 " %" SCNx64, ret->key, ret->hash,
+                   &ret->changed_realtime, &ret->stamp, &ret->other) < 3) {
                 *ret = (struct record){0};
                 return 0;
         }
+        if (strcmp(ret->hash, NO_HASH) == 0)
+                ret->hash[0] = '\0';
+        watch->handler.stamp = ret->stamp;
+        watch->handler.other = ret->other;
         memcpy(watch->handler.hash, ret->hash, sizeof(ret->hash));
         watch->handler.changed_realtime = ret->changed_realtime;
         return watch->handler.pass == HANDLER_PASS_NONE ? read_progress(watch, progress) : 0;
@@ -139,8 +154,9 @@ int handler_note(const struct watch *watch)
         _cleanup_text_ struct text what = TEXT_EMPTY, progress = TEXT_EMPTY;
         int r = record_name(watch, &name);
 
-        text_printf(&what, "%s %s %" PRIu64, supervisor->handler_key_name, change->hash,
-                    change->changed_realtime);
+        text_printf(&what, "%s %s %" PRIu64 " %" PRIx64 " %" PRIx64, supervisor->handler_key_name,
+                    change->hash[0] ? change->hash : NO_HASH, change->changed_realtime, change->stamp,
+                    change->other);
         if (change->pass != HANDLER_PASS_NONE)
                 text_printf(&progress, "%u %u %" PRIu64 " %" PRIu64 "\n%s\n%s", (unsigned)change->pass,
                             (unsigned)change->all, change->due, change->quarantined, change->key,
@@ -166,7 +182,7 @@ static const char *const mode_text[] = {
         [ON_HANDLER_CHANGE_NONE] = "nothing runs for that (onHandlerChange: none)",
 };
 
-static void tell_changed(const struct watch *watch, uint64_t failing)
+static void tell_changed(const struct watch *watch, uint64_t failing, bool is_back)
 {
         const struct config_watch *config = watch->config;
         char what[240];
@@ -183,10 +199,13 @@ static void tell_changed(const struct watch *watch, uint64_t failing)
                          mode_text[config->on_handler_change], HANDLER_RUNS_A_SECOND, failing,
                          counted(failing, "object has", "objects have"));
         log_write(LOG_NOTICE, MESSAGE_ID_HANDLER_CHANGED, LOG_FIELDS({"RECONCILED_WATCH", config->name}),
-                  "the handler of watch %s has changed: %s", config->name, what);
+                  is_back ? "the handler of watch %s was another one since the last start or reload, and is "
+                            "the former one again: %s"
+                          : "the handler of watch %s has changed: %s",
+                  config->name, what);
 }
 
-static int changed(struct watch *watch)
+static int changed(struct watch *watch, bool is_back)
 {
         struct supervisor *supervisor = watch->child->supervisor;
         enum on_handler_change mode = watch->config->on_handler_change;
@@ -205,7 +224,7 @@ static int changed(struct watch *watch)
         change->due = change->quarantined = 0;
         r = handler_begin_pass(watch, any ? HANDLER_PASS_OTHERS : HANDLER_PASS_NONE);
         if (r >= 0)
-                tell_changed(watch, failing.failing);
+                tell_changed(watch, failing.failing, is_back);
         return r;
 }
 
@@ -234,18 +253,23 @@ static void tell_unread(struct watch *watch, char *text, bool is_known)
 }
 
 /* 1: the record is to be written. */
-static int compare(struct watch *watch, const struct record *record, const char *hash)
+static int compare(struct watch *watch, const struct record *record, const char *hash, uint64_t stamp)
 {
         const struct supervisor *supervisor = watch->child->supervisor;
         struct handler_change *change = &watch->handler;
         bool is_known = strcmp(record->key, supervisor->handler_key_name) == 0;
+        bool was_other = is_known && record->other != 0 && record->other != stamp;
+        bool is_same = is_known && strcmp(record->hash, hash) == 0;
         int r = 0;
 
-        if (is_known && strcmp(record->hash, hash) == 0)
-                return 0;
+        change->judged = supervisor->reloads;
+        change->stamp = stamp;
+        change->other = 0;
+        if (is_same && !was_other)
+                return record->stamp != stamp || record->other != 0;
         memcpy(change->hash, hash, HANDLER_HASH_SIZE);
-        if (is_known)
-                r = changed(watch);
+        if (was_other || (is_known && record->hash[0]))
+                r = changed(watch, is_same);
         else
                 change->pass = HANDLER_PASS_NONE;
         return r < 0 ? r : 1;
@@ -273,7 +297,9 @@ static int judge(struct watch *watch)
         }
         tell_unread(watch, unread.data, known >= 0);
         if (known >= 0)
-                r = compare(watch, &record, hash);
+                r = compare(
+                        watch, &record, hash,
+                        handler_hash_stamp(watch->child->supervisor->handler_hash, &watch->config->handler));
         return r > 0 || (r == 0 && is_over) ? handler_note(watch) : r;
 }
 
@@ -398,8 +424,52 @@ void handler_forgive(struct ledger_row *row)
                 row->attempts = row->refused = 1;
 }
 
-bool handler_was_replaced(const struct watch *watch, const struct assignment *given)
+bool handler_was_replaced(const struct watch *watch, const struct assignment *given, uint64_t stamp)
 {
-        return given->reloads < watch->handler.reload &&
+        const struct handler_change *change = &watch->handler;
+        bool was_other = stamp != 0 && stamp != change->stamp && given->reloads < change->judged;
+
+        return (was_other || given->reloads < change->reload) &&
                watch->config->on_handler_change != ON_HANDLER_CHANGE_NONE;
+}
+
+/* ---- what has run */
+
+/* It runs before anybody has looked at it in this life. What was hashed with another key is not known. */
+static int read_first(struct watch *watch)
+{
+        struct handler_change *change = &watch->handler;
+        struct record record;
+        int r = read_record(watch, &record);
+
+        if (r < 0 || strcmp(record.key, watch->child->supervisor->handler_key_name) == 0)
+                return r;
+        change->hash[0] = '\0';
+        change->stamp = change->other = 0;
+        return 0;
+}
+
+int handler_used(struct watch *watch, uint64_t stamp)
+{
+        struct handler_change *change = &watch->handler;
+        int r = 0;
+
+        if (stamp == 0 || !watch->child->supervisor->handler_key_name[0])
+                return 0;
+        if (!change->is_read)
+                r = read_first(watch);
+        if (r < 0 || stamp == change->stamp || stamp == change->other || change->other == FILE_STAMP_SEVERAL)
+                return r;
+        change->other = change->other ? FILE_STAMP_SEVERAL : stamp;
+        return handler_note(watch);
+}
+
+int handler_used_now(struct watch *watch)
+{
+        const struct config_handler *handler = &watch->config->handler;
+        uint64_t stamp = 0;
+
+        for (size_t i = 0; i < handler->exec_count; i++)
+                stamp = file_stamp_add_argument(stamp, handler->exec[i]);
+        return handler_used(watch, stamp);
 }

@@ -596,6 +596,16 @@ static void note_handed_out(struct ending *ending)
                 ending->row.fingerprint = 0;
 }
 
+/* One that failed under a program that nobody has looked at runs again when another one is there, even if
+ * that is the one that was looked at before. */
+static int note_handler(const struct ending *ending)
+{
+        bool counts = ending->outcome.backs_off ||
+                      ending->watch->config->on_handler_change == ON_HANDLER_CHANGE_ALL;
+
+        return counts && !ending->was_former ? handler_used(ending->watch, ending->done->handler_stamp) : 0;
+}
+
 static int conclude(struct supervisor *supervisor, struct ending *ending, const struct queue_run *run)
 {
         int r = load_row(supervisor, ending);
@@ -608,6 +618,8 @@ static int conclude(struct supervisor *supervisor, struct ending *ending, const 
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 r = owned_keep_due(ending->watch, &ending->row);
+        if (r >= 0)
+                r = note_handler(ending);
         if (r >= 0)
                 r = write_row(supervisor, ending);
         if (r >= 0 && ending->kind == CHANGE_DELETED && ending->remove_row)
@@ -627,7 +639,8 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                 .kind = run->kind,
                 .is_first = given->is_first,
                 .reason = run->reason,
-                .was_former = handler_was_replaced(&supervisor->watch[run->watch], given),
+                .was_former =
+                        handler_was_replaced(&supervisor->watch[run->watch], given, done->handler_stamp),
                 .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0 ||
                              strcmp(run->reason, "unavailable") == 0 || strcmp(run->reason, "held") == 0 ||
                              run->reason == handler_reason || strcmp(run->reason, "recovered") == 0,

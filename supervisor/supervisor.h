@@ -106,6 +106,10 @@ struct handler_change {
         uint64_t due, quarantined;  /* in this round: rows that were made due */
         uint64_t changes, made_due; /* in this life */
         char unread[256];           /* files that cannot be read, and why; "" */
+        uint64_t stamp;             /* of the files, when they were last looked at; 0: not known */
+        uint64_t other;             /* of those that a run has used since and that are not these; 0: none */
+        uint64_t judged;            /* runs that were given out before this reload had what was before it */
+        bool is_read;               /* what is on record */
 };
 
 /* A place for a watch. It is free when there is no configuration: a reload takes watches out and puts others
@@ -552,8 +556,13 @@ void handler_forget(struct watch *watch);
 void handler_write_status(const struct watch *watch, struct text *json); /* a member, with a comma */
 /* What a row counts was the former handler's. */
 void handler_forgive(struct ledger_row *row);
-/* Since this run was given out. */
-bool handler_was_replaced(const struct watch *watch, const struct assignment *given);
+/* Since this run was given out. stamp: of the files that it used; 0: not known. */
+bool handler_was_replaced(const struct watch *watch, const struct assignment *given, uint64_t stamp);
+/* A run that counts has used files with this stamp (0: none): others than those that were last looked at go
+ * on record, with its row. */
+int handler_used(struct watch *watch, uint64_t stamp);
+/* Likewise, with the files as they are now: whatever has run is not there to tell. */
+int handler_used_now(struct watch *watch);
 
 /* pause.c: 0 when that is how it is already, 1 when it is new. */
 int pause_load(struct watch *watch);

@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "base/file-stamp.h"
 #include "base/file.h"
 #include "ipc/message-id.h"
 #include "store/fingerprint.h"
@@ -65,6 +66,25 @@ static bool is_kept(enum run_result result)
         return result == RESULT_SUCCESS || result == RESULT_SETTLING;
 }
 
+uint64_t arguments_stamp(const struct record_watch *config)
+{
+        uint64_t stamp = 0;
+
+        for (size_t i = 0; i < config->handler_exec_count; i++)
+                stamp = file_stamp_add_argument(stamp, config->handler_exec[i].value);
+        return stamp;
+}
+
+/* What was replaced while it ran may have been read by it (a script) or not. */
+static uint64_t stamp_of(const struct run *run, enum run_result result)
+{
+        if (!run->handler_ran || run->handler_stamp == 0)
+                return 0;
+        return result == RESULT_SUCCESS || arguments_stamp(run->watch->config) == run->handler_stamp
+                       ? run->handler_stamp
+                       : FILE_STAMP_SEVERAL;
+}
+
 static void run_end(struct run *run, enum run_result result, const char *text)
 {
         struct worker *worker = run->worker;
@@ -99,6 +119,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .wait_status = (uint64_t)(unsigned)run->wait_status,
                 .http_status = (uint64_t)run->http_status,
                 .handler_ran = run->handler_ran,
+                .handler_stamp = stamp_of(run, result),
         };
         int r;
 
@@ -389,6 +410,7 @@ static int start_exec(struct run *run)
                 r = -ENOMEM;
         if (r >= 0) {
                 record_request(run, &input);
+                run->handler_stamp = arguments_stamp(config);
                 r = process_start(run->worker->child->event, &options, &run->process);
         }
         if (environment)

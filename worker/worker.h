@@ -104,8 +104,9 @@ struct run {
         struct answer answer;
         uint64_t started;
         bool handler_ran, handler_done, cancelled;
-        bool changed;  /* since the attempt that is being undone */
-        bool fetching; /* unselected.c */
+        uint64_t handler_stamp; /* of its files, when its process was started; 0: none was */
+        bool changed;           /* since the attempt that is being undone */
+        bool fetching;          /* unselected.c */
         sd_event_source *cancel_timer;
         uint64_t cancel_at; /* CLOCK_BOOTTIME; 0: not planned */
         /* carrying out: write.c */
@@ -148,7 +149,8 @@ struct run {
 
 bool run_is_replay(const struct run *run); /* nothing of it may reach the API server */
 char **arguments_build(const struct record_watch *config);
-void run_log_line(const char *line, void *userdata); /* userdata: the run */
+uint64_t arguments_stamp(const struct record_watch *config); /* of the files among them, as they are now */
+void run_log_line(const char *line, void *userdata);         /* userdata: the run */
 /* A wrong checksum was read in the store of this watch (its own, or of what it owns or is related to): ends
  * the worker, and the next start builds that store anew. Returns -ECANCELED. */
 int run_store_damaged(const struct run *run, const struct record_watch *config);

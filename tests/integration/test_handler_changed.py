@@ -385,3 +385,96 @@ def test_a_large_program_is_read_beside_the_runs(start, operator, handler, widge
     looked_again(operator, before)
     wait_mended(widgets, "permanent")
     operator.stop()
+
+
+def put(handler, text):
+    new = handler.script.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    new.chmod(0o755)
+    new.replace(handler.script)
+
+
+@pytest.mark.parametrize("how", ["reload", "restart", "kill"])
+def test_a_release_that_was_taken_back_is_a_change(start, operator, handler, widgets, how):
+    """No start and no reload has ever seen the bad one, but a handler is started from its file each time."""
+    handler.behave(MENDED)
+    good = handler.script.read_text(encoding="utf-8")
+    start()
+    known(operator)
+    put(handler, good + "exit 65\n")
+    widgets.create("permanent")
+    wait_failing(operator, 1, 1)
+    if how == "kill":
+        os.kill(operator.pid, signal.SIGKILL)
+        operator.wait_exit(expect=-signal.SIGKILL)
+    elif how == "restart":
+        operator.stop()
+    put(handler, good)
+    if how == "reload":
+        reload(operator)
+    else:
+        operator.start_ready().wait_synced()
+    wait_mended(widgets, "permanent")
+    wait_failing(operator, 0, 0)
+    assert "is the former one again" in said(operator)[0]["message"]
+    before = handler.count()
+    reload(operator)
+    widgets.create("ok")
+    wait_mended(widgets, "ok")
+    assert handler.count() == before + 1 and len(said(operator)) == 1, "once"
+    operator.stop()
+
+
+def test_a_bad_release_that_is_taken_back_while_it_runs(start, operator, handler, widgets):
+    """The run ends behind the reload that has found nothing."""
+    gate = handler.folder / "gate"
+    handler.behave(MENDED)
+    good = handler.script.read_text(encoding="utf-8")
+    start(top={"stop": {"grace": "60s"}})
+    known(operator)
+    put(handler, good + f"while [ ! -e {gate} ]; do sleep 0.02; done\nexit 65\n")
+    widgets.create("permanent")
+    handler.wait_for(name="permanent")
+    put(handler, good)
+    reload(operator)
+    gate.touch()
+    wait_mended(widgets, "permanent")
+    operator.stop()
+
+
+def test_files_that_are_merely_new_are_no_change(start, operator, handler, widgets):
+    """As those of a container after each restart: what fails under them has failed under the same handler."""
+    start()
+    before = known(operator)
+    put(handler, handler.script.read_text(encoding="utf-8"))
+    given_up(operator, handler, widgets, "permanent-a")
+    reload(operator)
+    given_up_too = len(handler.requests(name="permanent-a"))
+    operator.stop()
+    put(handler, handler.script.read_text(encoding="utf-8"))
+    operator.start_ready().wait_synced()
+    widgets.create("permanent-b")
+    handler.wait_finished(name="permanent-b")
+    wait_failing(operator, 2, 2)
+    reload(operator)
+    widgets.create("ok")
+    handler.wait_finished(name="ok")
+    reload(operator)
+    assert known(operator) == before and not said(operator)
+    assert len(handler.requests(name="permanent-a")) == given_up_too == 1
+    operator.stop()
+
+
+def test_all_objects_run_again_that_another_release_has_served(start, operator, handler, widgets):
+    handler.behave(MENDED)
+    good = handler.script.read_text(encoding="utf-8")
+    start(onHandlerChange="all")
+    known(operator)
+    put(handler, good.replace("#!/bin/sh", "#!/bin/sh\nprintf '{\"status\":{\"by\":\"other\"}}'; exit 0"))
+    widgets.create("ok")
+    wait_until(lambda: by(widgets, "ok") == "other", "the other release")
+    wait_until(lambda: row(operator)["succeeded"] == 1, "the success")
+    put(handler, good)
+    reload(operator)
+    wait_mended(widgets, "ok")
+    operator.stop()
