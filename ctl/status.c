@@ -175,6 +175,14 @@ static void print_stuck(const cJSON *status)
                 printf("... and %" PRIu64 " more of these\n", all - listed);
 }
 
+static void print_removed(const cJSON *removed)
+{
+        printf("kept      of watch %s, which is not configured any more: %" PRIu64 " %s (%" PRIu64
+               " had failed), in case a watch of this name comes back\n",
+               ctl_text(removed, "watch"), ctl_number(removed, "objects"),
+               counted(ctl_number(removed, "objects"), "object", "objects"), ctl_number(removed, "failing"));
+}
+
 static void print_held_back(const cJSON *wish)
 {
         const char *resource = ctl_text(wish, "resource"), *slash = strchr(resource, '/');
@@ -237,6 +245,9 @@ void ctl_print_status(const cJSON *status, bool wide)
                        "): no watch takes it off, see the log\n",
                        ctl_text(left, "finalizer"), ctl_text(left, "kind"), ctl_text(left, "watch"),
                        ctl_number(left, "objects"));
+        if (wide)
+                cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "removedWatches"))
+                        print_removed(left);
         cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "heldBack")) print_held_back(left);
         if (ctl_number(status, "logLinesDropped") > 0)
                 printf("logs      %" PRIu64 " %s dropped\n", ctl_number(status, "logLinesDropped"),

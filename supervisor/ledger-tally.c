@@ -179,14 +179,12 @@ int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger
         return r;
 }
 
-int64_t ledger_count_quarantined(struct ledger *ledger)
+int64_t ledger_count_quarantined(struct ledger *ledger, const char *watch)
 {
-        int64_t sum = 0;
         int r = prepare(ledger);
+        const struct ledger_tally *tally = r < 0 ? NULL : find(ledger, watch);
 
-        for (size_t i = 0; i < ledger->tally_count && r >= 0; i++)
-                sum += (int64_t)ledger->tally[i].quarantined;
-        return r < 0 ? r : sum;
+        return r < 0 ? r : tally ? (int64_t)tally->quarantined : 0;
 }
 
 const char *ledger_next_watch(struct ledger *ledger, const char *name)

@@ -112,9 +112,8 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
  * set anew or ledger_due_again() says so. */
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit,
                      void *userdata);
-/* Those in quarantine, by watch and key; and how many. */
-int ledger_visit_quarantined(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
-int64_t ledger_count_quarantined(struct ledger *ledger);
+/* How many of a watch are in quarantine. */
+int64_t ledger_count_quarantined(struct ledger *ledger, const char *watch);
 /* Those that have failed since their last success: of a watch; of all watches those that are given up first,
  * then what the server refuses, then by attempts. */
 struct ledger_failing {
@@ -137,7 +136,14 @@ int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind
 /* The next one by its name that has or had rows, "" begins; NULL: there is none. Borrowed until rows are
  * written. */
 const char *ledger_next_watch(struct ledger *ledger, const char *name);
-int ledger_visit_worst(struct ledger *ledger, size_t limit, ledger_visit_t visit, void *userdata);
+/* Whether a watch of this name is configured; what is known of others is kept, and is nobody's trouble. */
+struct ledger_known {
+        bool (*is_known)(const char *watch, const void *userdata);
+        const void *userdata;
+};
+/* `known` NULL: those of all. */
+int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_known *known,
+                       ledger_visit_t visit, void *userdata);
 /* When the next one will be that was not visited yet; 0 = none. Not later than that, but maybe sooner: rows
  * whose time was set anew are not looked for. */
 int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime);

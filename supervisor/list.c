@@ -46,7 +46,8 @@ DEFINE_CLEANUP(struct listing *, listing_free);
 
 static bool is_wanted(const struct listing *listing, const char *watch, const struct ledger_row *row)
 {
-        if (listing->of_all && strcmp(row->next_reason, "resync") == 0)
+        if (listing->of_all &&
+            (strcmp(row->next_reason, "resync") == 0 || !watch_find(listing->supervisor, watch)))
                 return false;
         return (!listing->only[0] || strcmp(listing->only, watch) == 0) &&
                strncmp(row->key, listing->prefix, strlen(listing->prefix)) == 0;
@@ -56,7 +57,7 @@ static int take_row(const char *watch, const struct ledger_row *row, void *userd
 {
         struct listing *listing = userdata;
 
-        listing->looked++;
+        listing->looked += !listing->of_all || watch_find(listing->supervisor, watch);
         listing->realtime = row->next_realtime;
         if (text_replace(&listing->watch, watch) < 0 || text_replace(&listing->key, row->key) < 0 ||
             text_replace(&listing->uid, row->uid) < 0)
@@ -74,6 +75,8 @@ static int begin_watch(struct listing *listing)
         const char *next = listing->only[0] ? (listing->watch[0] ? NULL : listing->only)
                                             : ledger_next_watch(listing->supervisor->ledger, listing->watch);
 
+        while (next && !watch_find(listing->supervisor, next))
+                next = ledger_next_watch(listing->supervisor->ledger, next);
         listing->over = !next;
         if (!next)
                 return 0;

@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "ipc/child.h"
+#include "supervisor/configured.h"
 #include "supervisor/metrics-internal.h"
 #include "supervisor/supervisor.h"
 
@@ -474,11 +475,11 @@ static void write_uninstalling(const struct supervisor *supervisor, struct text 
 
 static void write_quarantine(const struct supervisor *supervisor, struct text *text)
 {
-        int64_t count = ledger_count_quarantined(supervisor->ledger);
+        uint64_t count = configured_count_quarantined(supervisor);
 
         head(text, "reconciled_quarantined", GAUGE,
              "Objects that wait because the operator has crashed over them again and again.");
-        text_printf(text, "reconciled_quarantined %" PRId64 "\n", count < 0 ? 0 : count);
+        text_printf(text, "reconciled_quarantined %" PRIu64 "\n", count);
 }
 
 static void write_failing(const struct supervisor *supervisor, struct text *text)
@@ -523,8 +524,9 @@ static void write_doubtful(const struct supervisor *supervisor, struct text *tex
 {
         uint64_t count = 0;
 
-        (void)ledger_visit_doubts(supervisor->ledger, NULL, ledger_now(supervisor), 100000, count_doubt,
-                                  &count);
+        FOREACH_WATCH(watch, supervisor)
+                (void)ledger_visit_doubts(supervisor->ledger, watch->config->name, ledger_now(supervisor),
+                                          100000, count_doubt, &count);
         head(text, "reconciled_doubtful", GAUGE,
              "Objects that a watcher has died or hung over, and that are not read or not judged for that.");
         text_printf(text, "reconciled_doubtful %" PRIu64 "\n", count);

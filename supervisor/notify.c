@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/syscall.h"
+#include "supervisor/configured.h"
 #include "supervisor/supervisor.h"
 
 /* A stop takes as long as running handlers may take (stop.grace), whatever the unit's TimeoutStopSec says.
@@ -46,7 +47,7 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         struct queue_counts counts = assign_count(supervisor, NULL);
         const struct watch *trouble = worst(supervisor);
         size_t synced = 0, paused = 0, watches = watches_in_force(supervisor), used;
-        int64_t quarantined = ledger_count_quarantined(supervisor->ledger);
+        uint64_t quarantined = configured_count_quarantined(supervisor);
 
         FOREACH_WATCH(watch, supervisor) {
                 synced += !watch->leaving && watch_is_in_sync(watch);
@@ -63,7 +64,7 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
                                          ", %zu running, %zu queued, %zu waiting", counts.running,
                                          counts.queued, counts.delayed);
         if (quarantined > 0 && used < size)
-                used += (size_t)snprintf(buffer + used, size - used, ", %" PRId64 " quarantined",
+                used += (size_t)snprintf(buffer + used, size - used, ", %" PRIu64 " quarantined",
                                          quarantined);
         if (paused > 0 && used < size)
                 used += (size_t)snprintf(buffer + used, size - used, ", %zu paused", paused);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "supervisor/configured.h"
 #include "supervisor/supervisor.h"
 
 #define REPORTS_MAX 100 /* of each sort; more than that is no news of an object */
@@ -59,7 +60,8 @@ static int report_doubtful(const struct ledger_doubt *doubt, void *userdata)
         const struct reporter *reporter = userdata;
         char note[512];
 
-        if (doubt->crashed_realtime <= reporter->supervisor->reported)
+        if (doubt->crashed_realtime <= reporter->supervisor->reported ||
+            !watch_find(reporter->supervisor, doubt->watch))
                 return 0;
         snprintf(note, sizeof(note), "a watcher has died over reading it, and %s: %.300s",
                  doubt->unread ? "leaves it alone for a while" : "runs no jq program on it for a while",
@@ -77,7 +79,7 @@ int reports_send(struct supervisor *supervisor, struct worker *worker)
         if (supervisor->has_reported)
                 return 0;
         supervisor->has_reported = true;
-        r = ledger_visit_quarantined(supervisor->ledger, REPORTS_MAX, report_quarantined, &reporter);
+        r = configured_visit_quarantined(supervisor, REPORTS_MAX, report_quarantined, &reporter);
         if (r >= 0)
                 r = ledger_visit_doubts(supervisor->ledger, NULL, now, REPORTS_MAX, report_doubtful,
                                         &reporter);

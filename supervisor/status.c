@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole state as one JSON document, for reconciledctl. Members are documented in reconciledctl(1). */
 #include "base/duration.h"
+#include "supervisor/configured.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
@@ -203,7 +204,8 @@ static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
 {
         const struct page *page = userdata;
 
-        status_write_doubt(page->supervisor, doubt, page->json);
+        if (watch_find(page->supervisor, doubt->watch))
+                status_write_doubt(page->supervisor, doubt, page->json);
         return 0;
 }
 
@@ -263,12 +265,15 @@ int status_write(struct supervisor *supervisor, struct text *json)
         text_append_string(json, "\"finalizersLeft\":[");
         left_write_status(supervisor, json);
         json_close(json, "],");
+        text_append_string(json, "\"removedWatches\":[");
+        configured_write_removed(supervisor, json);
+        json_close(json, "],");
         text_append_string(json, "\"quarantine\":[");
-        if (ledger_visit_quarantined(supervisor->ledger, QUARANTINED_MAX, write_quarantined, &page) < 0)
+        if (configured_visit_quarantined(supervisor, QUARANTINED_MAX, write_quarantined, &page) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"failing\":[");
-        if (ledger_visit_worst(supervisor->ledger, FAILING_MAX, write_failing, &page) < 0)
+        if (configured_visit_worst(supervisor, FAILING_MAX, write_failing, &page) < 0)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"doubtful\":[");

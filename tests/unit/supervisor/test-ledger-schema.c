@@ -113,7 +113,7 @@ static void ask(unsigned schema)
         assert_string_equal(row->first_error, "first_error of a, it's");
         assert_int_equal(row->quarantined_until, schema < 2 ? 0 : 116);
         assert_int_equal(ledger_count(ledger, "w"), 2);
-        assert_int_equal(ledger_count_quarantined(ledger), schema < 2 ? 0 : 2);
+        assert_int_equal(ledger_count_quarantined(ledger, "w"), schema < 2 ? 0 : 2);
         assert_int_equal(ledger_run_see(ledger, "w", "d/a", "uid-a", see_run, &schema), 1);
         assert_int_equal(ledger_pause_see(ledger, "w", see_pause, NULL), schema < 3 ? 0 : 1);
         assert_int_equal(ledger_visit_doubts(ledger, NULL, 1, 10, see_doubt, NULL), schema < 2 ? 0 : 2);

@@ -176,7 +176,7 @@ static void test_the_loop_never_waits_for_the_disk(void **state)
         assert_int_equal(attempts_of(ledger, many - 1), 2);
         assert_int_equal(ledger_count_failing(ledger, "w", &failing), 0);
         assert_int_equal(failing.failing, count - 1); /* as of the last commit */
-        assert_int_equal(ledger_visit_worst(ledger, 5, count_visit, &visited), 5);
+        assert_int_equal(ledger_visit_worst(ledger, 5, NULL, count_visit, &visited), 5);
         assert_int_equal(ledger_visit_due(ledger, now, 5, count_visit, &visited), 0);
         assert_int_equal(ledger_next_due(ledger, now, &due), 0);
         assert_int_equal(due, now);
