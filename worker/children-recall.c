@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "worker/children-internal.h"
+#include "worker/sibling.h"
 
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 #define PAGE         "500"
@@ -61,9 +62,10 @@ int children_read_lost(struct children *children)
 {
         _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
         const char *kinds = children->run->order->kinds;
+        bool is_there = record || sibling_has_left_list(children->run); /* perhaps under another name */
         int r = 0;
 
-        while (!record && *kinds && r >= 0) {
+        while (!is_there && *kinds && r >= 0) {
                 size_t size = strcspn(kinds, ",");
 
                 r = add_kind(&children->lost, kinds, size);

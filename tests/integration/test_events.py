@@ -67,7 +67,9 @@ def test_the_spam_guard_counts_what_it_drops(start, api, operator, handler, widg
 
 def test_the_limits_are_of_the_operator_not_of_each_worker(start, api, operator, handler, widgets):
     """An object that several workers have had gets one burst, and one Event for what repeats."""
-    handler.behave("""printf '{"requeueAfter": "1ms", "events": [{"reason": "Again"}'
+    # The others only keep the workers busy: Events of all would be more than may wait for a server that is slow.
+    handler.behave("""[ "$RECONCILED_NAME" = a ] || { echo '{"requeueAfter": "1ms"}'; exit 0; }
+printf '{"requeueAfter": "1ms", "events": [{"reason": "Again"}'
 for i in 1 2 3 4; do printf ', {"reason": "Run%s.%s"}' $$ $i; done
 echo ']}'
 """)

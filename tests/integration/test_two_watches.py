@@ -132,6 +132,38 @@ def test_a_finalizer_by_hand_is_that_of_one_watch(twins):
     twins.operator.stop()
 
 
+def test_what_a_watch_noted_before_it_had_an_id_is_its_own(twins):
+    """As after an upgrade: what goes, or leaves the selection, gets no finalizer with the id in its name."""
+    mended = twins.silver.folder / "mended"
+    twins.silver.behave(f"""[ -e {mended} ] && {{ echo '{{"children": []}}'; exit; }}
+[ $RECONCILED_ACTION != finalize ] || exit 1
+printf '{{"children": [{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "%s"}}}}]}}' $RECONCILED_NAME
+""")
+    more = {"finalizer": True, "namespaces": [twins.widgets.namespace], "labelSelector": "tier=silver",
+            "retry": {"first": "50ms", "max": "100ms"}}
+    twins.operator.configure(twins.server, [watch("silver", twins.silver, **more)])
+    twins.operator.start_ready().wait_synced()
+    for name in ("deleted", "left", "kept"):
+        twins.widgets.create(name, labels={"tier": "silver"})
+        wait_until(lambda: twins.finalizers(name) == [GOLD] and twins.children(GOLD_CHILDREN, name), "the name without an id")
+    twins.widgets.delete("deleted")
+    twins.silver.wait_finished(name="deleted", action="finalize")
+    twins.operator.stop()
+    twins.relabel("iron", "left")
+    mended.touch()
+    twins.start_by_tier()
+    wait_until(lambda: not twins.widgets.exists("deleted"), "it to be finalized and released")
+    assert not twins.config_maps.exists("deleted"), "its children go before it"
+    assert not twins.operator.logs(lambda record: "was taken off it" in record["message"])
+    wait_until(lambda: twins.finalizers("left") == [], "it to be let go")
+    wait_until(lambda: twins.finalizers("kept") == [scenario.SILVER], "the name with its id")
+    twins.widgets.merge_patch("kept", {"spec": {"value": 2}})
+    wait_until(lambda: not twins.children(GOLD_CHILDREN, "kept"), "its own name")
+    wait_until(lambda: not twins.config_maps.exists("kept"), "a child of the former list that is wanted no more to go")
+    assert not twins.gold.requests()
+    twins.operator.stop()
+
+
 def test_an_id_that_is_dropped_is_told(twins):
     twins.start()
     twins.widgets.create("w")
