@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/program-path.h"
 #include "base/syscall.h"
+#include "base/temporary.h"
 #include "ctl/session-internal.h"
-#include "ctl/temporary.h"
 #include "ipc/spawn.h"
 
 #define TRACE_MAX ((size_t)1024 * 1024 * 1024)

@@ -20,6 +20,7 @@
 #include "base/exit-code.h"
 #include "base/kept.h"
 #include "base/memory.h"
+#include "base/temporary.h"
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
@@ -88,6 +89,7 @@ int secrets_begin(struct supervisor *supervisor, struct error *error)
         bool in_memory = memory_holds(supervisor->options->runtime_directory);
         int r = in_memory ? choose_runtime(supervisor) : choose_shared(supervisor);
 
+        temporary_folders_sweep();
         if (r < 0 && !in_memory) {
                 supervisor->secrets_on_disk = true;
                 r = choose_runtime(supervisor);
