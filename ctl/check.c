@@ -17,6 +17,7 @@ struct report {
         struct config_problems problems;
         struct kubeconfig cluster;   /* which server would be asked, and as whom */
         struct unit_credential unit; /* of the unit that runs this configuration; zero: there is none */
+        int unit_status;
         bool has_cluster;
         int cluster_status; /* -ENOENT with the default search: in a pod its service account would be used */
         struct error cluster_error;
@@ -27,7 +28,7 @@ static void check_cluster(struct report *report)
 {
         struct kubeconfig_options options = {report->config->kubeconfig, report->config->context};
         bool own = options.path[0];
-        int r = unit_credential_find(report->path, &report->unit, &report->cluster_error);
+        int r = report->unit_status;
 
         if (r < 0 && !(own && r != -EINVAL)) {
                 report->cluster_status = r;
@@ -306,8 +307,11 @@ static void check_limits(struct report *report)
 int ctl_check(const char *path, bool json)
 {
         struct report report = {.path = path};
-        int r = config_load(path, &report.config, &report.problems);
+        int r;
 
+        report.unit_status = unit_credential_find(path, &report.unit, &report.cluster_error);
+        unit_credential_use(&report.unit);
+        r = config_load(path, &report.config, &report.problems);
         if (r < 0 && r != -EINVAL)
                 fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
         if (r >= 0)

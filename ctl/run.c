@@ -426,19 +426,20 @@ static int run_session(const struct ctl_run_options *options, struct session_opt
 
 int ctl_run(const struct ctl_run_options *options)
 {
-        _cleanup_(config_free_pointer) struct config *config = ctl_load_config(options->config);
-        struct session_options session_options = {.config = config};
+        _cleanup_(config_free_pointer) struct config *config = NULL;
+        struct session_options session_options = {0};
         _cleanup_(unit_credential_done) struct unit_credential unit = {0};
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r;
+        int r = unit_credential_find(options->config, &unit, &error);
 
+        unit_credential_use(&unit);
+        session_options.config = config = ctl_load_config(options->config);
         if (!config)
                 return EXIT_CODE_CONFIGURATION;
         session_options.watch = find_watch(config, options->watch);
         if (!session_options.watch)
                 return EXIT_CODE_USAGE;
         if (!config->kubeconfig[0] && !is_file(options->object)) {
-                r = unit_credential_find(options->config, &unit, &error);
                 if (r < 0) {
                         fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
                         return EXIT_CODE_CONFIGURATION;

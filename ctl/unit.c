@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
@@ -133,8 +134,32 @@ static int take_all(struct unit_credential *credential, sd_bus *bus, const char 
         return r;
 }
 
+/* Of a unit that runs also those that are set, or encrypted: `place` has them all, as files. */
+static void take_present(const struct unit_credential *credential, const char *place)
+{
+        DIR *directory = opendir(place);
+        struct dirent *entry;
+
+        while (directory && (entry = readdir(directory))) {
+                _cleanup_free_ char *source = NULL, *link = NULL;
+
+                if (entry->d_name[0] == '.')
+                        continue;
+                if (asprintf(&source, "%s%s", place, entry->d_name) < 0)
+                        source = NULL;
+                if (asprintf(&link, "%s/%s", credential->folder, entry->d_name) < 0)
+                        link = NULL;
+                if (source && link)
+                        (void)!symlink(source, link); /* what is there is named by LoadCredential= */
+        }
+        if (directory)
+                closedir(directory);
+}
+
 static int find(struct unit_credential *credential, struct error *error)
 {
+        int taken;
+
         _cleanup_(bus_unref) sd_bus *bus = NULL;
         _cleanup_free_ char *object = NULL, *path = NULL, *place = NULL;
         size_t length;
@@ -159,7 +184,9 @@ static int find(struct unit_credential *credential, struct error *error)
         r = temporary_folder_new(false, &credential->folder, error);
         if (r < 0)
                 return r;
-        return take_all(credential, bus, object, path + length) >= 0 && credential->source;
+        taken = take_all(credential, bus, object, path + length);
+        take_present(credential, place);
+        return taken >= 0 && credential->source;
 }
 
 int unit_credential_find(const char *config, struct unit_credential *ret, struct error *error)
@@ -182,6 +209,12 @@ int unit_credential_find(const char *config, struct unit_credential *ret, struct
         else
                 unit_credential_done(&credential);
         return r;
+}
+
+void unit_credential_use(const struct unit_credential *credential)
+{
+        if (credential->folder)
+                (void)setenv("CREDENTIALS_DIRECTORY", credential->folder, 1);
 }
 
 void unit_credential_done(struct unit_credential *credential)

@@ -22,4 +22,6 @@ struct unit_credential {
  * -EINVAL: the instance's name is too long for a unit; another errno: the file of `source` cannot be read.
  * The last two are told in the error. `config` is the path of the configuration; NULL: the default. */
 int unit_credential_find(const char *config, struct unit_credential *ret, struct error *error);
+/* As the unit has it: ${CREDENTIALS_DIRECTORY} in its configuration leads to its credentials. */
+void unit_credential_use(const struct unit_credential *credential);
 void unit_credential_done(struct unit_credential *credential);

@@ -100,6 +100,21 @@ def test_root_checks_with_the_credentials_of_a_drop_in(node):
     assert "no mistakes found" in said and "takes its kubeconfig from /etc/kubernetes/reconciled.kubeconfig" in said
 
 
+def test_root_checks_what_the_unit_has_for_its_handlers(node):
+    """A credential of the unit that the configuration names, whether the unit runs or not."""
+    node.write("/etc/credstore/password", "correct-horse\n", 0o600)
+    node.drop_in(node.unit, "[Service]\nLoadCredential=password\nSetCredential=other:battery\n")
+    node.configure("exit 0", handler_options={"credentials": {"password": "${CREDENTIALS_DIRECTORY}/password"}})
+    assert "no mistakes found" in node.run("reconciledctl", "check").stdout
+    node.create_widget("a")
+    assert "result: success" in node.run("reconciledctl", "run", "--object", "default/a").stdout
+    node.configure("exit 0", handler_options={"credentials": {"password": "${CREDENTIALS_DIRECTORY}/password",
+                                                              "other": "${CREDENTIALS_DIRECTORY}/other"}})
+    node.start()
+    assert "no mistakes found" in node.run("reconciledctl", "check").stdout
+    assert node.run("sh", "-c", "ls -d /tmp/reconciledctl-* 2>/dev/null || true").stdout == ""
+
+
 def test_folders_and_users_are_made(node):
     assert node.run("systemd-sysusers", "--dry-run").returncode == 0
     assert node.run("id", "-un", "reconciled").stdout == "reconciled\n"
