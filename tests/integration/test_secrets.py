@@ -184,6 +184,23 @@ def test_what_a_secret_was_before_a_rollback_is_not_on_the_disk(rolling_back, de
     assert not list((operator.runtime_directory / "secrets" / "kept").iterdir()), "nobody needs it any more"
 
 
+def test_kept_content_that_no_plan_names_is_removed_at_the_next_start(rolling_back, devserver, operator, all_secrets, needle):
+    """As a SIGKILL leaves it between the content and the plan that names it."""
+    _, stuck = rolling_back
+    kept = operator.runtime_directory / "secrets" / "kept"
+    named = {path.name for path in kept.iterdir()}
+    assert named, "the content that the rollback restores"
+    kill(operator)
+    orphan = kept / ("0123456789abcdef" * 2)
+    orphan.write_text(needle, encoding="utf-8")
+    operator.user.give(orphan, 0o600)
+    operator.start_ready().wait_synced()
+    assert not orphan.exists()
+    assert named <= {path.name for path in kept.iterdir()}, "the plan goes on with it"
+    devserver.clear_faults(stuck)
+    wait_until(lambda: password(all_secrets) == needle, "the rollback", 30)
+
+
 def test_a_secret_whose_former_content_is_lost_is_left_and_said(rolling_back, devserver, operator, widgets, all_secrets):
     later, stuck = rolling_back
     kill(operator)
