@@ -162,6 +162,12 @@ static void list_unknown(const cJSON *status, struct text *text)
                                 ctl_text(watch, "name"));
                 else if (ctl_is(watch, "searched"))
                         continue;
+                else if (ctl_text(watch, "unseen")[0])
+                        text_printf(text,
+                                    "; objects that watch %s does not select may carry its finalizer, and "
+                                    "cannot "
+                                    "be looked at: %s",
+                                    ctl_text(watch, "name"), ctl_text(watch, "unseen"));
                 else if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
                         text_printf(text, "; not all objects of watch %s were looked at yet",
                                     ctl_text(watch, "name"));
@@ -186,9 +192,9 @@ static int tell_end(const struct consent *consent, const cJSON *status, cJSON *l
 
         list_unknown(status, &unknown);
         if (done)
-                text_printf(&message,
-                            "done: no object of the watches carries our finalizer; stop and remove the "
-                            "operator now");
+                text_printf(&message, "done: no object in the namespaces of the watches carries our "
+                                      "finalizer; stop and remove the "
+                                      "operator now");
         else
                 text_printf(&message, "%" PRIu64 " %s left; the operator's log says why", left,
                             counted(left, "object is", "objects are"));

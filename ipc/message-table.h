@@ -320,8 +320,13 @@
         STR(cluster)                                                                                        \
         STR(scope)
 
-/* Every object of the store was announced once since the first sync. */
-#define MESSAGE_swept_FIELDS(U64, BOOL, STR, BIN, LIST) STR(watch)
+/* Every object of the store was announced once since the first sync; again: and once more since that was
+ * asked for (CREDIT), with those that are not selected and carry our finalizer. unseen: why not all of those
+ * could be looked at; "" = they were. It comes once more when they were. */
+#define MESSAGE_swept_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        STR(watch)                                                                                          \
+        BOOL(again)                                                                                         \
+        STR(unseen)
 
 /* Every key of the OWED pages was compared; what is gone has been written to the dirty index (so it will be
  * announced). Only now may the ledger record this scope and cluster as the ones its rows belong to. */

@@ -183,7 +183,7 @@ static int deliver_watcher(struct watch *watch, struct message *message)
         case MESSAGE_CHECKED:
                 return dispatch_checked(watch, &message->checked);
         case MESSAGE_SWEPT:
-                return dispatch_swept(watch);
+                return dispatch_swept(watch, &message->swept);
         case MESSAGE_POSITION:
                 return control_take_position(watch, &message->position);
         case MESSAGE_DEGRADED:

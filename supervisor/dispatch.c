@@ -428,10 +428,10 @@ int dispatch_checked(struct watch *watch, const struct message_checked *checked)
         return 0;
 }
 
-int dispatch_swept(struct watch *watch)
+int dispatch_swept(struct watch *watch, const struct message_swept *swept)
 {
         unsure_over(watch);
-        uninstall_swept(watch);
+        uninstall_swept(watch, swept);
         turn_settle_soon(watch->child->supervisor);
         return 0;
 }

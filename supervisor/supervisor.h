@@ -116,6 +116,8 @@ struct handler_change {
  * in (reload-apply.c), and no other one moves for that. */
 /* How far the search for its finalizers is. */
 struct watch_uninstall {
+        bool asked;         /* the watcher, for all of its objects and for those that it does not select */
+        char *unseen;       /* why not all of those could be looked at; "" = they were; NULL: not yet */
         bool swept, walked; /* the store; and the ledger behind it, whose last row this was: */
         char *key, *uid;
 };
@@ -436,7 +438,7 @@ int dispatch_keys(struct watch *watch, const struct message_keys *keys);
 uint64_t resource_version_number(const char *version); /* 0: it is none */
 int dispatch_synced(struct watch *watch, const struct message_synced *synced);
 int dispatch_checked(struct watch *watch, const struct message_checked *checked);
-int dispatch_swept(struct watch *watch);
+int dispatch_swept(struct watch *watch, const struct message_swept *swept);
 
 /* related.c */
 int related_changed(struct watch *parent, const struct record_change *change); /* -ENOMEM */
@@ -591,7 +593,8 @@ int uninstall(struct supervisor *supervisor, uid_t uid);
 int uninstall_cancel(struct supervisor *supervisor, uid_t uid); /* ends in a restart in place */
 /* An object that a watcher announces, in the place of everything else that it would mean. */
 int uninstall_take(struct watch *watch, const struct record_change *change);
-void uninstall_swept(struct watch *watch); /* all of its objects were announced */
+void uninstall_swept(struct watch *watch,
+                     const struct message_swept *swept); /* all of its objects were announced */
 void uninstall_watch_done(struct watch *watch);
 bool uninstall_is_done(const struct supervisor *supervisor);
 void uninstall_review(struct supervisor *supervisor); /* says it, once */

@@ -56,10 +56,19 @@ int uninstall_take(struct watch *watch, const struct record_change *change)
         return push(watch, change->key, change->uid, false);
 }
 
+void uninstall_watch_done(struct watch *watch)
+{
+        free(watch->uninstall.key);
+        free(watch->uninstall.uid);
+        free(watch->uninstall.unseen);
+        watch->uninstall = (struct watch_uninstall){0};
+}
+
 static void ask_again(struct watch *watch)
 {
-        watch->uninstall = (struct watch_uninstall){0};
-        if (concerns(watch) && watch->child->state == CHILD_RUNNING)
+        uninstall_watch_done(watch);
+        watch->uninstall.asked = concerns(watch) && watch->child->state == CHILD_RUNNING;
+        if (watch->uninstall.asked)
                 (void)channel_send(watch->child->channel, MESSAGE_CREDIT,
                                    &(struct message_credit){.watch = watch->config->name, .again = true});
 }
@@ -127,32 +136,41 @@ static int on_idle(sd_event_source *source _unused_, void *userdata)
         return 0;
 }
 
-void uninstall_swept(struct watch *watch)
+/* The first one after a start knows nothing of what the watch does not select. */
+void uninstall_swept(struct watch *watch, const struct message_swept *swept)
 {
         struct supervisor *supervisor = watch->child->supervisor;
 
-        if (!supervisor->uninstalling || !concerns(watch) || watch->uninstall.swept)
+        if (!supervisor->uninstalling || !concerns(watch))
+                return;
+        if (!swept->again) {
+                if (!watch->uninstall.asked)
+                        ask_again(watch);
+                return;
+        }
+        if (text_replace(&watch->uninstall.unseen, swept->unseen) < 0)
+                fail(supervisor, -ENOMEM);
+        if (watch->uninstall.swept)
                 return;
         watch->uninstall.swept = true;
         if (supervisor_when_idle(supervisor, &supervisor->uninstall_source, on_idle) < 0)
                 fail(supervisor, -ENOMEM);
 }
 
-void uninstall_watch_done(struct watch *watch)
-{
-        free(watch->uninstall.key);
-        free(watch->uninstall.uid);
-        watch->uninstall = (struct watch_uninstall){0};
-}
-
 /* ---- how far it is */
+
+static bool is_searched(const struct watch *watch)
+{
+        return watch->uninstall.walked && watch->synced && watch->uninstall.unseen &&
+               !watch->uninstall.unseen[0];
+}
 
 /* A kind that the server does not serve has no objects: where a definition goes, they have gone before it.
  */
 static bool is_released(const struct watch *watch)
 {
         return !concerns(watch) || watch->health == WATCH_ABSENT ||
-               (watch->uninstall.walked && watch->synced &&
+               (is_searched(watch) &&
                 ledger_count(watch->child->supervisor->ledger, watch->config->name) == 0);
 }
 
@@ -178,9 +196,10 @@ void uninstall_review(struct supervisor *supervisor)
 
 void uninstall_write_watch(const struct watch *watch, struct text *json)
 {
-        if (watch->child->supervisor->uninstalling && concerns(watch))
-                json_bool(json, "searched",
-                          watch->health == WATCH_ABSENT || (watch->uninstall.walked && watch->synced));
+        if (!watch->child->supervisor->uninstalling || !concerns(watch))
+                return;
+        json_string(json, "unseen", watch->uninstall.unseen ? watch->uninstall.unseen : "");
+        json_bool(json, "searched", watch->health == WATCH_ABSENT || is_searched(watch));
 }
 
 void uninstall_write_status(const struct supervisor *supervisor, struct text *json)
@@ -239,7 +258,6 @@ int uninstall(struct supervisor *supervisor, uid_t uid)
                 assign_recall(supervisor, "the operator is uninstalled");
         }
         FOREACH_WATCH(watch, supervisor) {
-                uninstall_watch_done(watch);
                 ask_again(watch);
         }
         turn_settle_soon(supervisor);

@@ -110,11 +110,12 @@ static int sweep(struct watcher *watcher, struct batch *batch)
 /* Once: all that exists was announced. */
 static int tell_swept(struct watcher *watcher)
 {
-        struct message_swept swept = {.watch = watcher->config->watch};
+        struct message_swept swept = {.watch = watcher->config->watch, .again = watcher->swept_again};
 
         if (watcher->swept || !watcher->first_synced || watcher->sweep_after ||
-            store_dirty_count(watcher->store) > 0)
+            store_dirty_count(watcher->store) > 0 || !search_is_through(watcher))
                 return 0;
+        swept.unseen = search_unseen(watcher);
         watcher->swept = true;
         if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
                 return 0;
@@ -125,6 +126,9 @@ static int tell_swept(struct watcher *watcher)
 int announce_again(struct watcher *watcher)
 {
         watcher->swept = false;
+        watcher->swept_again = true;
+        if (search_begin(watcher) < 0)
+                return -ENOMEM;
         if (text_replace(&watcher->sweep_after, "") < 0)
                 return -ENOMEM;
         announce_soon(watcher);

@@ -130,7 +130,7 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
 }
 
 /* Whether the patterns of the watch choose it; names and no names at all are the server's to choose. */
-static bool is_chosen(const struct watcher *watcher, const char *key)
+bool apply_is_chosen(const struct watcher *watcher, const char *key)
 {
         const char *slash = strchr(key, '/');
 
@@ -361,7 +361,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
                 return refuse_object(watcher, json, size);
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
-        if (r >= 0 && is_chosen(watcher, identity.key))
+        if (r >= 0 && apply_is_chosen(watcher, identity.key))
                 r = apply_chosen(stream, &identity, json, size, listed);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_unreadable(stream, listed, json, size);
@@ -432,7 +432,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */
         if (advance(stream, identity.resource_version) < 0)
                 return store_failed(watcher, -ENOMEM);
-        if (!is_chosen(watcher, identity.key))
+        if (!apply_is_chosen(watcher, identity.key))
                 return 0;
         if (is_owned(watcher))
                 return owned_gone(watcher, identity.key);

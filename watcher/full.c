@@ -49,6 +49,7 @@ static void stand_still(struct watcher *watcher)
         kube_transfer_cancel(TAKE_PTR(watcher->version));
         streams_stop(watcher);
         verification_free(TAKE_PTR(watcher->verification));
+        search_free(watcher);
         watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
         watcher->settle_source = sd_event_source_disable_unref(watcher->settle_source);
         watcher->commit_timer = sd_event_source_disable_unref(watcher->commit_timer);

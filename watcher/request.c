@@ -9,9 +9,7 @@
 
 #define REMEMBERED_USEC    USEC_PER_HOUR /* how long a refused parameter is left out */
 #define WATCH_LIST_MINOR   27            /* older servers ignore the parameter */
-#define METADATA           "g=meta.k8s.io;v=v1"
-#define ACCEPT_OBJECT_META "application/json;as=PartialObjectMetadata;" METADATA
-#define ACCEPT_LIST_META   "application/json;as=PartialObjectMetadataList;" METADATA
+#define ACCEPT_OBJECT_META "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 static void add_number(struct text *path, const char *name, uint64_t number)
 {
@@ -80,7 +78,8 @@ const char *request_accept(const struct watcher *watcher, enum request request)
 {
         if (!watcher->config->metadata_only)
                 return NULL;
-        return request == REQUEST_LIST || request == REQUEST_PROBE ? ACCEPT_LIST_META : ACCEPT_OBJECT_META;
+        return request == REQUEST_LIST || request == REQUEST_PROBE ? REQUEST_ACCEPT_LIST_METADATA
+                                                                   : ACCEPT_OBJECT_META;
 }
 
 /* ---- what a server does not understand */

@@ -372,6 +372,7 @@ void watcher_done(struct watcher *watcher)
         sd_event_source_disable_unref(watcher->namespace_timer);
         streams_free(watcher);
         verification_free(watcher->verification);
+        search_free(watcher);
         kube_client_free(watcher->client);
         kube_resource_done(&watcher->resource);
         store_meta_done(&watcher->meta);

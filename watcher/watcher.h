@@ -93,6 +93,7 @@ struct stream {
 enum optional { OPTIONAL_LIMIT = 1, OPTIONAL_BOOKMARKS = 2, OPTIONAL_TIMEOUT = 4 };
 
 struct verification; /* objects whose absence a GET must explain: verify.c */
+struct search;       /* for our finalizer on what is not selected: search.c */
 
 struct watcher {
         struct child *child;
@@ -120,6 +121,7 @@ struct watcher {
         sd_event_source *settle_source; /* commit and announce when the loop has nothing else to do */
         uint64_t settle_monotonic;      /* since when that is to be done */
         struct verification *verification;
+        struct search *search; /* NULL: none is asked for */
         uint64_t credit, first_mark;
         uint64_t refresh_serial;  /* a REFRESH was sent for this credential */
         uint64_t throttle_until;  /* no request leaves before */
@@ -132,8 +134,8 @@ struct watcher {
         char *sweep_after;        /* stored objects up to this key are announced; NULL: no sweep */
         bool patterns;
         struct jq_program *trigger_program, *filter_program; /* NULL: none */
-        bool discovered, versioned, identified, first_synced, swept, deletions_suspended, owed_complete,
-                checked;
+        bool discovered, versioned, identified, first_synced, swept, swept_again, deletions_suspended,
+                owed_complete, checked;
         bool refreshed;
         bool full; /* see full.c */
         sd_event_source *full_source;
@@ -185,11 +187,19 @@ void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handle
 
 /* request.c */
 enum request { REQUEST_LIST, REQUEST_INITIAL, REQUEST_WATCH, REQUEST_PROBE };
+#define REQUEST_ACCEPT_LIST_METADATA "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 char *request_path(const struct stream *stream, enum request request);
 const char *request_accept(const struct watcher *watcher, enum request request);
 bool request_reduce(struct watcher *watcher, enum phase phase); /* false: nothing is left to leave out */
 bool request_is_left_out(const struct watcher *watcher, enum optional optional);
 bool request_may_stream_list(const struct stream *stream);
+
+/* search.c */
+int search_begin(struct watcher *watcher);
+/* Goes on with it, if there is one; also true while the server refuses it (search_unseen()). */
+bool search_is_through(struct watcher *watcher);
+const char *search_unseen(const struct watcher *watcher); /* why not all could be looked at; "" */
+void search_free(struct watcher *watcher);
 
 /* missing.c: namespaces that do not exist. */
 #define NAMESPACES_TOLD 8
@@ -238,6 +248,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size);
 int apply_absent(struct stream *stream); /* a complete list did not have these */
 int apply_gone(struct watcher *watcher, const char *key, const char *uid); /* certain: deleted */
 /* It exists. other_kind: it is a row of what the watch was about before. */
+bool apply_is_chosen(const struct watcher *watcher, const char *key); /* its namespace is */
 int apply_unselected(struct watcher *watcher, const char *key, const char *uid, bool other_kind);
 int apply_out_of_scope(struct watcher *watcher);
 /* restored.c: negative errno of the store. */

@@ -134,3 +134,45 @@ def test_a_kind_that_is_not_served_has_no_objects(devserver, operator, handler, 
     assert held(widgets) == []
     operator.wait_for_log(message_id=MESSAGE_ID["UNINSTALLED"])
     operator.stop()
+
+
+LABELLED = {"labelSelector": "use=yes"}
+
+
+@pytest.fixture
+def left_in_a_new_state_folder(start, operator, widgets):
+    """An object with our finalizer that left the selection while the operator was down and lost its state."""
+    start(**LABELLED).wait_synced()
+    widgets.create("left", labels={"use": "yes"})
+    widgets.create("stays", labels={"use": "yes"})
+    wait_until(lambda: len(held(widgets)) == 2, "the finalizers")
+    operator.stop()
+    forget(operator)
+    widgets.merge_patch("left", {"metadata": {"labels": {"use": "no"}}})
+    start(**LABELLED).wait_synced()
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_an_object_outside_of_the_selection_that_no_store_and_no_ledger_knows(left_in_a_new_state_folder, operator, widgets, deleted):
+    if deleted:
+        widgets.delete("left")
+    done = uninstall(operator)
+    assert done.returncode == 0 and "done: no object" in done.stdout, done.stdout + done.stderr
+    assert held(widgets) == []
+    assert widgets.exists("left") != deleted
+    operator.stop()
+
+
+def test_what_cannot_be_looked_at_is_not_said_to_be_done(left_in_a_new_state_folder, devserver, operator, widgets):
+    fault = devserver.fault(match={"verb": "list", "resource": "widgets"}, status=403, message="not for you", times=0)
+    told = uninstall(operator, "--timeout", "2s")
+    assert told.returncode == 70, told.stdout
+    assert "objects that watch widgets does not select may carry its finalizer" in told.stdout and "not for you" in told.stdout
+    assert not operator.ctl.status()["uninstalled"]
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    devserver.clear_faults(fault)
+    operator.start_ready()
+    wait_until(lambda: operator.ctl.status()["uninstalled"], "the end of it", 60)
+    assert held(widgets) == []
+    operator.stop()

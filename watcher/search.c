@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * While the operator is uninstalled: objects that the watch does not select, and that carry its finalizer
+ * all the same. No store has them, and where the state folder was lost, no ledger either. So the server is
+ * asked once for everything in the watch's namespaces, without the selectors, page by page, metadata alone;
+ * those with our finalizer are announced like objects of the store. Until that is through, or while it
+ * cannot be asked, nobody says that no object carries the finalizer.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "store/finalizer.h"
+#include "watcher/watcher.h"
+
+#define PAGE_LIMIT        "500"
+#define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)
+#define ITEM_MAX          ((size_t)16 * 1024 * 1024)
+#define UNSEEN_MAX        400
+
+struct search {
+        struct watcher *watcher;
+        struct kube_transfer *transfer;
+        sd_event_source *timer;
+        struct scan_list *list;
+        char *continue_token;   /* NULL: the first page */
+        size_t stream;          /* whose namespace is being asked for */
+        struct trouble trouble; /* its pace alone */
+        bool done;
+        char unseen[UNSEEN_MAX]; /* why not all could be looked at; "" = nothing is known against it */
+};
+
+static void ask(struct search *search);
+
+static void end_page(struct search *search)
+{
+        kube_transfer_cancel(search->transfer);
+        search->transfer = NULL;
+        scan_list_free(search->list);
+        search->list = NULL;
+}
+
+void search_free(struct watcher *watcher)
+{
+        struct search *search = watcher->search;
+
+        watcher->search = NULL;
+        if (!search)
+                return;
+        end_page(search);
+        sd_event_source_disable_unref(search->timer);
+        trouble_done(&search->trouble);
+        free(search->continue_token);
+        free(search);
+}
+
+int search_begin(struct watcher *watcher)
+{
+        const struct message_config_watcher *config = watcher->config;
+
+        search_free(watcher);
+        if (!config->label_selector[0] && !config->field_selector[0] && !watcher->filter_program)
+                return 0; /* the store has them all */
+        watcher->search = calloc(1, sizeof(*watcher->search));
+        if (!watcher->search)
+                return -ENOMEM;
+        watcher->search->watcher = watcher;
+        return 0;
+}
+
+bool search_is_through(struct watcher *watcher)
+{
+        struct search *search = watcher->search;
+
+        if (!search || search->done)
+                return true;
+        if (!search->transfer && !search->timer)
+                ask(search);
+        return search->unseen[0] != '\0';
+}
+
+const char *search_unseen(const struct watcher *watcher)
+{
+        return watcher->search ? watcher->search->unseen : "";
+}
+
+/* ---- what comes */
+
+static int take(struct watcher *watcher, const char *item, size_t size)
+{
+        struct finalizer_view view;
+        struct identity identity;
+        struct store_object stored;
+        struct record_change change = {
+                .kind = CHANGE_UPDATED, .key = identity.key, .uid = identity.uid, .resource_version = ""};
+        int r = finalizer_look(item, size, watcher->config->finalizer, &view);
+
+        if (r < 0 || !view.ours || identity_read(item, size, false, &identity) < 0 ||
+            !apply_is_chosen(watcher, identity.key))
+                return r == -ENOMEM ? r : 0;
+        r = store_peek(watcher->store, identity.key, &stored);
+        if (r >= 0) {
+                bool known = strcmp(stored.uid, identity.uid) == 0; /* and announced from there */
+
+                store_object_done(&stored);
+                if (known)
+                        return 0;
+        }
+        if (r >= 0 || r == -ENOENT)
+                r = store_dirty_add(watcher->store, &change);
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+static int on_item(const char *item, size_t size, void *userdata)
+{
+        return item ? take(userdata, item, size) : 0;
+}
+
+static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
+{
+        struct search *search = userdata;
+        int r = scan_list_feed(search->list, bytes, size);
+
+        return r < 0 ? r : announce_in_time(search->watcher);
+}
+
+static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct search *search = userdata;
+
+        search->timer = sd_event_source_disable_unref(search->timer);
+        ask(search);
+        return 0;
+}
+
+/* A token that has expired: from the beginning. */
+static void failed(struct search *search, const struct kube_error *error, uint64_t serial)
+{
+        struct watcher *watcher = search->watcher;
+        const char *why = error->message ? error->message : "its answer is no list";
+
+        if (error->http_status == 410 || error->http_status == 400)
+                free(TAKE_PTR(search->continue_token));
+        trouble_tell(watcher, error, serial);
+        if (search->unseen[0] == '\0')
+                log_warning(
+                        "watch %s: objects that it does not select cannot be looked at: %s; they may carry "
+                        "its finalizer, and are asked for again. Grant the verb 'list' without a selector",
+                        watcher->config->watch, why);
+        snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
+        if (sd_event_add_time_relative(watcher->child->event, &search->timer, CLOCK_BOOTTIME,
+                                       trouble_delay(watcher, &search->trouble), 1, on_retry, search) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "no memory for a timer");
+        announce_soon(watcher); /* and say so */
+}
+
+static void page_taken(struct search *search, const struct scan_list_metadata *metadata)
+{
+        struct watcher *watcher = search->watcher;
+
+        free(TAKE_PTR(search->continue_token));
+        search->trouble.delay_usec = 0;
+        if (metadata->continue_token[0] && !(search->continue_token = strdup(metadata->continue_token))) {
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory");
+                return;
+        }
+        search->stream += !search->continue_token;
+        end_page(search);
+        if (search->stream < watcher->stream_count) {
+                ask(search);
+                return;
+        }
+        search->done = true;
+        search->unseen[0] = '\0';
+        watcher->swept = false; /* told anew */
+        announce_soon(watcher);
+}
+
+static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                    void *userdata)
+{
+        struct search *search = userdata;
+        struct scan_list_metadata metadata;
+
+        search->transfer = NULL;
+        if (watcher_is_over(search->watcher))
+                return;
+        if (response->error.failure == KUBE_FAILURE_NONE && scan_list_finish(search->list, &metadata) >= 0) {
+                page_taken(search, &metadata);
+                return;
+        }
+        end_page(search);
+        failed(search, &response->error, response->credential_serial);
+}
+
+static void ask(struct search *search)
+{
+        struct watcher *watcher = search->watcher;
+        const struct stream *stream = &watcher->stream[search->stream];
+        _cleanup_free_ char *base = kube_path(&watcher->resource, stream->namespace_name, NULL, NULL);
+        _cleanup_text_ struct text path = TEXT_EMPTY;
+        struct kube_request request = {
+                .method = "GET",
+                .accept = REQUEST_ACCEPT_LIST_METADATA,
+                .timeout_usec = PAGE_TIMEOUT_USEC,
+                .on_data = on_data,
+                .on_done = on_done,
+                .userdata = search,
+        };
+        int r = base ? scan_list_new(ITEM_MAX, on_item, watcher, &search->list) : -ENOMEM;
+
+        text_append_string(&path, base ? base : "");
+        kube_path_add(&path, "limit", PAGE_LIMIT);
+        if (search->continue_token)
+                kube_path_add(&path, "continue", search->continue_token);
+        request.path = path.data;
+        if (r >= 0)
+                r = path.failed ? -ENOMEM : kube_client_start(watcher->client, &request, &search->transfer);
+        if (r < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "a LIST cannot be started: %s", strerror(-r));
+}
