@@ -14,9 +14,9 @@
 
 static const char *static_reason(const char *reason)
 {
-        static const char *const known[] = {"retry",     "requeueAfter", "resync",      "settling",
-                                            "throttled", "requested",    "unavailable", "recovered",
-                                            "held",      child_reason,   handler_reason};
+        static const char *const known[] = {"retry",     "requeueAfter", "resync",       "settling",
+                                            "throttled", "requested",    "unavailable",  "recovered",
+                                            "held",      child_reason,   handler_reason, not_started_reason};
 
         for (size_t i = 0; i < ELEMENTS(known); i++)
                 if (strcmp(known[i], reason) == 0)

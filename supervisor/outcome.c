@@ -13,6 +13,9 @@
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
+/* It waits for its handler's program. Unlike what waits for the server it runs when the handler changes. */
+const char not_started_reason[] = "notStarted";
+
 struct ending {
         struct watch *watch;
         const struct message_done *done;
@@ -257,7 +260,10 @@ static int unavailable(struct ending *ending)
                 return r;
         ending->past_deadline = r > 0 && watch->child->supervisor->phase <= PHASE_RUNNING;
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
-        return schedule_retry(ending, delay, was_early ? "retry" : "unavailable");
+        return schedule_retry(ending, delay,
+                              was_early                   ? "retry"
+                              : ending->done->not_started ? not_started_reason
+                                                          : "unavailable");
 }
 
 /* The server takes what we write; or the object that was tried for that has other troubles now. */
@@ -643,7 +649,8 @@ int outcome_done(struct supervisor *supervisor, const struct assignment *given,
                         handler_was_replaced(&supervisor->watch[run->watch], given, done->handler_stamp),
                 .was_retry = strcmp(run->reason, "retry") == 0 || strcmp(run->reason, "throttled") == 0 ||
                              strcmp(run->reason, "unavailable") == 0 || strcmp(run->reason, "held") == 0 ||
-                             run->reason == handler_reason || strcmp(run->reason, "recovered") == 0,
+                             run->reason == not_started_reason || run->reason == handler_reason ||
+                             strcmp(run->reason, "recovered") == 0,
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,
                             .known_version = done->known_version},

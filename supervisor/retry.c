@@ -25,12 +25,15 @@
 
 static char requested[] = "requested", recovered[] = "recovered", changed[] = "handlerChanged";
 
-/* false: it does not wait for the server, or is due sooner. */
+/* false: it does not wait for the server or its program, or is due sooner. */
 static bool recover_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
         uint64_t delay = watch->retried * PACE_USEC, now = ledger_now(watch->child->supervisor);
 
-        if (strcmp(row->next_reason, "unavailable") != 0 || row->next_realtime <= now + delay)
+        bool waits = strcmp(row->next_reason, "unavailable") == 0 ||
+                     strcmp(row->next_reason, not_started_reason) == 0;
+
+        if (!waits || row->next_realtime <= now + delay)
                 return false;
         watch->retried++;
         row->next_realtime = now + delay;

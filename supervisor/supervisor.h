@@ -550,6 +550,7 @@ void recover(struct watch *watch);
 
 /* handler.c: whether handlers have changed is found out after each start and each reload. */
 extern const char handler_reason[];
+extern const char not_started_reason[]; /* outcome.c */
 void handlers_review(struct supervisor *supervisor);
 int handlers_continue(struct supervisor *supervisor);                /* at the end of a turn */
 int handler_begin_pass(struct watch *watch, enum handler_pass pass); /* -ENOMEM */

@@ -346,6 +346,8 @@ static int pause_for(struct coprocess *coprocess, uint64_t usec)
 
 static void cannot_start(struct coprocess *coprocess, int status)
 {
+        bool is_there = coprocess->process || status == -ENOMEM;
+        struct run *run;
         char why[512];
 
         /* One that does not listen any more is of no use to the next run either. */
@@ -354,7 +356,14 @@ static void cannot_start(struct coprocess *coprocess, int status)
         snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
                  coprocess->watch->config->handler_exec[0].value, strerror(-status));
         note_death(coprocess);
-        fail_run(coprocess, why);
+        if (is_there) {
+                fail_run(coprocess, why);
+                return;
+        }
+        stop_clock(coprocess);
+        run = TAKE_PTR(coprocess->run);
+        if (run)
+                coprocess_not_started(run, why);
 }
 
 /* For the run that is under way. A failure has ended that run, or (-ECANCELED) the whole worker. */

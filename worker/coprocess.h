@@ -24,3 +24,4 @@ void coprocess_free(struct coprocess *coprocess);
 void coprocess_answered(struct run *run, const char *line, size_t size);
 void coprocess_answered_too_much(struct run *run); /* more than PROCESS_ANSWER_MAX */
 void coprocess_failed(struct run *run, const char *why);
+void coprocess_not_started(struct run *run, const char *why); /* there is no process, whatever it asks */

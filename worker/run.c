@@ -120,6 +120,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .http_status = (uint64_t)run->http_status,
                 .handler_ran = run->handler_ran,
                 .handler_stamp = stamp_of(run, result),
+                .not_started = run->not_started,
         };
         int r;
 
@@ -312,6 +313,20 @@ void coprocess_failed(struct run *run, const char *why)
 {
         run->handler_done = true;
         run_finish(run, RESULT_RETRY, "%s", why);
+}
+
+/* Neither its failure nor the object's: a volume that is being mounted, a package that is being upgraded. */
+static void not_started(struct run *run, const char *why)
+{
+        run->handler_ran = false;
+        run->not_started = true;
+        run_finish(run, RESULT_UNAVAILABLE, "%s", why);
+}
+
+void coprocess_not_started(struct run *run, const char *why)
+{
+        run->handler_done = true;
+        not_started(run, why);
 }
 
 static void judge_answer(struct run *run, const struct process_result *result)
@@ -567,6 +582,18 @@ void run_finish_too_large(struct run *run)
         run_finish(run, RESULT_PERMANENT, "%s", run->excess);
 }
 
+static void cannot_start(struct run *run, int status)
+{
+        char why[MESSAGE_MAX];
+
+        snprintf(why, sizeof(why), "the handler %s cannot be started: %s%s",
+                 run->watch->config->handler_exec[0].value, strerror(-status), start_advice(status));
+        if (status == -ENOMEM)
+                run_finish(run, RESULT_RETRY, "%s", why);
+        else
+                not_started(run, why);
+}
+
 void run_handler(struct run *run)
 {
         int r;
@@ -580,8 +607,7 @@ void run_handler(struct run *run)
         if (r == -E2BIG)
                 run_finish_too_large(run);
         else if (r < 0 && r != -ECANCELED)
-                run_finish(run, RESULT_RETRY, "the handler %s cannot be started: %s%s",
-                           run->watch->config->handler_exec[0].value, strerror(-r), start_advice(r));
+                cannot_start(run, r);
 }
 
 int run_start(struct worker *worker, struct message **message)

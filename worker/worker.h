@@ -104,6 +104,7 @@ struct run {
         struct answer answer;
         uint64_t started;
         bool handler_ran, handler_done, cancelled;
+        bool not_started;       /* its program cannot be started, whatever the object is */
         uint64_t handler_stamp; /* of its files, when its process was started; 0: none was */
         bool changed;           /* since the attempt that is being undone */
         bool fetching;          /* unselected.c */

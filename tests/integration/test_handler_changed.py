@@ -478,3 +478,30 @@ def test_all_objects_run_again_that_another_release_has_served(start, operator, 
     reload(operator)
     wait_mended(widgets, "ok")
     operator.stop()
+
+
+@pytest.mark.parametrize("kind", ["exec", "serve"])
+@pytest.mark.parametrize("how", ["away", "not executable"])
+def test_a_program_that_is_away_for_a_moment_is_no_failure_of_the_object(devserver, operator, make_handler, widgets, kind, how):
+    """As while its volume is mounted, or its package upgraded."""
+    handler = make_handler(MENDED)
+    if kind == "serve":
+        put(handler, "#!/bin/sh\nwhile read -r line; do id=${line#*\\\"id\\\":}; id=${id%%[,\\}]*};"
+                     " echo \"{\\\"id\\\": $id, \\\"status\\\": {\\\"by\\\": \\\"mended\\\"}}\"; done\n")
+    entry = watch("widgets", handler, retry={"first": "20ms", "max": "50ms", "attempts": 2})
+    entry["handler"] = {kind: [str(handler.script)]}
+    operator.configure(devserver, [entry])
+    operator.start_ready().wait_synced()
+    known(operator)
+    away = handler.script.with_suffix(".away")
+    handler.script.chmod(0o644) if how != "away" else handler.script.rename(away)
+    for name in ("a", "b"):
+        widgets.create(name)
+    wait_until(lambda: row(operator)["failed"] >= 8, "more failures than attempts")
+    assert (row(operator)["failing"], row(operator)["permanent"]) == (2, 0)
+    line = operator.wait_for_log("cannot be started")["message"]
+    assert "counts as no attempt" in line, line
+    handler.script.chmod(0o755) if how != "away" else away.rename(handler.script)
+    wait_mended(widgets, "a", "b")
+    wait_failing(operator, 0, 0)
+    operator.stop()
