@@ -47,17 +47,14 @@ def readies(operator):
 
 
 def reload(operator):
-    """Sends SIGHUP, and waits until it is ready again."""
     before = readies(operator)
     os.kill(operator.pid, signal.SIGHUP)
-    wait_until(lambda: readies(operator) > before,
-               lambda: f"the operator to be ready again; its output:\n{operator.output.text()}")
+    wait_until(lambda: readies(operator) > before, lambda: f"it to be ready again; its output:\n{operator.output.text()}")
 
 
-def said(operator, what, count):
-    """The log comes another way than the notifications, and may come later."""
-    return wait_until(lambda: (found := operator.logs(message_id=MESSAGE_ID[what])) and len(found) >= count and found,
-                      lambda: f"{what} in the log:\n{operator.output.text()}")
+def said(operator, what, count):  # the log comes another way than the notifications, and may come later
+    wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID[what])) >= count, lambda: operator.output.text())
+    return operator.logs(message_id=MESSAGE_ID[what])
 
 
 def taken(operator, count=1):
@@ -68,9 +65,8 @@ def taken(operator, count=1):
 
 
 def restarted(operator):
-    found = said(operator, "RELOADING", 1)
-    assert not operator.logs(message_id=MESSAGE_ID["RELOADED"]), operator.output.text()
-    return found[-1]["message"]
+    found = said(operator, "RELOADING", 1)[-1]["message"]
+    return found if not operator.logs(message_id=MESSAGE_ID["RELOADED"]) else pytest.fail(operator.output.text())
 
 
 def rows(operator, kind="watches"):
