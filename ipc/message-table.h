@@ -359,6 +359,7 @@
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
+ * heir: the watch of its kind that was given the list of its children, because the object has left this one.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
  * handler_stamp: which version of its files it was started from (base/file-stamp.h); 0 = none ran.
@@ -390,6 +391,7 @@
         U64(handler_memory_peak)                                                                            \
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
+        STR(heir)                                                                                           \
         BOOL(handler_ran)                                                                                   \
         U64(handler_stamp)                                                                                  \
         BOOL(not_started)

@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
+#include "supervisor/handover.h"
 #include "supervisor/supervisor.h"
 
 #define CATCH_UP_USEC (5 * USEC_PER_SEC) /* what a run may wait for the store to show our own write */
@@ -308,7 +309,9 @@ static int change_unselected(struct watch *watch, const struct record_change *ch
                   watch->config->name, told ? "and that is told" : "nothing runs for it");
         if (told)
                 return tell_unselected(watch, change, row);
-        r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
+        r = handover_tell(watch, row, "");
+        if (r >= 0)
+                r = ledger_remove(supervisor->ledger, watch->config->name, change->key, change->uid);
         if (r < 0)
                 ledger_failed(supervisor, r);
         return 0;

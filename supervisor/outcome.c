@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
+#include "supervisor/handover.h"
 #include "supervisor/supervisor.h"
 
 /* It waits for its handler's program. Unlike what waits for the server it runs when the handler changes. */
@@ -509,6 +510,12 @@ static int write_row(struct supervisor *supervisor, struct ending *ending)
 
         if (ending->keep_row)
                 return 0;
+        if (ending->remove_row && ending->kind == CHANGE_UNSELECTED) {
+                int r = handover_tell(ending->watch, &ending->row, done->heir);
+
+                if (r < 0)
+                        return r;
+        }
         if (ending->remove_row)
                 return ledger_remove(supervisor->ledger, done->watch, done->key, done->uid);
         return ledger_put(supervisor->ledger, done->watch, &ending->row);

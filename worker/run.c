@@ -118,6 +118,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .handler_out_of_memory = run->out_of_memory,
                 .wait_status = (uint64_t)(unsigned)run->wait_status,
                 .http_status = (uint64_t)run->http_status,
+                .heir = run->heir,
                 .handler_ran = run->handler_ran,
                 .handler_stamp = stamp_of(run, result),
                 .not_started = run->not_started,

@@ -123,6 +123,7 @@ struct run {
         struct kube_discovery *discovery;
         struct sibling *sibling; /* sibling.c: the other watches of its kind; NULL: not looked for */
         size_t sibling_count;
+        const char *heir;      /* the watch that our list of children was given to; borrowed; NULL */
         struct sibling *asked; /* whose selection is being asked for */
         struct children *children;
         struct settle_plan *resumed; /* the same attempt, which has waited for kinds to be served; owned */

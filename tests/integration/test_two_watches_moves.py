@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import wait_until
+from harness import wait_until, watch
 from harness.twins import GOLD, SILVER, SILVER_CHILDREN, Twins
 
 
@@ -144,4 +144,72 @@ def test_a_run_of_a_watch_that_has_not_heard_of_the_move_leaves_no_child(twins, 
     wait_until(lambda: is_golds(twins), seen(twins))
     twins.rests()
     goes(twins)
+    twins.operator.stop()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
+def test_an_object_that_comes_back_unseen_runs_again(twins, killed):
+    """It goes to gold and comes back while silver's watcher sees nothing of it: silver's own list is gone."""
+    twins.start_by_tier()
+    twins.widgets.create("w", labels={"tier": "silver"})
+    wait_until(lambda: is_silvers(twins), seen(twins))
+    twins.rests()
+    silver = watcher_of(twins, "silver")
+    silver.kill(signal.SIGSTOP)
+    try:
+        twins.relabel("gold")
+        wait_until(lambda: twins.finalizers() == [GOLD] and "w-g" in children(twins), seen(twins))
+        twins.relabel("silver")
+        wait_until(lambda: twins.finalizers() == [SILVER], seen(twins))
+        if killed:
+            twins.operator.send_signal(signal.SIGKILL)
+            twins.operator.wait_exit(expect=-signal.SIGKILL)
+    finally:
+        silver.kill(signal.SIGCONT)
+    if killed:
+        twins.operator.start_ready()
+    wait_until(lambda: is_silvers(twins), seen(twins))
+    twins.operator.stop()
+
+
+def test_a_list_that_is_taken_over_is_pruned_of_what_is_not_wanted(twins):
+    """silver is taken out and brought back, and hands over then what moved to gold meanwhile."""
+    both = {"finalizer": True, "retry": {"first": "50ms", "max": "100ms"}}
+    gold = watch("gold", twins.gold, labelSelector="tier=gold", **both)
+    silver = watch("silver", twins.silver, id="silver", labelSelector="tier=silver", **both)
+    twins.operator.configure(twins.server, [gold, silver])
+    twins.operator.start_ready().wait_synced()
+    twins.widgets.create("w", labels={"tier": "silver"})
+    wait_until(lambda: is_silvers(twins), seen(twins))
+    twins.rests()
+    twins.operator.stop()
+    twins.operator.configure(twins.server, [gold])
+    twins.operator.start_ready().wait_synced()
+    twins.relabel("gold")
+    wait_until(lambda: GOLD in twins.finalizers() and "w-g" in children(twins), seen(twins))
+    twins.rests()
+    twins.operator.stop()
+    twins.operator.configure(twins.server, [gold, silver])
+    twins.operator.start_ready()
+    wait_until(lambda: is_golds(twins), seen(twins))
+    goes(twins)
+    twins.operator.stop()
+
+
+@pytest.mark.parametrize("finalizer", [False, True])
+def test_it_moves_and_is_deleted_before_the_first_run(twins, finalizer):
+    twins.start({"labelSelector": "tier=gold", "finalizer": finalizer}, {"labelSelector": "tier=silver", "finalizer": False})
+    twins.widgets.create("w", labels={"tier": "gold"})
+    wait_until(lambda: children(twins) == {"w-both", "w-g"}, seen(twins))
+    twins.rests()
+    assert twins.operator.ctl.run("pause", "silver").returncode == 0
+    twins.relabel("silver")
+    wait_until(lambda: twins.children(SILVER_CHILDREN), seen(twins))
+    wait_until(lambda: twins.operator.ctl.status()["watches"][0]["running"] == 0, "the end of gold's run")
+    twins.widgets.delete("w")
+    wait_until(lambda: not twins.widgets.exists("w"), seen(twins))
+    assert twins.operator.ctl.run("resume", "silver").returncode == 0
+    wait_until(lambda: not children(twins), seen(twins))
+    twins.rests()
+    assert [request.body["action"] for request in twins.silver.requests()] == ["deleted"]
     twins.operator.stop()
