@@ -58,23 +58,30 @@ void temporary_folders_sweep(void)
 
 /* ---- a new one */
 
-/* 0: somebody else took it for one that was left. */
-static int take(const char *path, struct error *error)
+static int lock(const char *path, int fd, struct error *error)
 {
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         struct stat ours, there;
 
-        if (fd < 0)
-                return errno == ENOENT ? 0 : error_set(error, -errno, "%s: %s", path, strerror(errno));
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return errno == EWOULDBLOCK
                                ? 0
                                : error_set(error, -errno, "%s cannot be locked: %s", path, strerror(errno));
-        if (fstat(fd, &ours) < 0 || lstat(path, &there) < 0 || ours.st_ino != there.st_ino ||
-            ours.st_dev != there.st_dev)
-                return 0;
-        fd = -1; /* stays open, and the folder locked, until this process has ended */
-        return 1;
+        return fstat(fd, &ours) >= 0 && lstat(path, &there) >= 0 && ours.st_ino == there.st_ino &&
+               ours.st_dev == there.st_dev;
+}
+
+/* 0: somebody else took it for one that was left. 1: its descriptor stays open, and the folder locked, until
+ * this process has ended. */
+static int take(const char *path, struct error *error)
+{
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : error_set(error, -errno, "%s: %s", path, strerror(errno));
+        r = lock(path, fd, error);
+        if (r <= 0)
+                close(fd);
+        return r;
 }
 
 int temporary_folder_new(bool in_memory, char **ret, struct error *error)

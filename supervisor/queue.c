@@ -284,7 +284,7 @@ static int push_nudge(struct entry *entry, const struct queue_item *item)
 
         if (entry->update && !work_is_of(entry->update, item->uid))
                 return 0; /* of an object that is no more */
-        if (work_is_of(entry->nudge, item->uid) && entry->nudge->bare <= item->bare) {
+        if (entry->nudge && work_is_of(entry->nudge, item->uid) && entry->nudge->bare <= item->bare) {
                 if (entry->nudge->bare < item->bare)
                         return 0; /* a run with a handler does it as well */
                 if (item->not_before < entry->nudge->not_before)
