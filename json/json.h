@@ -26,7 +26,7 @@ bool json_equal(const cJSON *a, const cJSON *b);
 bool json_is_number(const cJSON *item);
 /* Rounded to a double; `otherwise`: it is no number. */
 double json_number(const cJSON *item, double otherwise);
-/* The first number that no double can hold (1e999): API servers refuse the whole document for it. NULL: there
- * is none. Borrowed from the tree. */
+/* The first number that no double can hold (1e999): API servers refuse the whole document for it. NULL:
+ * there is none. Borrowed from the tree. */
 const cJSON *json_find_overflow(const cJSON *item);
 cJSON *json_new_integer(int64_t value); /* NULL: no memory */

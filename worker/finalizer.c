@@ -266,10 +266,11 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
 int finalizer_send(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
+        const struct record_watch *heir = run->action == ACTION_UNSELECTED ? heir_of(run) : NULL;
         int r;
 
-        if (run->action == ACTION_UNSELECTED && list_must_go(run))
-                run->heir = heir_of(run)->name;
+        if (heir && list_must_go(run))
+                run->heir = heir->name;
         r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
         return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written, write_siblings_again);
