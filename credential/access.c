@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/acl.h"
 #include "base/exit-code.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "credential/credential.h"
 #include "credential/separate.h"
+#include "os/acl.h"
+#include "os/file.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 

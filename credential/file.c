@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/syscall.h"
 #include "credential/kubeconfig.h"
 #include "credential/pem.h"
+#include "os/syscall.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 

@@ -3,12 +3,12 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/cgroup.h"
 #include "base/exit-code.h"
+#include "config/config.h"
 #include "credential/kubeconfig.h"
 #include "ctl/ctl.h"
 #include "ctl/unit.h"
-#include "supervisor/config.h"
+#include "os/cgroup.h"
 
 /* What is found out, for people or for a program. */
 struct report {

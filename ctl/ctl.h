@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "config/config.h"
 #include "store/store.h"
-#include "supervisor/config.h"
 
 #define EXIT_CODE_FAILED 1 /* the handler has failed; answers differ */
 

@@ -8,9 +8,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/syscall.h"
 #include "ctl/ctl.h"
 #include "ipc/message.h"
+#include "os/syscall.h"
 #include "json/json.h"
 
 #define ANSWER_TIMEOUT_MS 10000

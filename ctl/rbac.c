@@ -9,9 +9,9 @@
 
 #include "base/exit-code.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "ctl/ctl.h"
 #include "ctl/manifest.h"
-#include "supervisor/config.h"
 
 #define RBAC_GROUP   "rbac.authorization.k8s.io"
 #define RBAC_VERSION RBAC_GROUP "/v1"

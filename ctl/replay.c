@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "base/file.h"
 #include "ctl/ctl.h"
 #include "ctl/difference.h"
 #include "ctl/session.h"
 #include "ctl/trace.h"
+#include "os/file.h"
 #include "json/json.h"
 
 #define RECORD_MAX ((size_t)64 * 1024 * 1024)

@@ -13,13 +13,13 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/program-path.h"
-#include "base/syscall.h"
 #include "ctl/ctl.h"
 #include "ctl/difference.h"
 #include "ctl/session.h"
 #include "ctl/trace.h"
 #include "ctl/unit.h"
+#include "os/program-path.h"
+#include "os/syscall.h"
 
 /* ---- what came of it */
 

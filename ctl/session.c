@@ -10,12 +10,12 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/file.h"
-#include "base/program-path.h"
-#include "base/syscall.h"
-#include "base/temporary.h"
 #include "ctl/session-internal.h"
 #include "ipc/spawn.h"
+#include "os/file.h"
+#include "os/program-path.h"
+#include "os/syscall.h"
+#include "os/temporary.h"
 
 #define TRACE_MAX ((size_t)1024 * 1024 * 1024)
 #define CREDIT    1024

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "supervisor/config.h"
+#include "config/config.h"
 
 struct session;
 

@@ -15,8 +15,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
 #include "ctl/ctl.h"
+#include "os/syscall.h"
 
 #define BATCH_ROWS    200
 #define BATCH_COLUMNS 400

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/temporary.h"
 #include "base/text.h"
+#include "os/temporary.h"
 
 #define MANAGER     "org.freedesktop.systemd1"
 #define CREDENTIALS "/run/credentials/"

@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
+#include "os/file.h"
 
 #define FILE_SIZE_MAX ((size_t)256 * 1024)
 #define CHAIN_MAX     16

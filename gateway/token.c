@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/syscall.h"
 #include "gateway/gateway.h"
+#include "os/syscall.h"
 
 #define TOKEN_MAX 4096
 #define SCHEME    "Bearer "

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 
 #include "base/duration.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 
 #define PACKETS_PER_TURN  16 /* then other sources of the loop have their turn */
 #define TRAIN_MESSAGES    16 /* of one packet */

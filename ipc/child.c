@@ -17,7 +17,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 
 #define COUNTERS_MAX    32
 #define IDLE_CPU_USEC   (2 * USEC_PER_MSEC) /* from one heartbeat to the next */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* How each process gives up what it does not need (base/sandbox.h), and what is said where the kernel has no
- * such thing: that is no reason to serve nobody. */
-#include "base/sandbox.h"
+/* How each process gives up what it does not need (lib/os/sandbox.h), and what is said where the kernel has
+ * no such thing: that is no reason to serve nobody. */
+#include "os/sandbox.h"
 
 /* who: for the log, "the watcher of watch widgets". path: all that it writes. Negative errno: it could be
  * closed in, and is not. */

@@ -18,10 +18,10 @@
 #include <sys/un.h>
 
 #include "base/duration.h"
-#include "base/syscall.h"
 #include "ipc/log-format.h"
 #include "ipc/message-id.h"
 #include "ipc/message.h"
+#include "os/syscall.h"
 
 #define QUEUE_MAX      ((size_t)1024 * 1024)
 #define LINE_USUAL     ((size_t)2048)

@@ -14,8 +14,8 @@
  *   BIN(name)           bytes                              const void *name; size_t name_size
  *   LIST(record, name)  list of record                     const struct record_<record> *name; size_t
  * name_count Times are microseconds: *_usec durations, *_realtime CLOCK_REALTIME (0 = none), *_boottime
- * CLOCK_BOOTTIME. A fingerprint is XXH3-64 over what may trigger a run (store/fingerprint.h); 0 = none. A
- * key is "namespace/name", or "name" for a cluster-scoped object.
+ * CLOCK_BOOTTIME. A fingerprint is XXH3-64 over what may trigger a run (lib/object/fingerprint.h); 0 = none.
+ * A key is "namespace/name", or "name" for a cluster-scoped object.
  */
 #pragma once
 
@@ -362,7 +362,7 @@
  * heir: the watch of its kind that was given the list of its children, because the object has left this one.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
- * handler_stamp: which version of its files it was started from (base/file-stamp.h); 0 = none ran.
+ * handler_stamp: which version of its files it was started from (lib/os/file-stamp.h); 0 = none ran.
  * not_started: of RESULT_UNAVAILABLE: its program is what was not available. */
 #define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
         U64(sequence)                                                                                       \
@@ -414,7 +414,7 @@
  * trying. stall: how long a watch that has had a bookmark may be silent. watch_timeout: of one watch, spread
  * up to twice as much. initial_events: how long a streamed list may be silent before its end. memory_max:
  * its objects are confidential: the store lies in memory and takes no more bytes; 0: on a disk. slot_file,
- * slot: where it notes which object it is reading (base/slot.h); "" = nowhere. owner_kind: of a watch of
+ * slot: where it notes which object it is reading (lib/os/slot.h); "" = nowhere. owner_kind: of a watch of
  * owned objects: their changes are announced as changes of owners of this kind; "" otherwise; related: they
  * are not owned: their own keys are announced. */
 #define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
@@ -458,9 +458,9 @@
  * is run by hand: the one file that has all of it; "" otherwise. dry_run: writes are only tried.
  * replay_folder: has the requests of the runs, each named by its sequence; what handlers answer is not
  * carried out; "" = requests are made from the store, as usual. group_folder: control groups of runs are
- * made here, and limits of group_controllers hold in them (base/cgroup.h); "" = none are made.
+ * made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none are made.
  * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due.
- * kept_folder: in memory: what confidential children were before (base/kept.h). */
+ * kept_folder: in memory: what confidential children were before (lib/os/kept.h). */
 #define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
         STR(operator_name)                                                                                  \
         BOOL(events_shared)                                                                                 \

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "base/syscall.h"
 #include "ipc/child.h"
+#include "os/syscall.h"
 
 _noreturn_ static void exec_child(const char *path, const char *log_target, int channel)
 {

@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/exit-code.h"
+#include "object/scan.h"
 #include "plugin/reconciled-plugin.h"
-#include "store/scan.h"
 
 struct host {
         const struct reconciled_plugin *plugin;

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/descendants.h"
 #include "base/duration.h"
-#include "base/program-path.h"
-#include "base/syscall.h"
 #include "ipc/spawn.h"
+#include "os/descendants.h"
+#include "os/program-path.h"
+#include "os/syscall.h"
 #include "spawner/spawner.h"
 
 /* What it does takes a millisecond; whoever may wait for another user's names takes longer. */

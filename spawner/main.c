@@ -18,8 +18,8 @@
 
 #include "base/cleanup.h"
 #include "base/exit-code.h"
-#include "base/program-path.h"
-#include "base/syscall.h"
+#include "os/program-path.h"
+#include "os/syscall.h"
 #include "spawner/spawner.h"
 
 #define CHANNEL_FD 3

@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 #include "spawner/spawner.h"
 #include "store/suspect.h"
 #include "supervisor/child-state.h"

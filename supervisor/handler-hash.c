@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/file-stamp.h"
 #include "base/sha256.h"
+#include "os/file-stamp.h"
 
 #define STEP  ((size_t)256 << 10) /* bytes: 50 us from the page cache, some milliseconds from a disk */
 #define BLOCK 64                  /* of SHA-256 */

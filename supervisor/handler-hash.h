@@ -11,7 +11,7 @@
  * which nobody is to guess from it.
  */
 #include "base/error.h"
-#include "supervisor/config.h"
+#include "config/config.h"
 
 #define HANDLER_KEY_SIZE  32 /* bytes */
 #define HANDLER_HASH_SIZE 33 /* characters, with the NUL */
@@ -30,7 +30,7 @@ int handler_hash_step(struct handler_hash *hash);
  * if any. Without the right to read a file the rest counts; with another error nothing is known: -EIO. */
 int handler_hash_get(const struct handler_hash *hash, const struct config_handler *handler,
                      char ret[HANDLER_HASH_SIZE], struct text *unread);
-/* Which version of its files was read (base/file-stamp.h). No part of the hash. */
+/* Which version of its files was read (lib/os/file-stamp.h). No part of the hash. */
 uint64_t handler_hash_stamp(const struct handler_hash *hash, const struct config_handler *handler);
 /* Says which key was used: another one makes other hashes of the same handlers. */
 void handler_key_name(const uint8_t key[HANDLER_KEY_SIZE], char ret[HANDLER_HASH_SIZE]);

@@ -12,7 +12,7 @@
  * nothing has changed. Another key means the same.
  *
  * A file that is replaced while the operator runs is used at once. So STAMP says which version of the files
- * the hash was made of (base/file-stamp.h), and OTHER that an object has failed under another version. If
+ * the hash was made of (lib/os/file-stamp.h), and OTHER that an object has failed under another version. If
  * that is not what the next look finds, the handler was another one meanwhile and has changed since, even
  * where the hash is the same: a bad release was taken back. A stamp alone is never a change: after a restart
  * of a container all are new.
@@ -25,8 +25,8 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
-#include "base/file-stamp.h"
 #include "ipc/message-id.h"
+#include "os/file-stamp.h"
 #include "supervisor/handler-hash.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "ipc/message-id.h"
+#include "os/file.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 

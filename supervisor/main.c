@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 #include "spawner/spawner.h"
 #include "supervisor/supervisor.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The OpenMetrics document: tables of families, each with how to find its value. Names of watches need no
- * escaping (supervisor/config-check.c lets nothing else through).
+ * escaping (lib/config/check.c lets nothing else through).
  */
 #include <errno.h>
 #include <inttypes.h>

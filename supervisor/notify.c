@@ -11,7 +11,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 #include "supervisor/configured.h"
 #include "supervisor/supervisor.h"
 

@@ -16,8 +16,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
 #include "ipc/message-id.h"
+#include "os/syscall.h"
 #include "supervisor/supervisor.h"
 
 #define END_USEC  (5 * USEC_PER_SEC) /* for a child that has nothing to do any more */

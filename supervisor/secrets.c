@@ -18,10 +18,10 @@
 #include <xxhash.h>
 
 #include "base/exit-code.h"
-#include "base/kept.h"
 #include "base/memory.h"
-#include "base/temporary.h"
 #include "ipc/message-id.h"
+#include "os/kept.h"
+#include "os/temporary.h"
 #include "supervisor/supervisor.h"
 
 #define SET_ASIDE "ledger.sqlite.corrupt-"

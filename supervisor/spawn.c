@@ -6,8 +6,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
 #include "ipc/close-in.h"
+#include "os/syscall.h"
 #include "spawner/spawner.h"
 #include "supervisor/supervisor.h"
 

@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 
 #include "base/exit-code.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 #include "supervisor/supervisor.h"
 
 /* linux/magic.h names only some of them. */

@@ -10,9 +10,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/folder.h"
-#include "base/syscall.h"
 #include "ipc/message-id.h"
+#include "os/folder.h"
+#include "os/syscall.h"
 #include "supervisor/handler-hash.h"
 
 static int refuse(int code, const char *what, const struct error *error)

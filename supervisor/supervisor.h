@@ -10,16 +10,16 @@
  */
 #include <systemd/sd-event.h>
 
-#include "base/cgroup.h"
-#include "base/slot.h"
 #include "base/throttle.h"
+#include "config/config.h"
 #include "ipc/channel.h"
 #include "ipc/log.h"
-#include "supervisor/config.h"
-#include "supervisor/ledger.h"
+#include "ledger/ledger.h"
+#include "os/cgroup.h"
+#include "os/slot.h"
+#include "queue/queue.h"
 #include "supervisor/metrics.h"
 #include "supervisor/options.h"
-#include "supervisor/queue.h"
 #include "supervisor/slowest.h"
 #include "supervisor/turn.h"
 #include "supervisor/watch-place.h"

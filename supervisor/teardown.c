@@ -10,11 +10,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/descendants.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
 #include "ipc/message-id.h"
+#include "os/descendants.h"
+#include "os/syscall.h"
 #include "supervisor/supervisor.h"
 
 #define FATAL_GRACE_USEC (2 * USEC_PER_SEC)

@@ -5,10 +5,10 @@
  * supervisor keep there. All of it belongs to the supervisor (supervisor.h); what outlives it stands in the
  * ledger. Times are CLOCK_REALTIME or CLOCK_BOOTTIME in microseconds, as their names say.
  */
-#include "supervisor/config.h"
-#include "supervisor/ledger.h"
+#include "config/config.h"
+#include "ledger/ledger.h"
+#include "queue/queue.h"
 #include "supervisor/metrics.h"
-#include "supervisor/queue.h"
 
 struct child_slot;
 struct finalizer_try;

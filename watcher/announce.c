@@ -14,7 +14,7 @@
 
 #define UNHURRIED_USEC (5 * USEC_PER_MSEC) /* between two commits that announce nothing */
 
-#define BATCH_MAX 400 /* entries of at most 500 bytes (store/identity.h): below a packet's cap */
+#define BATCH_MAX 400 /* entries of at most 500 bytes (lib/object/identity.h): below a packet's cap */
 
 /* Of the credit: what changes meanwhile need not wait until the supervisor has gone through what merely
  * exists. */

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "store/finalizer.h"
+#include "object/finalizer.h"
 #include "watcher/watcher.h"
 
 static int look(const struct watcher *watcher, const struct store_object *object, struct finalizer_view *ret)

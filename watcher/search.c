@@ -11,7 +11,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "store/finalizer.h"
+#include "object/finalizer.h"
 #include "watcher/watcher.h"
 
 #define PAGE_LIMIT        "500"

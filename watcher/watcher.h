@@ -8,13 +8,13 @@
  * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> version -> cluster identity ->
  * streams: each goes on where the store says (WATCH), or begins with a list (WatchList or LIST, then WATCH).
  */
-#include "base/slot.h"
 #include "ipc/child.h"
 #include "jq/program.h"
 #include "kube/resource.h"
-#include "store/fingerprint.h"
-#include "store/identity.h"
-#include "store/namespace.h"
+#include "object/fingerprint.h"
+#include "object/identity.h"
+#include "object/namespace.h"
+#include "os/slot.h"
 #include "store/store.h"
 #include "watcher/frame.h"
 #include "watcher/reaction.h"

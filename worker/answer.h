@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "store/scan.h"
+#include "object/scan.h"
 
 struct answer {
         cJSON *root;             /* owns the trees; NULL: no answer */

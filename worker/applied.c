@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
 
 struct entry {
         struct applied_text text; /* child 0: none */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "store/bookkeeping.h"
+#include "object/bookkeeping.h"
 
 #define SET_LABEL "applyset.k8s.io/part-of"
 

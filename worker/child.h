@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kube/resource.h"
-#include "store/scan.h"
+#include "object/scan.h"
 
 #define CHILDREN_MAX 1000 /* of one object */
 
@@ -34,7 +34,7 @@ struct child_object {
         char *uid;      /* as it was looked at, or after that; "" and NULL: unknown */
         char *version;  /* before that */
         char *previous; /* what we had applied before; NULL: it was not there */
-        char *kept;  /* of what is confidential: the id of that (base/kept.h); "" = it is lost; NULL: it is
+        char *kept;  /* of what is confidential: the id of that (lib/os/kept.h); "" = it is lost; NULL: it is
                         not confidential, or was not there */
         char *shown; /* its version after our apply, where it is to become ready; "" and NULL: unknown */
         bool lost;   /* it was there, and nobody knows any more what it was */

@@ -2,7 +2,7 @@
 #pragma once
 /* What children.c and children-undo.c share: the machine that goes through an object's children. */
 #include "kube/search.h"
-#include "store/bookkeeping.h"
+#include "object/bookkeeping.h"
 #include "worker/applied.h"
 #include "worker/child.h"
 #include "worker/children.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
 #include "worker/children-internal.h"
 #include "worker/confidential.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "store/scan.h"
+#include "object/scan.h"
 #include "worker/answer-list.h"
 #include "json/json.h"
 

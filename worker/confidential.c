@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/kept.h"
 #include "ipc/message-id.h"
+#include "os/kept.h"
 
 bool is_confidential(const struct worker *worker, const char *api_version, const char *kind)
 {

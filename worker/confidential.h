@@ -13,7 +13,7 @@ bool is_confidential(const struct worker *worker, const char *api_version, const
 const char *confidential_words(bool confidential, const struct kube_error *error, char *buffer, size_t size);
 #define WORDS_SIZE 200
 
-/* The state that `onFailure: rollback` restores is kept in memory (base/kept.h), and may be lost. */
+/* The state that `onFailure: rollback` restores is kept in memory (lib/os/kept.h), and may be lost. */
 void children_keep_former(struct children *children);
 void children_find_former(struct children *children);
 /* Nobody refers to it any more. */

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
 #include "worker/children-internal.h"
 #include "worker/sibling.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Our finalizer on the run's object, and what goes from one watch of a kind to another with it. */
-#include "store/finalizer.h"
+#include "object/finalizer.h"
 #include "worker/worker.h"
 
 struct finalizer_view finalizer_view(const struct run *run);

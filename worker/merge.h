@@ -8,7 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/text.h"
-#include "store/scan.h"
+#include "object/scan.h"
 
 enum merge_effect {
         MERGE_SAME,    /* nothing would change */

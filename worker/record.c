@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
-#include "base/folder.h"
+#include "os/folder.h"
 #include "worker/redact.h"
 
 #define PRUNE_EVERY 16 /* runs */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "store/identity.h"
+#include "object/identity.h"
 #include "worker/worker.h"
 
 #define REQUEST_VERSION      1

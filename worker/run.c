@@ -12,10 +12,10 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/file-stamp.h"
-#include "base/file.h"
 #include "ipc/message-id.h"
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
+#include "os/file-stamp.h"
+#include "os/file.h"
 #include "store/suspect.h"
 #include "worker/children.h"
 #include "worker/coprocess.h"

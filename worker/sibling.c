@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "store/bookkeeping.h"
-#include "store/fingerprint.h"
-#include "store/namespace.h"
+#include "object/bookkeeping.h"
+#include "object/fingerprint.h"
+#include "object/namespace.h"
 #include "worker/children-internal.h"
 #include "worker/finalizer.h"
 

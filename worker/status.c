@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
 #include "worker/children.h"
 #include "worker/condition.h"
 #include "worker/merge.h"

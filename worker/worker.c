@@ -7,7 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 #include "worker/applied.h"
 #include "worker/event.h"
 #include "worker/kind.h"

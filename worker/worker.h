@@ -9,8 +9,8 @@
 #include "ipc/child.h"
 #include "jq/program.h"
 #include "kube/resource.h"
+#include "object/scan.h"
 #include "process/process.h"
-#include "store/scan.h"
 #include "store/store.h"
 #include "worker/answer.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
 #include "worker/children.h"
 #include "worker/confidential.h"
 #include "worker/finalizer.h"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random damage to the object store and the ledger, below the whole operator: wrong data reaches no handler, nothing is taken
 for deleted, and at most one restart is needed. (300 each, of more kinds, at the level of the libraries:
-tests/unit/store/test-scribble.c and tests/unit/supervisor/test-ledger-scribble.c.) With RECONCILED_FULL=1 more seeds."""
+tests/unit/store/test-scribble.c and tests/unit/ledger/test-ledger-scribble.c.) With RECONCILED_FULL=1 more seeds."""
 import os
 import random
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/fingerprint.h"
-#include "store/identity.h"
-#include "store/scan.h"
+#include "object/fingerprint.h"
+#include "object/identity.h"
+#include "object/scan.h"
 #include "json/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,8 +12,8 @@ from harness.setup import SOURCE
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 ID = "5c1d1e3b6a5f4b0c9a7d0f5e8b2c4d61"
 CLEAN = {
-    "base/exit-code.h": LICENCE + "enum {\n        EXIT_CODE_IO = 74,\n};\n",
-    "base/thing.c": LICENCE + "/* strcpy( in a comment is none */\nint thing(void)\n{\n        return log(MESSAGE_ID_A);\n}\n",
+    "lib/base/exit-code.h": LICENCE + "enum {\n        EXIT_CODE_IO = 74,\n};\n",
+    "lib/base/thing.c": LICENCE + "/* strcpy( in a comment is none */\nint thing(void)\n{\n        return log(MESSAGE_ID_A);\n}\n",
     "ipc/message-id.h": LICENCE + f'#define MESSAGE_ID_A "{ID}"\n',
     "man/reconciled.1": "74  the ledger cannot be written\n",
     "units/reconciled.catalog": f"-- {ID}\nSubject: A\n\n@MESSAGE@\n",
@@ -62,12 +62,12 @@ def test_lint_is_content_with_a_clean_project(lint):
     ("tests/a.c", LICENCE + "void a(void)\n{\n        usleep(5);\n}\n", "usleep() in a test"),
     ("tests/a.py", "# SPDX-License-Identifier: Apache-2.0\nimport time\ntime." "sleep(1)\n", "use wait_until()"),
     ("tools/a", "#!/bin/bash\n# SPDX-License-Identifier: Apache-2.0\nif true\n", "syntax error"),
-    ("base/exit-code.h", LICENCE + "enum {\n        EXIT_CODE_IO = 7,\n};\n", "EXIT_CODE_IO (7) is not explained"),
+    ("lib/base/exit-code.h", LICENCE + "enum {\n        EXIT_CODE_IO = 7,\n};\n", "EXIT_CODE_IO (7) is not explained"),
     ("units/reconciled.catalog", "", "MESSAGE_ID_A has no entry"),
     ("units/reconciled.catalog", f"-- {ID}\nA\n\n-- {ID[::-1]}\nB\n", "is not defined in"),
     ("units/reconciled.catalog", f"-- {ID}\n" + "word " * 16 + "\n", "at most 76"),
     ("ipc/message-id.h", LICENCE + f'#define MESSAGE_ID_A "{ID}"\n#define MESSAGE_ID_B "{ID}"\n', "the value of another"),
-    ("base/thing.c", LICENCE, "MESSAGE_ID_A is never logged"),
+    ("lib/base/thing.c", LICENCE, "MESSAGE_ID_A is never logged"),
     ("tests/integration/test_a.py", LICENCE, "MESSAGE_ID_A is named by no test"),
 ])
 def test_lint_finds(lint, name, text, said):

@@ -24,7 +24,7 @@ ENDS = ("hits", "ends", "leaked", "unknown", "descriptors")
 MODES = ("once", "always")
 NOT_MET = "not met"
 
-# Ends in order when asked to, or with one of these and a cause (base/exit-code.h). Not 64 and 78: systemd would not
+# Ends in order when asked to, or with one of these and a cause (lib/base/exit-code.h). Not 64 and 78: systemd would not
 # start it again, although the next time may be better.
 _PLACES_MAX = 1 << 16
 NAMED = {69, 70, 74, 77}

@@ -36,9 +36,9 @@ struct scribble_file {
         size_t size;
 };
 
-static inline int scribble_load(const char *path, struct scribble_file *ret)
+static inline int scribble_load(const char *file_name, struct scribble_file *ret)
 {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = open(file_name, O_RDONLY | O_CLOEXEC);
         struct stat st;
         ssize_t r;
 
@@ -52,9 +52,9 @@ static inline int scribble_load(const char *path, struct scribble_file *ret)
 }
 
 /* In place, under whoever has it open. */
-static inline int scribble_store(const char *path, const struct scribble_file *file)
+static inline int scribble_store(const char *file_name, const struct scribble_file *file)
 {
-        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        int fd = open(file_name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         ssize_t r = fd < 0 ? -1 : pwrite(fd, file->bytes, file->size, 0);
 
         if (r >= 0 && ftruncate(fd, (off_t)file->size) < 0)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/acl.h"
+#include "os/acl.h"
 
 #define ONE   ((uid_t)61001)
 #define OTHER ((uid_t)61002)

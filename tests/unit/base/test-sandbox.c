@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "base/sandbox.h"
+#include "os/sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1 /* its leak check needs processes */

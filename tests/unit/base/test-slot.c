@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots: what a writer noted is seen by another process; what is torn, wild or idle is not. */
-#include "base/slot.h"
+#include "os/slot.h"
 
 #include <errno.h>
 #include <fcntl.h>

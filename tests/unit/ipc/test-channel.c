@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/duration.h"
-#include "base/syscall.h"
+#include "os/syscall.h"
 
 struct fixture {
         sd_event *event;

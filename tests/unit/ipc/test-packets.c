@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "base/syscall.h"
 #include "ipc/channel.h"
+#include "os/syscall.h"
 
 #define DEADLINE_USEC (30 * USEC_PER_SEC)
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
 #include "base/cleanup.h"
+#include "os/cgroup.h"
 #include "process/group.h"
 
 #define ALL (CGROUP_BIT(CGROUP_CONTROLLER_COUNT) - 1)

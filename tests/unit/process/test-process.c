@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/descendants.h"
 #include "base/duration.h"
-#include "base/syscall.h"
+#include "os/descendants.h"
+#include "os/syscall.h"
 #include "process/process.h"
 #include "tests/unit/valgrind.h"
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "store/namespace.h"
+#include "object/namespace.h"
 
 /* Patterns up to the first NULL. */
 static bool match(const char *name, const char *const pattern[])

@@ -14,10 +14,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/descendants.h"
 #include "base/duration.h"
-#include "base/syscall.h"
 #include "ipc/child.h"
+#include "os/descendants.h"
+#include "os/syscall.h"
 
 #define DEADLINE_USEC (30 * USEC_PER_SEC)
 

@@ -3,7 +3,7 @@
 /* The supervisor's place, for a real reconciled-worker: its channel, a store, an API server, its log. */
 #include "ipc/channel.h"
 #include "kube/client.h"
-#include "store/fingerprint.h"
+#include "object/fingerprint.h"
 #include "store/store.h"
 #include "tests/unit/kube/server.h"
 

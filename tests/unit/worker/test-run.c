@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/descendants.h"
 #include "base/duration.h"
-#include "base/syscall.h"
+#include "os/descendants.h"
+#include "os/syscall.h"
 #include "tests/unit/valgrind.h"
 #include "tests/unit/worker/peer.h"
 

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handler.credentials and handler.kubernetes: what a handler is given for itself alone. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "config/internal.h"
+#include "os/acl.h"
+
+#define CREDENTIAL_MAX (1 << 20) /* bytes, as the credential process reads it */
+
+#define SMALL        "abcdefghijklmnopqrstuvwxyz0123456789-"
+#define FILE_LETTERS SMALL "ABCDEFGHIJKLMNOPQRSTUVWXYZ._"
+
+bool config_has_access(const struct config_watch *watch)
+{
+        return watch->handler.credentials_count > 0 || watch->handler.kubernetes;
+}
+
+bool config_gives_access(const struct config *config)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config_has_access(&config->watch[i]))
+                        return true;
+        return false;
+}
+
+/* ---- mistakes */
+
+/* NULL, or why it cannot be one. */
+static const char *file_problem(struct reader *reader, const char *path)
+{
+        struct stat st;
+
+        if (path[0] != '/')
+                return "is no path: it begins with / or, beside this file, with ./";
+        if (stat(path, &st) < 0 || (S_ISREG(st.st_mode) && access(path, R_OK) < 0)) {
+                note_system_error(reader, -errno);
+                return strerror(errno);
+        }
+        return !S_ISREG(st.st_mode)          ? "is no regular file"
+               : st.st_size > CREDENTIAL_MAX ? "is larger than 1 MiB"
+                                             : NULL;
+}
+
+/* systemd lets only the main process of a unit at its credentials, and `reconciled --check` of ExecReload=
+ * is another one: the operator itself looks again when it is asked to reload. */
+static bool is_of_unit(const char *path)
+{
+        const char *folder = getenv("CREDENTIALS_DIRECTORY");
+        size_t length = folder ? strlen(folder) : 0;
+
+        return length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+/* true: it is there, and can be read. */
+static bool check_file(struct reader *reader, const yaml_node_t *node, const char *key, char **path)
+{
+        const char *problem;
+
+        expand_text(reader, node, key, path);
+        find_beside_file(reader, path);
+        if (is_of_unit(*path) && access(*path, R_OK) < 0 && errno == EACCES) {
+                problem_add(reader, node, true, key,
+                            "%s is a credential of the unit, which only its main process can read", *path);
+                return false;
+        }
+        problem = file_problem(reader, *path);
+        if (problem)
+                problem_add(reader, node, false, key, "%s: %s", *path, problem);
+        return !problem;
+}
+
+static bool is_file_name(const char *name)
+{
+        size_t length = strlen(name);
+
+        return length > 0 && length <= 200 && name[0] != '.' && strspn(name, FILE_LETTERS) == length;
+}
+
+static void check_credentials(struct reader *reader, yaml_node_t *node, const char *path,
+                              struct config_handler *handler)
+{
+        for (size_t i = 0; i < handler->credentials_count; i++) {
+                struct config_pair *credential = &handler->credentials[i];
+                yaml_node_t *place;
+                char key[320];
+
+                if (!credential->name || !credential->value)
+                        continue;
+                place = mapping_find(reader, node, credential->name);
+                snprintf(key, sizeof(key), "%.200s.credentials.%.90s", path, credential->name);
+                if (!is_file_name(credential->name))
+                        problem_add(reader, place, false, key,
+                                    "is no name of a credential: at most 200 letters, digits, '-', '_' and "
+                                    "'.', not beginning with a '.'");
+                else if (handler->kubernetes && (strcmp(credential->name, "kubeconfig") == 0 ||
+                                                 strcmp(credential->name, "token") == 0))
+                        problem_add(reader, place, false, key,
+                                    "handler.kubernetes makes a file of this name; choose another one");
+                (void)check_file(reader, place, key, &credential->value);
+        }
+}
+
+/* A name of an object: labels of small letters, with dots between them where `dots`. */
+static bool is_object_name(const char *name, bool dots, size_t max)
+{
+        size_t length = strlen(name);
+
+        return length > 0 && length <= max && strspn(name, dots ? SMALL "." : SMALL) == length &&
+               !strchr("-.", name[0]) && !strchr("-.", name[length - 1]);
+}
+
+static void check_kubernetes(struct reader *reader, yaml_node_t *node, const char *path,
+                             struct config_handler *handler)
+{
+        yaml_node_t *place;
+        char key[256];
+
+        snprintf(key, sizeof(key), "%.200s.kubernetes", path);
+        if (!handler->kubernetes_file == !handler->kubernetes_account)
+                problem_add(reader, node, false, key, "needs one of kubeconfig and serviceAccount");
+        if (handler->kubernetes_file && handler->kubernetes_namespace)
+                problem_add(reader, node, false, key,
+                            "namespace is for serviceAccount: a kubeconfig has its own");
+        if (handler->kubernetes_file) {
+                snprintf(key, sizeof(key), "%.200s.kubernetes.kubeconfig", path);
+                place = mapping_find(reader, node, "kubeconfig");
+                if (check_file(reader, place, key, &handler->kubernetes_file))
+                        check_kubeconfig(reader, place, key, handler->kubernetes_file);
+        }
+        if (handler->kubernetes_account && !is_object_name(handler->kubernetes_account, true, 253)) {
+                snprintf(key, sizeof(key), "%.200s.kubernetes.serviceAccount", path);
+                problem_add(reader, mapping_find(reader, node, "serviceAccount"), false, key,
+                            "\"%s\" is no name of a service account", handler->kubernetes_account);
+        }
+        if (handler->kubernetes_namespace && !is_object_name(handler->kubernetes_namespace, false, 63)) {
+                snprintf(key, sizeof(key), "%.200s.kubernetes.namespace", path);
+                problem_add(reader, mapping_find(reader, node, "namespace"), false, key,
+                            "\"%s\" is no name of a namespace", handler->kubernetes_namespace);
+        }
+}
+
+void check_access(struct reader *reader, yaml_node_t *handler_node, const char *path,
+                  struct config_handler *handler)
+{
+        check_credentials(reader, mapping_find(reader, handler_node, "credentials"), path, handler);
+        if (handler->kubernetes)
+                check_kubernetes(reader, mapping_find(reader, handler_node, "kubernetes"), path, handler);
+}
+
+/* ---- what differs */
+
+static bool same_text(const char *a, const char *b)
+{
+        return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static bool same_access(const struct config_watch *a, const struct config_watch *b)
+{
+        const struct config_handler *one = &a->handler, *other = &b->handler;
+
+        if (one->credentials_count != other->credentials_count || one->kubernetes != other->kubernetes ||
+            one->uid != other->uid || a->deadline_usec != b->deadline_usec ||
+            !same_text(one->user, other->user) || !same_text(one->kubernetes_file, other->kubernetes_file) ||
+            !same_text(one->kubernetes_account, other->kubernetes_account) ||
+            !same_text(one->kubernetes_namespace, other->kubernetes_namespace))
+                return false;
+        for (size_t i = 0; i < one->credentials_count; i++)
+                if (!same_text(one->credentials[i].name, other->credentials[i].name) ||
+                    !same_text(one->credentials[i].value, other->credentials[i].value))
+                        return false;
+        return true;
+}
+
+/* What is not there any more lies in its folder until then. */
+static bool misses_any(const struct config *config, const struct config *other)
+{
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i],
+                                          *same = config_watch_find(other, watch->name);
+
+                if (config_has_access(watch) && (!same || !same_access(watch, same)))
+                        return true;
+        }
+        return false;
+}
+
+bool config_access_differs(const struct config *old, const struct config *new)
+{
+        return misses_any(old, new) || misses_any(new, old);
+}
+
+/* ---- what the credential process is told */
+
+static bool is_separate(const struct config_watch *watch)
+{
+        return watch->handler.user && watch->handler.uid != geteuid();
+}
+
+void config_access_done(struct record_access *access, size_t count)
+{
+        for (size_t i = 0; access && i < count; i++) {
+                free((void *)(uintptr_t)access[i].folder);
+                free((void *)(uintptr_t)access[i].key);
+                free((void *)(uintptr_t)access[i].credential);
+        }
+        free(access);
+}
+
+static int fill(const struct config_watch *watch, const char *access_folder, struct record_access *ret)
+{
+        const struct config_handler *handler = &watch->handler;
+        struct record_pair *credential = calloc(handler->credentials_count + 1, sizeof(*credential));
+        char *folder, *key;
+
+        if (asprintf(&folder, "%s/%s", access_folder, watch->name) < 0)
+                folder = NULL;
+        if (asprintf(&key, "%s:%u: watch %s", watch->file, watch->line, watch->name) < 0)
+                key = NULL;
+        for (size_t i = 0; credential && i < handler->credentials_count; i++)
+                credential[i] =
+                        (struct record_pair){handler->credentials[i].name, handler->credentials[i].value};
+        *ret = (struct record_access){
+                .watch = watch->name,
+                .key = key,
+                .folder = folder,
+                .separate = is_separate(watch),
+                .user = handler->uid,
+                .credential = credential,
+                .credential_count = handler->credentials_count,
+                .kubeconfig = handler->kubernetes_file,
+                .account = handler->kubernetes_account,
+                .account_namespace = handler->kubernetes_namespace,
+                .deadline_usec = watch->deadline_usec,
+        };
+        return credential && folder && key ? 0 : -ENOMEM;
+}
+
+int config_access(const struct config *config, const char *access_folder, struct record_access **ret,
+                  size_t *ret_count)
+{
+        struct record_access *access = calloc(config->watch_count + 1, sizeof(*access));
+        size_t count = 0;
+        int r = access ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++)
+                if (config_has_access(&config->watch[i]))
+                        r = fill(&config->watch[i], access_folder, &access[count++]);
+        if (r < 0) {
+                config_access_done(access, count);
+                return r;
+        }
+        *ret = access;
+        *ret_count = count;
+        return 0;
+}
+
+/* ---- the folders */
+
+static int allow(const char *path, const uid_t *user, size_t count, unsigned rights, struct error *error)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = fd < 0 ? -errno : acl_allow(fd, user, count, rights);
+
+        if (r == -EOPNOTSUPP)
+                return error_set(error, r,
+                                 "%s: the file system has no lists of rights (POSIX ACLs), so handlers of "
+                                 "other users (handler.user) cannot be let at their credentials alone; "
+                                 "choose a runtime directory on another one, as tmpfs",
+                                 path);
+        return r < 0 ? error_set(error, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* Where everybody may search already there is nothing to allow. */
+static int allow_search(const char *path, const uid_t *user, size_t count, struct error *error)
+{
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        return st.st_mode & S_IXOTH ? 0 : allow(path, user, count, ACL_SEARCH, error);
+}
+
+static int make(const char *path, struct error *error)
+{
+        return mkdir(path, 0700) < 0 ? error_set(error, -errno, "%s: %s", path, strerror(errno)) : 0;
+}
+
+static size_t collect_users(const struct config *config, uid_t *user)
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                bool known = !config_has_access(&config->watch[i]) || !is_separate(&config->watch[i]);
+
+                for (size_t k = 0; k < count && !known; k++)
+                        known = user[k] == config->watch[i].handler.uid;
+                if (!known)
+                        user[count++] = config->watch[i].handler.uid;
+        }
+        return count;
+}
+
+static int make_one(const struct config_watch *watch, const char *access_folder, struct error *error)
+{
+        _cleanup_free_ char *path = NULL;
+        const uid_t user = watch->handler.uid;
+        int r;
+
+        if (asprintf(&path, "%s/%s", access_folder, watch->name) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        r = make(path, error);
+        return r < 0 || !is_separate(watch) ? r : allow(path, &user, 1, ACL_READ | ACL_SEARCH, error);
+}
+
+int config_access_folders(const struct config *config, const char *access_folder, const char *const *above,
+                          struct error *error)
+{
+        _cleanup_free_ uid_t *user = calloc(config->watch_count + 1, sizeof(*user));
+        size_t count = user ? collect_users(config, user) : 0;
+        int r = user ? folder_remove(access_folder) : -ENOMEM;
+
+        if (r < 0 && r != -ENOENT)
+                return error_set(error, r, "%s: %s", access_folder, strerror(-r));
+        if (!config_gives_access(config))
+                return 0;
+        r = make(access_folder, error);
+        if (r >= 0 && count > 0)
+                r = allow(access_folder, user, count, ACL_SEARCH, error);
+        for (; *above && r >= 0 && count > 0; above++)
+                r = allow_search(*above, user, count, error);
+        for (size_t i = 0; i < config->watch_count && r >= 0; i++)
+                if (config_has_access(&config->watch[i]))
+                        r = make_one(&config->watch[i], access_folder, error);
+        return r;
+}

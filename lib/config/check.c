@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What no single key can tell: defaults, names, programs that must exist, values that contradict each other.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "config/internal.h"
+
+#define CONDITION_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+#define NAME_MAX_LENGTH 63
+
+#define HEARTBEAT_USEC (5 * USEC_PER_SEC)
+
+void watch_defaults(struct config_watch *watch)
+{
+        *watch = (struct config_watch){
+                .required = true,
+                .events = true,
+                .trigger = TRIGGER_ESSENCE,
+                .handler = {.timeout_usec = 2 * USEC_PER_MINUTE,
+                            .grace_usec = 5 * USEC_PER_SEC,
+                            .request_max = UINT64_C(32) << 20},
+                .resync_usec = 10 * USEC_PER_HOUR,
+                .retry_first_usec = USEC_PER_SEC,
+                .retry_max_usec = 10 * USEC_PER_MINUTE,
+                .retry_throttle_usec = USEC_PER_SEC,
+                .settle_usec = 30 * USEC_PER_SEC,
+                .quarantine_after = 3,
+                .quarantine_usec = USEC_PER_HOUR,
+                .deadline_usec = 5 * USEC_PER_MINUTE,
+                .reconnect_first_usec = 800 * USEC_PER_MSEC,
+                .stall_usec = 70 * USEC_PER_SEC,
+                .watch_timeout_usec = 300 * USEC_PER_SEC,
+                .initial_events_usec = 30 * USEC_PER_SEC,
+                .reconnect_max_usec = 30 * USEC_PER_SEC,
+        };
+}
+
+static void owned_done(struct config_owned *owned, size_t count)
+{
+        for (size_t i = 0; i < count; i++) {
+                free(owned[i].api_version);
+                free(owned[i].kind);
+                free(owned[i].label_selector);
+                free(owned[i].names);
+        }
+        free(owned);
+}
+
+void watch_done(struct config_watch *watch)
+{
+        handler_done(&watch->handler);
+        for (size_t i = 0; i < watch->namespace_count; i++)
+                free(watch->namespace[i]);
+        free(watch->namespace);
+        free(watch->name);
+        free(watch->api_version);
+        free(watch->kind);
+        free(watch->label_selector);
+        free(watch->related_names);
+        free(watch->ready_condition);
+        free(watch->field_selector);
+        free(watch->trigger_jq);
+        owned_done(watch->owns, watch->owns_count);
+        owned_done(watch->related, watch->related_count);
+        owned_done(watch->answers, watch->answers_count);
+        notes_done(watch);
+        free(watch->owner);
+        free(watch->filter);
+        free(watch->file);
+}
+
+static void sub(char *out, size_t size, const char *path, const char *name)
+{
+        snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
+}
+
+/* ---- names */
+
+static bool is_name(const char *text, const char *extra)
+{
+        size_t length = strlen(text);
+
+        if (length == 0 || length > NAME_MAX_LENGTH || !isalnum((unsigned char)text[0]))
+                return false;
+        for (; *text; text++)
+                if (!isalnum((unsigned char)*text) && !strchr(extra, *text))
+                        return false;
+        return true;
+}
+
+/* As the API server wants one: no empty label, and none that begins or ends with a dash. */
+static bool is_subdomain(const char *text)
+{
+        static const char label[] = "-abcdefghijklmnopqrstuvwxyz0123456789";
+
+        for (;;) {
+                size_t length = strspn(text, label);
+
+                if (length == 0 || text[0] == '-' || text[length - 1] == '-')
+                        return false;
+                if (text[length] != '.')
+                        return text[length] == '\0';
+                text += length + 1;
+        }
+}
+
+#define OPERATOR_MAX 128 /* bytes of a field manager, and of who reports an Event; the server's limit */
+
+static void check_operator_name(struct reader *reader, const char *name)
+{
+        if (!name)
+                problem_add(reader, NULL, false, "operator",
+                            "is missing; give the operator a name like widgets.example.com");
+        else if (!is_subdomain(name) || !strchr(name, '.'))
+                problem_add(reader, NULL, false, "operator",
+                            "\"%s\" is no DNS name with a dot, like widgets.example.com (it prefixes "
+                            "finalizers and is the field manager)",
+                            name);
+        else if (strlen(name) > OPERATOR_MAX)
+                problem_add(reader, NULL, false, "operator",
+                            "\"%s\" is longer than %d bytes: the API server takes no longer field manager",
+                            name, OPERATOR_MAX);
+}
+
+static void check_name(struct reader *reader, yaml_node_t *node, const char *path,
+                       const struct config_watch *watch)
+{
+        const struct config *config = reader->config;
+        char key[256];
+
+        sub(key, sizeof(key), path, "name");
+        if (!watch->name)
+                return;
+        if (!is_name(watch->name, "-._"))
+                problem_add(reader, mapping_find(reader, node, "name"), false, key,
+                            "\"%s\" must be at most 63 letters, digits, '-', '.' or '_', and begin with a "
+                            "letter or digit: it "
+                            "names folders",
+                            watch->name);
+        for (size_t i = 0; i + 1 < config->watch_count; i++)
+                if (config->watch[i].name && strcmp(config->watch[i].name, watch->name) == 0)
+                        problem_add(reader, mapping_find(reader, node, "name"), false, key,
+                                    "\"%s\" is taken by the watch at %s:%u", watch->name,
+                                    config->watch[i].file, config->watch[i].line);
+}
+
+static bool is_namespace_pattern(const char *text)
+{
+        text += text[0] == '!';
+        if (text[0] == '\0' || strlen(text) > NAME_MAX_LENGTH)
+                return false;
+        for (; *text; text++)
+                if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) &&
+                    !strchr("-*?", *text))
+                        return false;
+        return true;
+}
+
+static void check_namespaces(struct reader *reader, yaml_node_t *node, const char *path,
+                             const struct config_watch *watch)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, "namespaces");
+        for (size_t i = 0; i < watch->namespace_count; i++) {
+                const char *name = watch->namespace[i];
+
+                if (!is_namespace_pattern(name))
+                        problem_add(
+                                reader, mapping_find(reader, node, "namespaces"), false, key,
+                                "\"%s\" is neither the name of a namespace nor a pattern (team-*, !kube-*)",
+                                name);
+                for (size_t j = 0; j < i; j++)
+                        if (strcmp(watch->namespace[j], name) == 0)
+                                problem_add(reader, mapping_find(reader, node, "namespaces"), false, key,
+                                            "\"%s\" stands here twice", name);
+        }
+}
+
+static void check_selector(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
+                           char **value)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, name);
+        if (!*value)
+                return;
+        expand_text(reader, mapping_find(reader, node, name), key, value);
+        if (*value && strpbrk(*value, "\n\t"))
+                problem_add(reader, mapping_find(reader, node, name), false, key, "must stand on one line");
+}
+
+/* ---- what stands together */
+
+static void check_order(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
+                        uint64_t first, uint64_t max)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, name);
+        if (first > max)
+                problem_add(reader, mapping_find(reader, node, name), false, key,
+                            "first is larger than max");
+}
+
+#define SOCKET_PATH_MAX 107
+
+static bool is_port(const char *text)
+{
+        size_t digits = strspn(text, "0123456789");
+
+        return digits > 0 && digits <= 5 && text[digits] == '\0' && strtol(text, NULL, 10) <= 65535;
+}
+
+static void default_text(struct reader *reader, char **place, const char *text)
+{
+        if (!*place && !(*place = strdup(text)))
+                reader->out_of_memory = true;
+}
+
+/* true and false, or a type of its own. */
+static void settle_ready_condition(struct reader *reader, yaml_node_t *node, const char *path,
+                                   struct config_watch *watch)
+{
+        const char *type = watch->ready_condition;
+        char key[256];
+
+        if (strcmp(type, "true") == 0 || strcmp(type, "false") == 0) {
+                if (text_replace(&watch->ready_condition, type[0] == 't' ? "Ready" : "") < 0)
+                        reader->out_of_memory = true;
+                return;
+        }
+        if (!type[0] || (strlen(type) <= 63 && strspn(type, CONDITION_CHARACTERS) == strlen(type) &&
+                         isalpha((unsigned char)type[0])))
+                return;
+        sub(key, sizeof(key), path, "readyCondition");
+        problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
+                    "\"%s\" is neither true nor false nor the type of a condition (letters and digits: "
+                    "Installed)",
+                    type);
+}
+
+/* Which of the related objects are meant; what is owned needs no program to be found. */
+static void check_names(struct reader *reader, yaml_node_t *node, const char *path,
+                        const struct config_watch *watch)
+{
+        char key[256], place[64];
+
+        for (size_t i = 0; i < watch->owns_count; i++)
+                if (watch->owns[i].names) {
+                        snprintf(place, sizeof(place), "owns[%zu].names", i);
+                        sub(key, sizeof(key), path, place);
+                        problem_add(
+                                reader, mapping_find(reader, node, "owns"), false, key,
+                                "is for `related`: what an object owns is found by its owner references");
+                }
+        for (size_t i = 0; i < watch->related_count; i++) {
+                snprintf(place, sizeof(place), "related[%zu].names", i);
+                sub(key, sizeof(key), path, place);
+                check_program(reader, mapping_find(reader, node, "related"), key, watch->related[i].names);
+        }
+}
+
+static bool is_api_version(const char *text)
+{
+        const char *slash = strchr(text, '/');
+
+        return text[0] && slash != text && (!slash || (slash[1] && !strchr(slash + 1, '/')));
+}
+
+static void check_api_version(struct reader *reader, yaml_node_t *node, const char *path,
+                              const char *api_version)
+{
+        if (api_version && !is_api_version(api_version))
+                problem_add(reader, node, false, path,
+                            "\"%s\" is neither a version (v1) nor group/version (example.com/v1)",
+                            api_version);
+}
+
+static void check_kinds(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
+                        const struct config_owned *kind, size_t count)
+{
+        char key[256], place[64];
+
+        for (size_t i = 0; i < count; i++) {
+                snprintf(place, sizeof(place), "%s[%zu].apiVersion", name, i);
+                sub(key, sizeof(key), path, place);
+                check_api_version(reader, node, key, kind[i].api_version);
+        }
+}
+
+static void check_all_kinds(struct reader *reader, yaml_node_t *node, const char *path,
+                            const struct config_watch *watch)
+{
+        check_kinds(reader, mapping_find(reader, node, "owns"), path, "owns", watch->owns,
+                    watch->owns_count);
+        check_kinds(reader, mapping_find(reader, node, "related"), path, "related", watch->related,
+                    watch->related_count);
+        check_kinds(reader, mapping_find(reader, mapping_find(reader, node, "children"), "kinds"), path,
+                    "children.kinds", watch->answers, watch->answers_count);
+}
+
+/* Secrets are always confidential; other kinds may hold credentials as well, and only people know which. */
+static bool is_secret(const char *api_version, const char *kind)
+{
+        return api_version && kind && strcmp(api_version, "v1") == 0 && strcmp(kind, "Secret") == 0;
+}
+
+void check_watch(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch)
+{
+        char key[256];
+
+        sub(key, sizeof(key), path, "apiVersion");
+        check_api_version(reader, mapping_find(reader, node, "apiVersion"), key, watch->api_version);
+        check_name(reader, node, path, watch);
+        check_namespaces(reader, node, path, watch);
+        check_selector(reader, node, path, "labelSelector", &watch->label_selector);
+        check_selector(reader, node, path, "fieldSelector", &watch->field_selector);
+        check_handler(reader, node, path, watch);
+        sub(key, sizeof(key), path, "trigger.jq");
+        check_program(reader, mapping_find(reader, node, "trigger"), key, watch->trigger_jq);
+        sub(key, sizeof(key), path, "filter");
+        check_program(reader, mapping_find(reader, node, "filter"), key, watch->filter);
+        check_names(reader, node, path, watch);
+        check_all_kinds(reader, node, path, watch);
+        default_text(reader, &watch->ready_condition, "");
+        if (watch->ready_condition)
+                settle_ready_condition(reader, node, path, watch);
+        if (watch->ready_condition && watch->ready_condition[0] && watch->metadata_only) {
+                sub(key, sizeof(key), path, "readyCondition");
+                problem_add(reader, mapping_find(reader, node, "readyCondition"), false, key,
+                            "needs the object's status, which metadataOnly leaves out");
+        }
+        check_order(reader, node, path, "retry", watch->retry_first_usec, watch->retry_max_usec);
+        check_order(reader, node, path, "reconnect", watch->reconnect_first_usec, watch->reconnect_max_usec);
+        default_text(reader, &watch->label_selector, "");
+        default_text(reader, &watch->related_names, "");
+        default_text(reader, &watch->field_selector, "");
+        default_text(reader, &watch->trigger_jq, "");
+        default_text(reader, &watch->filter, "");
+        check_id(reader, node, path, watch);
+        watch->confidential = watch->confidential || is_secret(watch->api_version, watch->kind);
+}
+
+static void check_absolute(struct reader *reader, const char *key, const char *path)
+{
+        if (path && path[0] && path[0] != '/')
+                problem_add(reader, NULL, false, key, "\"%s\" is no absolute path", path);
+}
+
+static void check_tls(struct reader *reader)
+{
+        char *certificate = reader->config->gateway_certificate_file,
+             *key = reader->config->gateway_key_file;
+
+        check_absolute(reader, "gateway.tls.certificateFile", certificate);
+        check_absolute(reader, "gateway.tls.keyFile", key);
+        if (certificate && key && certificate[0] == '/' && key[0] == '/')
+                check_certificate(reader, certificate, key);
+}
+
+static void check_gateway(struct reader *reader)
+{
+        struct config *config = reader->config;
+        const char *listen, *colon;
+
+        default_text(reader, &config->gateway_listen, "127.0.0.1:9464");
+        default_text(reader, &config->gateway_token_file, "");
+        default_text(reader, &config->gateway_certificate_file, "");
+        default_text(reader, &config->gateway_key_file, "");
+        check_tls(reader);
+        check_absolute(reader, "gateway.tokenFile", config->gateway_token_file);
+        listen = config->gateway_listen;
+        if (!listen)
+                return;
+        colon = strrchr(listen, ':');
+        if (strncmp(listen, "unix:", 5) == 0 ? listen[5] != '/' || strlen(listen + 5) > SOCKET_PATH_MAX
+                                             : !colon || !is_port(colon + 1))
+                problem_add(reader, NULL, false, "gateway.listen",
+                            "\"%s\" is neither ADDRESS:PORT (127.0.0.1:9464, [::1]:9464) nor unix:/PATH",
+                            listen);
+}
+
+static void check_record(struct reader *reader)
+{
+        struct config *config = reader->config;
+
+        default_text(reader, &config->record, "");
+        if (config->record && config->record[0] && config->record[0] != '/')
+                problem_add(reader, NULL, false, "record", "\"%s\" is no absolute path", config->record);
+}
+
+/* ---- owned kinds */
+
+static char *copy_or_empty(const char *text)
+{
+        return strdup(text ? text : "");
+}
+
+static int copy_namespaces(const struct config_watch *from, struct config_watch *to)
+{
+        to->namespace = calloc(from->namespace_count + 1, sizeof(char *));
+        if (!to->namespace)
+                return -ENOMEM;
+        for (; to->namespace_count < from->namespace_count; to->namespace_count++) {
+                to->namespace[to->namespace_count] = strdup(from->namespace[to->namespace_count]);
+                if (!to->namespace[to->namespace_count])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* The name of the watch that follows an `owns` or `related` entry; number counts `owns` first. */
+static char *owned_name(const struct config_watch *parent, size_t number)
+{
+        bool is_related = number >= parent->owns_count;
+        size_t place = is_related ? number - parent->owns_count : number;
+        const struct config_owned *owned = is_related ? &parent->related[place] : &parent->owns[place];
+        char *name;
+
+        return asprintf(&name, "%s.%s.%s.%zu", parent->name, is_related ? "related" : "owns",
+                        owned->kind ? owned->kind : "", place) < 0
+                       ? NULL
+                       : name;
+}
+
+/* Two of one name would share a store. */
+static void check_owned_names(struct reader *reader)
+{
+        const struct config *config = reader->config;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *parent = &config->watch[i];
+
+                for (size_t k = 0; parent->name && k < parent->owns_count + parent->related_count; k++) {
+                        _cleanup_free_ char *name = owned_name(parent, k);
+
+                        for (size_t j = 0; name && j < config->watch_count; j++)
+                                if (config->watch[j].name && strcmp(config->watch[j].name, name) == 0)
+                                        problem_add(reader, NULL, false, "watches",
+                                                    "\"%s\" (line %u) is the name of what watch %s %s", name,
+                                                    config->watch[j].line, parent->name,
+                                                    k < parent->owns_count ? "owns" : "is related to");
+                }
+        }
+}
+
+/* As patient as the watch of the owners, and of the same namespaces. */
+static int make_owned(const struct config_watch *parent, size_t number, struct config_watch *ret)
+{
+        bool is_related = number >= parent->owns_count;
+        size_t place = is_related ? number - parent->owns_count : number;
+        const struct config_owned *owned = is_related ? &parent->related[place] : &parent->owns[place];
+
+        watch_defaults(ret);
+        ret->is_related = is_related;
+        ret->metadata_only = owned->metadata_only;
+        ret->confidential = owned->confidential || is_secret(owned->api_version, owned->kind);
+        ret->name = owned_name(parent, number);
+        ret->owner = strdup(parent->name);
+        ret->api_version = strdup(owned->api_version);
+        ret->kind = strdup(owned->kind);
+        ret->label_selector = copy_or_empty(owned->label_selector);
+        ret->ready_condition = strdup("");
+        ret->related_names = copy_or_empty(owned->names);
+        ret->field_selector = strdup("");
+        ret->trigger_jq = strdup("");
+        ret->filter = strdup("");
+        ret->file = copy_or_empty(parent->file);
+        ret->line = parent->line;
+        ret->trigger = TRIGGER_ANY;
+        ret->on_deadline = parent->on_deadline;
+        ret->deadline_usec = parent->deadline_usec;
+        ret->reconnect_first_usec = parent->reconnect_first_usec;
+        ret->reconnect_max_usec = parent->reconnect_max_usec;
+        ret->stall_usec = parent->stall_usec;
+        ret->watch_timeout_usec = parent->watch_timeout_usec;
+        ret->initial_events_usec = parent->initial_events_usec;
+        return ret->name && ret->owner && ret->api_version && ret->kind && ret->label_selector &&
+                               ret->field_selector && ret->related_names && ret->ready_condition &&
+                               ret->trigger_jq && ret->filter && ret->file
+                       ? copy_namespaces(parent, ret)
+                       : -ENOMEM;
+}
+
+int expand_owned(struct config *config)
+{
+        size_t ordinary = config->watch_count, count = ordinary;
+        struct config_watch *grown;
+
+        for (size_t i = 0; i < ordinary; i++)
+                count += config->watch[i].owns_count + config->watch[i].related_count;
+        grown = reallocarray(config->watch, count, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        config->watch = grown;
+        for (size_t i = 0; i < ordinary; i++)
+                for (size_t k = 0; k < grown[i].owns_count + grown[i].related_count; k++) {
+                        int r = make_owned(&grown[i], k, &grown[config->watch_count++]);
+
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+/* Often enough that three may be lost. Each costs two processes a wakeup. */
+static void default_heartbeat(struct config *config)
+{
+        const uint64_t quarter = config->heartbeat_deadline_usec / 4;
+
+        if (config->heartbeat_interval_usec == 0)
+                config->heartbeat_interval_usec = quarter < HEARTBEAT_USEC ? quarter : HEARTBEAT_USEC;
+}
+
+void check_config(struct reader *reader)
+{
+        struct config *config = reader->config;
+
+        default_text(reader, &config->kubeconfig, "");
+        default_text(reader, &config->context, "");
+        check_operator_name(reader, config->operator_name);
+        check_owned_names(reader);
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].name && (!config->watch[i].handler.kubernetes_file) !=
+                                                     (!config->watch[i].handler.kubernetes_account))
+                        check_separate(reader, &config->watch[i]);
+        check_gateway(reader);
+        check_record(reader);
+        if (config->watch_count == 0)
+                problem_add(reader, NULL, false, "watches", "is missing or empty; there is nothing to do");
+        default_heartbeat(config);
+        if (config->heartbeat_deadline_usec < 3 * config->heartbeat_interval_usec)
+                problem_add(reader, NULL, false, "heartbeat.deadline",
+                            "must be at least three times heartbeat.interval");
+}

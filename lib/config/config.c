@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration's files: found, parsed, merged, judged as one. */
+#include "config/config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/duration.h"
+#include "config/internal.h"
+#include "os/syscall.h"
+
+#define FILE_SIZE_MAX  ((size_t)1024 * 1024)
+#define DEFAULT_FILE   RECONCILED_SYSCONFDIR "/reconciled.yaml"
+#define DEFAULT_FOLDER RECONCILED_SYSCONFDIR "/conf.d"
+
+void config_free(struct config *config)
+{
+        if (!config)
+                return;
+        for (size_t i = 0; i < config->watch_count; i++)
+                watch_done(&config->watch[i]);
+        free(config->watch);
+        free(config->operator_name);
+        free(config->kubeconfig);
+        free(config->context);
+        free(config->gateway_listen);
+        free(config->gateway_token_file);
+        free(config->gateway_certificate_file);
+        free(config->gateway_key_file);
+        free(config->record);
+        free(config);
+}
+
+void config_problems_done(struct config_problems *problems)
+{
+        for (size_t i = 0; i < problems->count; i++) {
+                free(problems->problem[i].file);
+                free(problems->problem[i].key);
+                free(problems->problem[i].text);
+        }
+        free(problems->problem);
+        *problems = (struct config_problems){0};
+}
+
+int config_problem_format(const struct config_problem *problem, struct text *line)
+{
+        text_append_string(line, problem->file);
+        if (problem->line > 0)
+                text_printf(line, ":%u", problem->line);
+        if (problem->key && problem->key[0])
+                text_printf(line, ": %s", problem->key);
+        return text_printf(line, ": %s%s", problem->warning ? "warning: " : "", problem->text);
+}
+
+struct config *config_new(void)
+{
+        struct config *config = calloc(1, sizeof(*config));
+
+        if (config)
+                *config = (struct config){
+                        .workers = 4,
+                        .heartbeat_deadline_usec = 20 * USEC_PER_SEC,
+                        .stop_grace_usec = 30 * USEC_PER_SEC,
+                        .page_limit = 500,
+                        .secrets_memory = UINT64_C(256) << 20,
+                };
+        return config;
+}
+
+/* ---- one file */
+
+static int cannot_read(struct reader *reader, int error)
+{
+        reader->system_error = error;
+        problem_add(reader, NULL, false, "", "cannot be read: %s", strerror(-error));
+        return error;
+}
+
+static int read_whole(struct reader *reader, const char *path, struct text *ret)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        struct stat st;
+        ssize_t r;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return cannot_read(reader, -errno);
+        if (!S_ISREG(st.st_mode) || (size_t)st.st_size > FILE_SIZE_MAX) {
+                problem_add(reader, NULL, false, "", "is no regular file of at most 1 MiB");
+                return -EINVAL;
+        }
+        if (text_reserve(ret, FILE_SIZE_MAX) < 0) {
+                reader->out_of_memory = true;
+                return -ENOMEM;
+        }
+        while ((r = sys_read(fd, ret->data + ret->size, FILE_SIZE_MAX - ret->size)) > 0)
+                ret->size += (size_t)r;
+        if (r < 0)
+                return cannot_read(reader, (int)r);
+        ret->data[ret->size] = '\0';
+        if (strlen(ret->data) != ret->size || text_nests_too_deep(ret->data)) {
+                problem_add(reader, NULL, false, "",
+                            "is no configuration: NUL bytes, or too many nested brackets");
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static void syntax_problem(struct reader *reader, const yaml_parser_t *parser)
+{
+        yaml_node_t place = {.start_mark = parser->problem_mark};
+
+        /* libyaml does not say so everywhere; every other error has a text. */
+        if (parser->error == YAML_MEMORY_ERROR || !parser->problem) {
+                reader->out_of_memory = true;
+                return;
+        }
+        problem_add(reader, &place, false, "", "is not valid YAML (column %zu): %s%s%s",
+                    parser->problem_mark.column + 1, parser->problem, parser->context ? ", " : "",
+                    parser->context ? parser->context : "");
+}
+
+/* Nothing in a file is left unread without a word. */
+static void refuse_more(struct reader *reader, yaml_parser_t *parser)
+{
+        yaml_document_t document;
+        yaml_node_t *root;
+
+        if (!yaml_parser_load(parser, &document)) {
+                syntax_problem(reader, parser);
+                return;
+        }
+        root = yaml_document_get_root_node(&document);
+        if (root)
+                problem_add(reader, root, false, "",
+                            "a second document begins here; a file holds one, put this into conf.d/*.yaml");
+        yaml_document_delete(&document);
+}
+
+static void read_document(struct reader *reader, const struct text *content)
+{
+        yaml_document_t document;
+        yaml_parser_t parser;
+        yaml_node_t *root;
+
+        if (!yaml_parser_initialize(&parser)) {
+                reader->out_of_memory = true;
+                return;
+        }
+        yaml_parser_set_input_string(&parser, (const unsigned char *)content->data, content->size);
+        if (!yaml_parser_load(&parser, &document)) {
+                syntax_problem(reader, &parser);
+        } else {
+                reader->document = &document;
+                root = yaml_document_get_root_node(&document);
+                if (root)
+                        read_mapping(reader, root, "", &config_table, reader->config);
+                yaml_document_delete(&document);
+                refuse_more(reader, &parser);
+        }
+        yaml_parser_delete(&parser);
+}
+
+static void read_file(struct reader *reader, const char *path)
+{
+        _cleanup_text_ struct text content = TEXT_EMPTY;
+
+        reader->file = path;
+        if (read_whole(reader, path, &content) >= 0)
+                read_document(reader, &content);
+}
+
+/* ---- the default place */
+
+static int is_yaml(const struct dirent *entry)
+{
+        const char *dot = strrchr(entry->d_name, '.');
+
+        return entry->d_name[0] != '.' && dot && strcmp(dot, ".yaml") == 0;
+}
+
+static void read_folder(struct reader *reader, const char *folder)
+{
+        struct dirent **entry = NULL;
+        int count = scandir(folder, &entry, is_yaml, alphasort);
+
+        if (count < 0 && errno != ENOENT) {
+                reader->file = folder;
+                cannot_read(reader, -errno);
+        }
+        for (int i = 0; i < count; i++) {
+                _cleanup_free_ char *path = NULL;
+
+                if (asprintf(&path, "%s/%s", folder, entry[i]->d_name) < 0) {
+                        path = NULL;
+                        reader->out_of_memory = true;
+                } else {
+                        read_file(reader, path);
+                }
+                free(entry[i]);
+        }
+        free(entry);
+}
+
+static bool has_errors(const struct config_problems *problems)
+{
+        for (size_t i = 0; i < problems->count; i++)
+                if (!problems->problem[i].warning)
+                        return true;
+        return false;
+}
+
+int config_load(const char *path, struct config **ret, struct config_problems *problems)
+{
+        _cleanup_(config_free_pointer) struct config *config = config_new();
+        struct reader reader = {.config = config, .problems = problems};
+
+        if (!config)
+                return -ENOMEM;
+        read_file(&reader, path ? path : DEFAULT_FILE);
+        if (!path)
+                read_folder(&reader, DEFAULT_FOLDER);
+        reader.file = path ? path : DEFAULT_FILE;
+        if (!has_errors(problems) || config->watch_count > 0)
+                check_config(&reader);
+        places_done(&reader);
+        if (reader.out_of_memory)
+                return -ENOMEM;
+        if (reader.system_error < 0)
+                return reader.system_error;
+        if (has_errors(problems))
+                return -EINVAL;
+        if (expand_owned(config) < 0 || config_name_notes(config) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].concurrency == 0)
+                        config->watch[i].concurrency = config->workers;
+        sum_user_pids(config);
+        *ret = TAKE_PTR(config);
+        return 0;
+}

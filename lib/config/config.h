@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The operator's configuration: /etc/reconciled/reconciled.yaml and the *.yaml files of conf.d beside it, or
+ * the file that
+ * --config names. Read whole, checked whole: config_load() collects every problem with file, line and key
+ * before it gives up, and changes nothing outside `ret`.
+ *
+ * A static library (config_dep), shared by the supervisor and `reconciledctl check`.
+ */
+#include "base/error.h"
+#include "ipc/message.h"
+
+/* A pair of a mapping whose keys are the author's own. */
+struct config_pair {
+        char *name, *value;
+};
+
+struct config_handler {
+        struct config_pair *environment; /* as the handler gets it: ${NAME} is replaced. May hold secrets */
+        size_t environment_count;
+        /* For this handler alone (lib/config/access.c): */
+        struct config_pair *credentials; /* a file's name for the handler, and where it is copied from */
+        size_t credentials_count;
+        bool kubernetes;            /* access to the API server, by one of these two: */
+        char *kubernetes_file;      /* a kubeconfig; NULL */
+        char *kubernetes_account;   /* a service account, whose token is asked for; NULL */
+        char *kubernetes_namespace; /* of the account; NULL: the operator's own */
+        enum handler_kind kind;
+        char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
+        size_t serve_count;
+        char *plugin;            /* likewise: the file is exec[0] then */
+        unsigned recycle_runs;   /* 0: never */
+        uint64_t recycle_memory; /* bytes; 0: never */
+        uint64_t limit_memory;   /* bytes; 0: no limit */
+        uint64_t request_max;    /* bytes; default 32 MiB */
+        unsigned limit_pids;     /* processes and threads; 0: no limit */
+        uint64_t user_pids;      /* of all that run as its user, together; 0: no limit, or no user */
+        char *version;      /* any text, ${NAME} is replaced: another one says that it has changed; NULL */
+        char *user;         /* as whom it runs; NULL: as the operator */
+        char *home;         /* of that user */
+        unsigned uid, gid;  /* likewise */
+        unsigned limit_cpu; /* thousandths of a CPU; 0: no limit */
+        char **exec;        /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
+        size_t exec_count;
+        uint64_t timeout_usec; /* default 2m */
+        uint64_t grace_usec;   /* between TERM and KILL; default 5s */
+};
+
+/* What follows when the server refuses our own write for good (400, 403, 405, 413, 422 and the like). */
+enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
+
+/* What becomes of children that a failed attempt has made or changed. */
+enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
+
+/* Which objects run after each start. */
+enum on_start { ON_START_CHANGED, ON_START_ALL };
+
+/* Which objects run when their handler has changed. */
+enum on_handler_change { ON_HANDLER_CHANGE_FAILED, ON_HANDLER_CHANGE_ALL, ON_HANDLER_CHANGE_NONE };
+
+/* What happens when a watch has not worked for its deadline. */
+enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
+
+/* A kind of objects that those of a watch own. */
+struct config_owned {
+        char *api_version, *kind, *label_selector;
+        char *names; /* jq, of `related`: only those that it names; NULL = all */
+        bool confidential;
+        bool metadata_only;
+};
+
+#define WORKERS_MAX 64
+
+struct config_watch {
+        struct config_owned *owns; /* each becomes a watch of its own, with `owner` */
+        size_t owns_count;
+        struct config_owned *related; /* likewise: what the objects depend on, in their namespaces */
+        size_t related_count;
+        struct config_owned *answers; /* kinds of children that are answered, and not followed */
+        size_t answers_count;
+        bool is_related;     /* with `owner`: these are related, not owned */
+        char *related_names; /* jq; "" */
+        char *owner;         /* the name of the watch whose objects own these; NULL: an ordinary watch */
+        char *name;          /* unique; letters, digits, '-', '.', '_' (it names folders and ledger rows) */
+        char *api_version, *kind;
+        char *id; /* keeps apart what watches of one kind note on objects; "" = the kind's only watch, or the
+                     one of several that has none */
+        char *finalizer_key, *children_key; /* under which it notes that (config_name_notes) */
+        char *conditions; /* the types of conditions in which the watches of its kind tell how runs go, with
+                             commas between them; told where several may have an object; "" */
+        bool shared;      /* it has an id, or is not the only watch of its kind */
+        char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
+        size_t namespace_count;
+        char *label_selector, *field_selector; /* "" = none */
+        bool metadata_only;                    /* the handler sees apiVersion, kind and metadata */
+        bool confidential; /* Secrets, and what the configuration says: nothing of them goes to a disk */
+        bool required;     /* default true: a resource that is not served counts as trouble */
+        enum on_deadline on_deadline;
+        bool finalizer;        /* objects are held until `finalize` has succeeded */
+        char *ready_condition; /* the type of a condition in the object's status that tells how its runs go;
+                                  "" */
+        bool events;           /* Events about failures; default true */
+        bool children_force;   /* fields of children are taken over from others; default false */
+        enum trigger trigger;
+        char *trigger_jq;     /* of TRIGGER_JQ: a run is due when its value changes; "" */
+        char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
+        unsigned concurrency; /* at most this many runs at once; default: workers */
+        struct config_handler handler;
+        uint64_t resync_usec;                      /* default 10h; 0 = never */
+        uint64_t retry_first_usec, retry_max_usec; /* default 1s, 10m */
+        unsigned quarantine_after;                 /* crashes without a success; default 3 */
+        uint64_t quarantine_usec;                  /* default 1h */
+        unsigned retry_attempts;      /* failures in a row, then it waits for a change; 0 = no limit */
+        uint64_t retry_throttle_usec; /* default 1s: what onUnrecoverable: throttle counts in */
+        enum on_unrecoverable on_unrecoverable;
+        enum on_start on_start;
+        enum on_failure on_failure;
+        enum on_handler_change on_handler_change;
+        uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
+        uint64_t settle_usec; /* how long undoing may take; default 30s */
+        bool unselected;  /* the handler is told of objects that are not selected any more; default false */
+        bool allow_fatal; /* the handler may end the operator: exit status 70 */
+        uint64_t deadline_usec;                            /* default 5m */
+        uint64_t reconnect_first_usec, reconnect_max_usec; /* default 800ms, 30s */
+        uint64_t stall_usec, watch_timeout_usec;           /* default 70s, 5m */
+        uint64_t initial_events_usec;                      /* default 30s */
+        unsigned line;                                     /* where it stands, for later errors */
+        char *file;
+};
+
+struct config {
+        char *operator_name; /* field manager, finalizer prefix, Event source: a DNS subdomain */
+        char *kubeconfig;    /* "" = default search */
+        char *context;       /* "" = current-context */
+        unsigned workers;    /* default 4, 1..64 */
+        uint64_t heartbeat_interval_usec; /* default a quarter of the deadline, at most 5s */
+        uint64_t heartbeat_deadline_usec; /* default 20s */
+        uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
+        unsigned page_limit;      /* of LIST; default 500 */
+        uint64_t secrets_memory;  /* of each store of confidential objects, in bytes; default 256 MiB */
+        char *record;             /* a folder for requests and answers of runs; "" = they are not kept */
+        bool gateway;             /* the key is there: HTTP for health and metrics */
+        char *gateway_listen;     /* default 127.0.0.1:9464 */
+        char *gateway_token_file; /* "" = no token */
+        char *gateway_certificate_file, *gateway_key_file; /* of TLS; "" = none */
+        struct config_watch *watch;
+        size_t watch_count;
+};
+
+struct config_problem {
+        char *file;    /* as opened */
+        unsigned line; /* from 1; 0 = the file as a whole */
+        char *key;     /* "watches[0].handler.timeout"; "" = the document */
+        char *text;    /* what is wrong and what would be right */
+        bool warning;  /* does not prevent the start */
+};
+
+struct config_problems {
+        struct config_problem *problem;
+        size_t count;
+};
+
+/* path: a file, or NULL for the default place with its conf.d. Returns 0 (ret filled; problems holds
+ * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
+int config_load(const char *path, struct config **ret, struct config_problems *problems);
+void config_free(struct config *config);
+/* lib/config/program.c: whether the kubeconfig that `cluster` names can be used, as the credential process
+ * reads it. Where the search decides (cluster.kubeconfig is not set) that is for its start to say. */
+int config_check_cluster(const struct config *config, struct error *error);
+/* lib/config/differ.c: whether something differs that concerns the whole operator and is only read at its
+ * start; *ret_key names it ("heartbeat.interval"). */
+bool config_differs(const struct config *old, const struct config *new, char *ret_key, size_t size);
+void config_problems_done(struct config_problems *problems);
+/* lib/config/message.c: what children are told; texts are borrowed. The lists of namespaces, the folder,
+ * and what the ledger knows, are left to the caller. */
+const struct config_watch *config_watch_find(const struct config *config, const char *name);
+struct record_string *config_strings(char *const *text, size_t count); /* likewise */
+void config_watcher_message(const struct config *config, const struct config_watch *watch,
+                            const struct config_watch *owner, struct message_config_watcher *ret);
+bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b); /* in any version */
+/* The watch does not want its finalizer: it is taken off where it is left over. */
+bool config_releases(const struct config_watch *watch);
+/* 0 or -ENOMEM; its lists are freed by config_worker_watch_done(). */
+int config_worker_watch(const struct config *whole, const struct config_watch *config,
+                        const char *store_folder, const char *access_folder, struct record_watch *ret);
+void config_worker_watch_done(struct record_watch *watch);
+/* lib/config/access.c: what handlers are given for themselves alone, each in a folder below `access_folder`.
+ */
+bool config_has_access(const struct config_watch *watch);
+bool config_gives_access(const struct config *config); /* any of its watches */
+bool config_access_differs(const struct config *old, const struct config *new);
+/* What the credential process is told; texts are borrowed, the list is freed by config_access_done(). */
+int config_access(const struct config *config, const char *access_folder, struct record_access **ret,
+                  size_t *ret_count);
+void config_access_done(struct record_access *access, size_t count);
+/* Makes the folder, anew and empty, with one for each watch that has access. A handler's user can enter its
+ * own, and reach it by `above` (NULL at the end), folders of ours. */
+int config_access_folders(const struct config *config, const char *access_folder, const char *const *above,
+                          struct error *error);
+/* lib/config/notes.c: what each watch notes on objects, and under which names. 0, -ENOMEM. */
+int config_name_notes(struct config *config);
+bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
+bool config_has_limits(const struct config_watch *watch);
+/* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of
+ * lib/os/cgroup.h): "" when all are held as they are meant. */
+void config_limits_weakened(const struct config_watch *watch, unsigned controllers, char *buffer,
+                            size_t size);
+/* "file:line: key: text" into `line`. */
+int config_problem_format(const struct config_problem *problem, struct text *line);
+DEFINE_CLEANUP(struct config *, config_free);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every key of the configuration. man/reconciled.yaml.5 repeats it for people. */
+#include "base/duration.h"
+#include "config/internal.h"
+
+#define TABLE(name, ...)                                                                                    \
+        static const struct key name##_key[] = {__VA_ARGS__};                                               \
+        static const struct key_table name = {name##_key, ELEMENTS(name##_key)}
+
+#define DURATION(name, offset, min, max)                                                                    \
+        {                                                                                                   \
+                name, KEY_DURATION, offset, min, max, NULL, false, NULL                                     \
+        }
+#define LATER(name)                                                                                         \
+        {                                                                                                   \
+                name, KEY_LATER, 0, 0, 0, NULL, false, NULL                                                 \
+        }
+#define IN_WATCH(field)  offsetof(struct config_watch, field)
+#define IN_CONFIG(field) offsetof(struct config, field)
+
+#define IN_OWNED(field) offsetof(struct config_owned, field)
+
+static const struct key owned_key[] = {
+        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+        {"labelSelector", KEY_TEXT, IN_OWNED(label_selector), 0, 0, NULL, false, NULL},
+        {"names", KEY_TEXT, IN_OWNED(names), 0, 0, NULL, false, NULL},
+        {"confidential", KEY_BOOL, IN_OWNED(confidential), 0, 0, NULL, false, NULL},
+        {"metadataOnly", KEY_BOOL, IN_OWNED(metadata_only), 0, 0, NULL, false, NULL},
+};
+static const struct key_table owned_table = {owned_key, ELEMENTS(owned_key)};
+
+static const struct key answered_key[] = {
+        {"apiVersion", KEY_TEXT, IN_OWNED(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_OWNED(kind), 0, 0, NULL, true, NULL},
+};
+static const struct key_table answered_table = {answered_key, ELEMENTS(answered_key)};
+
+TABLE(recycle_table,
+      {"runs", KEY_UNSIGNED, IN_WATCH(handler.recycle_runs), 1, 1000000000, NULL, false, NULL},
+      {"memory", KEY_SIZE, IN_WATCH(handler.recycle_memory), 1, UINT64_C(1) << 50, NULL, false, NULL});
+
+TABLE(limits_table,
+      {"memory", KEY_SIZE, IN_WATCH(handler.limit_memory), 1 << 20, UINT64_C(1) << 50, NULL, false, NULL},
+      {"pids", KEY_UNSIGNED, IN_WATCH(handler.limit_pids), 1, 4194304, NULL, false, NULL},
+      {"cpu", KEY_CPU, IN_WATCH(handler.limit_cpu), 10, 1000000, NULL, false, NULL});
+
+TABLE(kubernetes_table, {"kubeconfig", KEY_TEXT, IN_WATCH(handler.kubernetes_file), 0, 0, NULL, false, NULL},
+      {"serviceAccount", KEY_TEXT, IN_WATCH(handler.kubernetes_account), 0, 0, NULL, false, NULL},
+      {"namespace", KEY_TEXT, IN_WATCH(handler.kubernetes_namespace), 0, 0, NULL, false, NULL});
+
+TABLE(handler_table, {"exec", KEY_TEXTS, IN_WATCH(handler.exec), 0, 0, NULL, false, NULL},
+      {"serve", KEY_TEXTS, IN_WATCH(handler.serve), 0, 0, NULL, false, NULL},
+      {"plugin", KEY_TEXT, IN_WATCH(handler.plugin), 0, 0, NULL, false, NULL},
+      {"environment", KEY_PAIRS, IN_WATCH(handler.environment), 0, 0, NULL, false, NULL},
+      {"credentials", KEY_PAIRS, IN_WATCH(handler.credentials), 0, 0, NULL, false, NULL},
+      {"kubernetes", KEY_MAPPING, IN_WATCH(handler.kubernetes), 0, 0, &kubernetes_table, false, NULL},
+      {"recycle", KEY_MAPPING, 0, 0, 0, &recycle_table, false, NULL},
+      DURATION("timeout", IN_WATCH(handler.timeout_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
+      DURATION("grace", IN_WATCH(handler.grace_usec), 0, USEC_PER_HOUR),
+      {"user", KEY_TEXT, IN_WATCH(handler.user), 0, 0, NULL, false, NULL},
+      {"version", KEY_TEXT, IN_WATCH(handler.version), 0, 0, NULL, false, NULL},
+      {"requestLimit", KEY_SIZE, IN_WATCH(handler.request_max), 4 << 20, UINT64_C(1) << 34, NULL, false,
+       NULL},
+      {"limits", KEY_MAPPING, 0, 0, 0, &limits_table, false, NULL});
+
+TABLE(retry_table, DURATION("first", IN_WATCH(retry_first_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
+      DURATION("max", IN_WATCH(retry_max_usec), USEC_PER_MSEC, 24 * USEC_PER_HOUR),
+      {"attempts", KEY_UNSIGNED, IN_WATCH(retry_attempts), 1, 1000000000, NULL, false, NULL},
+      DURATION("throttle", IN_WATCH(retry_throttle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
+
+TABLE(reconnect_table, DURATION("first", IN_WATCH(reconnect_first_usec), USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("max", IN_WATCH(reconnect_max_usec), USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("stall", IN_WATCH(stall_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("watchTimeout", IN_WATCH(watch_timeout_usec), USEC_PER_SEC, USEC_PER_HOUR),
+      DURATION("initialEvents", IN_WATCH(initial_events_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR));
+
+TABLE(quarantine_table, {"after", KEY_UNSIGNED, IN_WATCH(quarantine_after), 1, 1000, NULL, false, NULL},
+      DURATION("duration", IN_WATCH(quarantine_usec), USEC_PER_MSEC, 3650 * 24 * USEC_PER_HOUR));
+
+TABLE(trigger_table, {"jq", KEY_TEXT, IN_WATCH(trigger_jq), 0, 0, NULL, true, NULL});
+
+TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, false, NULL},
+      DURATION("wait", IN_WATCH(wait_usec), 0, 24 * USEC_PER_HOUR),
+      {"kinds", KEY_KINDS, IN_WATCH(answers), 0, 0, &answered_table, false, NULL},
+      DURATION("settle", IN_WATCH(settle_usec), USEC_PER_MSEC, USEC_PER_HOUR));
+
+static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
+static const char *const on_unrecoverable_choice[] = {"crash", "throttle", NULL};
+static const char *const on_failure_choice[] = {"keep", "rollback", NULL};
+static const char *const on_handler_change_choice[] = {"failed", "all", "none", NULL};
+static const char *const on_start_choice[] = {"changed", "all", NULL};
+
+static const struct key watch_key[] = {
+        {"name", KEY_TEXT, IN_WATCH(name), 0, 0, NULL, true, NULL},
+        {"id", KEY_TEXT, IN_WATCH(id), 0, 0, NULL, false, NULL},
+        {"apiVersion", KEY_TEXT, IN_WATCH(api_version), 0, 0, NULL, true, NULL},
+        {"kind", KEY_TEXT, IN_WATCH(kind), 0, 0, NULL, true, NULL},
+        {"namespaces", KEY_TEXTS, IN_WATCH(namespace), 0, 0, NULL, false, NULL},
+        {"labelSelector", KEY_TEXT, IN_WATCH(label_selector), 0, 0, NULL, false, NULL},
+        {"fieldSelector", KEY_TEXT, IN_WATCH(field_selector), 0, 0, NULL, false, NULL},
+        {"trigger", KEY_TRIGGER, IN_WATCH(trigger), 0, 0, &trigger_table, false, NULL},
+        {"filter", KEY_TEXT, IN_WATCH(filter), 0, 0, NULL, false, NULL},
+        {"concurrency", KEY_UNSIGNED, IN_WATCH(concurrency), 1, 64, NULL, false, NULL},
+        {"handler", KEY_MAPPING, 0, 0, 0, &handler_table, true, NULL},
+        {"finalizer", KEY_BOOL, IN_WATCH(finalizer), 0, 0, NULL, false, NULL},
+        DURATION("resync", IN_WATCH(resync_usec), 0, 3650 * 24 * USEC_PER_HOUR),
+        {"retry", KEY_MAPPING, 0, 0, 0, &retry_table, false, NULL},
+        DURATION("deadline", IN_WATCH(deadline_usec), USEC_PER_MSEC, 365 * 24 * USEC_PER_HOUR),
+        {"reconnect", KEY_MAPPING, 0, 0, 0, &reconnect_table, false, NULL},
+        {"metadataOnly", KEY_BOOL, IN_WATCH(metadata_only), 0, 0, NULL, false, NULL},
+        {"confidential", KEY_BOOL, IN_WATCH(confidential), 0, 0, NULL, false, NULL},
+        {"required", KEY_BOOL, IN_WATCH(required), 0, 0, NULL, false, NULL},
+        {"onDeadline", KEY_CHOICE, IN_WATCH(on_deadline), 0, 0, NULL, false, on_deadline_choice},
+        {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
+         on_unrecoverable_choice},
+        {"onFailure", KEY_CHOICE, IN_WATCH(on_failure), 0, 0, NULL, false, on_failure_choice},
+        {"onHandlerChange", KEY_CHOICE, IN_WATCH(on_handler_change), 0, 0, NULL, false,
+         on_handler_change_choice},
+        {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
+        {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
+        {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},
+        {"readyCondition", KEY_TEXT, IN_WATCH(ready_condition), 0, 0, NULL, false, NULL},
+        {"owns", KEY_KINDS, IN_WATCH(owns), 0, 0, &owned_table, false, NULL},
+        {"related", KEY_KINDS, IN_WATCH(related), 0, 0, &owned_table, false, NULL},
+        {"events", KEY_BOOL, IN_WATCH(events), 0, 0, NULL, false, NULL},
+        {"quarantine", KEY_MAPPING, 0, 0, 0, &quarantine_table, false, NULL},
+        {"children", KEY_MAPPING, 0, 0, 0, &children_table, false, NULL},
+};
+const struct key_table watch_table = {watch_key, ELEMENTS(watch_key)};
+
+TABLE(cluster_table, {"kubeconfig", KEY_TEXT, IN_CONFIG(kubeconfig), 0, 0, NULL, false, NULL},
+      {"context", KEY_TEXT, IN_CONFIG(context), 0, 0, NULL, false, NULL});
+
+TABLE(tls_table, {"certificateFile", KEY_TEXT, IN_CONFIG(gateway_certificate_file), 0, 0, NULL, true, NULL},
+      {"keyFile", KEY_TEXT, IN_CONFIG(gateway_key_file), 0, 0, NULL, true, NULL});
+
+TABLE(gateway_table, {"listen", KEY_TEXT, IN_CONFIG(gateway_listen), 0, 0, NULL, false, NULL},
+      {"tokenFile", KEY_TEXT, IN_CONFIG(gateway_token_file), 0, 0, NULL, false, NULL},
+      {"tls", KEY_MAPPING, 0, 0, 0, &tls_table, false, NULL});
+
+TABLE(heartbeat_table,
+      DURATION("interval", IN_CONFIG(heartbeat_interval_usec), 10 * USEC_PER_MSEC, USEC_PER_HOUR),
+      DURATION("deadline", IN_CONFIG(heartbeat_deadline_usec), 50 * USEC_PER_MSEC, USEC_PER_HOUR));
+
+TABLE(secrets_table,
+      {"memory", KEY_SIZE, IN_CONFIG(secrets_memory), 1 << 20, UINT64_C(1) << 36, NULL, false, NULL});
+
+TABLE(stop_table, DURATION("grace", IN_CONFIG(stop_grace_usec), 0, 24 * USEC_PER_HOUR));
+
+static const struct key config_key[] = {
+        {"operator", KEY_TEXT, IN_CONFIG(operator_name), 0, 0, NULL, false, NULL},
+        {"cluster", KEY_MAPPING, 0, 0, 0, &cluster_table, false, NULL},
+        {"workers", KEY_UNSIGNED, IN_CONFIG(workers), 1, WORKERS_MAX, NULL, false, NULL},
+        {"pageLimit", KEY_UNSIGNED, IN_CONFIG(page_limit), 1, 10000, NULL, false, NULL},
+        {"heartbeat", KEY_MAPPING, 0, 0, 0, &heartbeat_table, false, NULL},
+        {"stop", KEY_MAPPING, 0, 0, 0, &stop_table, false, NULL},
+        {"watches", KEY_WATCHES, 0, 0, 0, NULL, false, NULL},
+        {"gateway", KEY_MAPPING, IN_CONFIG(gateway), 0, 0, &gateway_table, false, NULL},
+        {"secrets", KEY_MAPPING, 0, 0, 0, &secrets_table, false, NULL},
+        {"record", KEY_TEXT, IN_CONFIG(record), 0, 0, NULL, false, NULL},
+        LATER("leaderElection"),
+};
+const struct key_table config_table = {config_key, ELEMENTS(config_key)};

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See program.h. One state a program, compiled once; jq_start() begins it anew for each object. */
+#include "jq/program.h"
+
+#include <errno.h>
+#include <jq.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/text.h"
+#include "object/fingerprint.h"
+#include "object/scan.h"
+
+#define RESULT_MAX  (1024 * 1024) /* bytes that may come out for one object */
+#define MESSAGE_MAX 400
+
+struct jq_program {
+        jq_state *state;
+        struct text complaint; /* of compiling */
+};
+
+static void on_complaint(void *userdata, jv message)
+{
+        struct jq_program *program = userdata;
+        jv text = jq_format_error(message);
+
+        if (program->complaint.size < MESSAGE_MAX)
+                text_printf(&program->complaint, "%s%s", program->complaint.size > 0 ? "; " : "",
+                            jv_string_value(text));
+        jv_free(text);
+}
+
+/* libjq's words, on one line and without what it says to users of its own tool. */
+static void set_complaint(struct error *error, const char *text)
+{
+        _cleanup_free_ char *line = strndup(text, MESSAGE_MAX);
+        char *start = line;
+
+        for (char *c = line; c && *c; c++)
+                if (*c == '\n')
+                        *c = ' ';
+        if (start && strncmp(start, "jq: error: ", 11) == 0)
+                start += 11;
+        if (start)
+                utf8_clean(start);
+        error_set(error, -EINVAL, "%s", start ? start : "no memory");
+}
+
+/* jq's own writes to our standard error, past the log: raw content, also of Secrets. On the same line, so
+ * that complaints name the right one. */
+#define QUIET "def stderr: .; "
+
+int jq_program_new(const char *text, struct jq_program **ret, struct error *error)
+{
+        struct jq_program *program = calloc(1, sizeof(*program));
+        _cleanup_free_ char *quiet = NULL;
+
+        if (asprintf(&quiet, QUIET "%s", text) < 0)
+                quiet = NULL;
+        if (!quiet || !program || !(program->state = jq_init())) {
+                free(program);
+                return error_set(error, -ENOMEM, "no memory for a jq program");
+        }
+        jq_set_error_cb(program->state, on_complaint, program);
+        if (!jq_compile(program->state, quiet)) {
+                set_complaint(error,
+                              program->complaint.data ? program->complaint.data : "it does not compile");
+                jq_program_free(program);
+                return -EINVAL;
+        }
+        *ret = program;
+        return 0;
+}
+
+void jq_program_free(struct jq_program *program)
+{
+        if (!program)
+                return;
+        jq_teardown(&program->state);
+        text_done(&program->complaint);
+        free(program);
+}
+
+/* ---- running */
+
+static int set_failure(struct error *error, jv failure)
+{
+        jv message = jv_invalid_get_msg(failure);
+        int r;
+
+        if (jv_get_kind(message) != JV_KIND_STRING)
+                message = jv_dump_string(message, 0);
+        r = error_set(error, -EBADMSG, "%.400s", jv_string_value(message));
+        jv_free(message);
+        return r;
+}
+
+/* What the program sees of the object; invalid when it cannot be read. */
+static jv make_input(const char *json, size_t size, bool partial)
+{
+        jv object = jv_parse_sized(json, (int)size);
+
+        if (!jv_is_valid(object) || jv_get_kind(object) != JV_KIND_OBJECT)
+                return object;
+        if (partial)
+                return jv_object_set(jv_object(), jv_string("metadata"),
+                                     jv_object_get(object, jv_string("metadata")));
+        return jv_object_delete(jv_object_delete(object, jv_string("apiVersion")), jv_string("kind"));
+}
+
+typedef int (*on_value_t)(jv value, void *userdata); /* takes the value; 1: no more are wanted */
+
+static int run(struct jq_program *program, const char *json, size_t size, bool partial, on_value_t on_value,
+               void *userdata, struct error *error)
+{
+        jv value = size > INT32_MAX ? jv_invalid() : make_input(json, size, partial);
+        int r = 0;
+
+        if (!jv_is_valid(value))
+                return set_failure(error, value);
+        jq_start(program->state, value, 0);
+        while (r == 0 && jv_is_valid(value = jq_next(program->state)))
+                r = on_value(value, userdata);
+        if (r < 0)
+                return error_set(error, r, "what comes out of it is larger than 1 MiB");
+        if (r > 0)
+                return 0;
+        if (jv_invalid_has_msg(jv_copy(value)))
+                return set_failure(error, value);
+        jv_free(value);
+        return jq_halted(program->state) ? error_set(error, -EBADMSG, "it halts") : 0;
+}
+
+static int take_truth(jv value, void *userdata)
+{
+        bool *truth = userdata;
+
+        *truth = jv_get_kind(value) != JV_KIND_FALSE && jv_get_kind(value) != JV_KIND_NULL;
+        jv_free(value);
+        return 1;
+}
+
+int jq_program_test(struct jq_program *program, const char *json, size_t size, bool partial, bool *ret,
+                    struct error *error)
+{
+        bool truth = false;
+        int r = run(program, json, size, partial, take_truth, &truth, error);
+
+        if (r >= 0)
+                *ret = truth;
+        return r;
+}
+
+static int take_text(jv value, void *userdata)
+{
+        struct text *out = userdata;
+        jv text = jv_dump_string(value, JV_PRINT_SORTED);
+
+        text_append_string(out, jv_string_value(text));
+        text_append_string(out, "\n");
+        jv_free(text);
+        return out->failed || out->size > RESULT_MAX ? -EBADMSG : 0;
+}
+
+struct names {
+        int (*on_name)(const char *name, void *userdata);
+        void *userdata;
+        bool no_name;
+        int status;
+};
+
+static int take_name(jv value, void *userdata)
+{
+        struct names *names = userdata;
+
+        names->no_name = jv_get_kind(value) != JV_KIND_STRING;
+        if (!names->no_name)
+                names->status = names->on_name(jv_string_value(value), names->userdata);
+        jv_free(value);
+        return names->no_name || names->status < 0 ? 1 : 0;
+}
+
+int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
+                     int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error)
+{
+        struct names names = {.on_name = on_name, .userdata = userdata};
+        int r = run(program, json, size, partial, take_name, &names, error);
+
+        if (r < 0)
+                return r;
+        return names.no_name ? error_set(error, -EBADMSG, "what comes out of it is no string")
+                             : names.status;
+}
+
+/* ---- fingerprints */
+
+static int fingerprint(const struct trigger_basis *basis, enum trigger trigger, const char *json,
+                       size_t size, uint64_t *ret)
+{
+        return (basis->partial ? fingerprint_metadata : fingerprint_object)(trigger, &basis->ours, json,
+                                                                            size, ret);
+}
+
+/* That somebody wants it gone is due to be handled whatever a program looks at: its finalizers wait for us.
+ */
+static bool is_being_deleted(const char *json, size_t size)
+{
+        struct scan_object object;
+
+        return scan_object(json, size, &object) >= 0 && object.deletion_timestamp.start;
+}
+
+int trigger_fingerprint(const struct trigger_basis *basis, const char *json, size_t size,
+                        uint64_t *ret_fingerprint, struct error *error)
+{
+        _cleanup_text_ struct text result = TEXT_EMPTY;
+        uint64_t hash;
+        int r;
+
+        if (basis->trigger != TRIGGER_JQ)
+                return fingerprint(basis, basis->trigger, json, size, ret_fingerprint);
+        r = run(basis->program, json, size, basis->partial, take_text, &result, error);
+        if (r < 0) {
+                r = fingerprint(basis, TRIGGER_ESSENCE, json, size, ret_fingerprint);
+                return r < 0 ? r : 1;
+        }
+        hash = XXH3_64bits_withSeed(result.data ? result.data : "", result.size,
+                                    is_being_deleted(json, size) ? 1 : 0);
+        *ret_fingerprint = hash ? hash : 1;
+        return 0;
+}

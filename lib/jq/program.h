@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * jq programs over objects, on libjq: what a run depends on (`trigger: {jq: ...}`), and which objects a
+ * watch has to do with (`filter: ...`). A program sees the object without apiVersion and kind (items of a
+ * LIST of built-in kinds lack them), or of an object that is known by its metadata alone, the metadata.
+ * Numbers are doubles. The program comes from the configuration and is trusted; the object is not: a program
+ * that fails on one object fails for that object alone, and one that never ends is found by the heartbeat of
+ * its process.
+ *
+ * Used by watchers and workers. The supervisor does not link libjq: it lets reconciled-jq look at programs.
+ */
+#include "base/error.h"
+#include "ipc/message.h"
+#include "object/bookkeeping.h"
+
+struct jq_program;
+
+/* -EINVAL with jq's own words when it does not compile; -ENOMEM. */
+int jq_program_new(const char *text, struct jq_program **ret, struct error *error);
+void jq_program_free(struct jq_program *program);
+DEFINE_CLEANUP(struct jq_program *, jq_program_free);
+
+/* Whether the first value that comes out is neither false nor null; none at all is false. -EBADMSG: it
+ * fails on this object, and `error` says how. */
+int jq_program_test(struct jq_program *program, const char *json, size_t size, bool partial, bool *ret,
+                    struct error *error);
+
+/* Calls for each value that comes out, which must be a string: -EBADMSG otherwise, as for what fails. A
+ * negative return of the callback ends it, and is returned. */
+int jq_program_names(struct jq_program *program, const char *json, size_t size, bool partial,
+                     int (*on_name)(const char *name, void *userdata), void *userdata, struct error *error);
+
+/* How an object's trigger fingerprint is made. */
+struct trigger_basis {
+        enum trigger trigger;
+        struct bookkeeping ours;    /* left out */
+        struct jq_program *program; /* of TRIGGER_JQ */
+        bool partial;               /* only the metadata is known */
+};
+
+/* An object that is being deleted is another one, whatever the program looks at. 0; 1: the program fails on
+ * this object, and its essence stands in (`error` says why). As lib/object/fingerprint.h otherwise. */
+int trigger_fingerprint(const struct trigger_basis *basis, const char *json, size_t size,
+                        uint64_t *ret_fingerprint, struct error *error);

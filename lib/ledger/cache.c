@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows that are in work, in memory: what a turn of the loop changes is written to the database once, by
+ * ledger_commit(), however often it was changed; and what was read for a change is not read again for its
+ * run and for the run's end. Bounded; what is not written yet is never dropped, but by a commit that failed.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "ledger/internal.h"
+
+#define NAMES_MIN 128 /* watch, key and uid of most objects */
+
+static char nothing[] = ""; /* most of a row's texts are empty */
+
+static void text_forget(char **text)
+{
+        if (*text != nothing)
+                free(*text);
+        *text = nothing;
+}
+
+static int text_keep(char **kept, const char *text, size_t max)
+{
+        char *copy = nothing;
+
+        if (!text)
+                text = "";
+        if (strcmp(*kept, text) == 0)
+                return 0;
+        if (text[0] && !(copy = strndup(text, max)))
+                return -ENOMEM;
+        text_forget(kept);
+        *kept = copy;
+        return 0;
+}
+
+int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
+{
+        struct ledger_row kept = *row;
+        int r = text_keep(&cached->row.next_reason, row->next_reason, LEDGER_TEXT_MAX);
+
+        if (r >= 0)
+                r = text_keep(&cached->row.last_error, row->last_error, LEDGER_TEXT_MAX);
+        if (r >= 0)
+                r = text_keep(&cached->row.first_error, row->first_error, LEDGER_TEXT_MAX);
+        if (r >= 0)
+                r = text_keep(&cached->row.settling, row->settling, (size_t)PTRDIFF_MAX - 1);
+        if (r >= 0)
+                r = text_keep(&cached->row.written_version, row->written_version, LEDGER_TEXT_MAX);
+        if (r >= 0)
+                r = text_keep(&cached->row.kinds, row->kinds, (size_t)PTRDIFF_MAX - 1);
+        if (r < 0)
+                return r;
+        kept.key = cached->row.key;
+        kept.uid = cached->row.uid;
+        kept.next_reason = cached->row.next_reason;
+        kept.last_error = cached->row.last_error;
+        kept.first_error = cached->row.first_error;
+        kept.settling = cached->row.settling;
+        kept.written_version = cached->row.written_version;
+        kept.kinds = cached->row.kinds;
+        cached->row = kept;
+        return 0;
+}
+
+int cached_keep_run(struct cached_row *cached, const struct ledger_run *run)
+{
+        int r = text_keep(&cached->run_text[0], run->action, LEDGER_TEXT_MAX);
+
+        if (r >= 0)
+                r = text_keep(&cached->run_text[1], run->reason, LEDGER_TEXT_MAX);
+        if (r >= 0)
+                r = text_keep(&cached->run_text[2], run->result, LEDGER_TEXT_MAX);
+        if (r >= 0)
+                r = text_keep(&cached->run_text[3], run->version, LEDGER_TEXT_MAX);
+        if (r < 0)
+                return r;
+        cached->run = (struct ledger_run){
+                .ended_realtime = run->ended_realtime,
+                .duration_usec = run->duration_usec,
+                .action = cached->run_text[0],
+                .reason = cached->run_text[1],
+                .result = cached->run_text[2],
+                .version = cached->run_text[3],
+        };
+        return 0;
+}
+
+static void cached_done(struct cached_row *cached)
+{
+        text_forget(&cached->row.next_reason);
+        text_forget(&cached->row.last_error);
+        text_forget(&cached->row.first_error);
+        text_forget(&cached->row.settling);
+        text_forget(&cached->row.written_version);
+        text_forget(&cached->row.kinds);
+}
+
+/* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again.
+ * With the words of its last run: those of the next row are mostly the same. Each new row takes one of those
+ * that were dropped, whatever its size: there are never more than the cache has had at once. */
+static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
+{
+        char *run_text[RUN_TEXTS] = {nothing, nothing, nothing, nothing};
+        struct cached_row *spare = cache->spare, *cached = spare;
+        size_t names_max = names_size < NAMES_MIN ? NAMES_MIN : names_size;
+
+        if (!spare || spare->names_max < names_size)
+                cached = realloc(spare, sizeof(*cached) + names_max);
+        else
+                names_max = spare->names_max;
+        if (!cached)
+                return NULL;
+        if (spare) {
+                cache->spare = cached->chain;
+                memcpy(run_text, cached->run_text, sizeof(run_text));
+        }
+        *cached = (struct cached_row){.names_max = names_max};
+        memcpy(cached->run_text, run_text, sizeof(run_text));
+        return cached;
+}
+
+static void free_spare(struct row_cache *cache)
+{
+        while (cache->spare) {
+                struct cached_row *next = cache->spare->chain;
+
+                for (size_t i = 0; i < RUN_TEXTS; i++)
+                        text_forget(&cache->spare->run_text[i]);
+                free(cache->spare);
+                cache->spare = next;
+        }
+}
+
+/* ---- the table, and the order of use */
+
+static uint64_t row_hash(const char *watch, const char *key, const char *uid)
+{
+        uint64_t hash = XXH3_64bits(watch, strlen(watch));
+
+        hash = XXH3_64bits_withSeed(key, strlen(key), hash);
+        return XXH3_64bits_withSeed(uid, strlen(uid), hash);
+}
+
+static void unlink_use(struct row_cache *cache, struct cached_row *cached)
+{
+        *(cached->newer ? &cached->newer->older : &cache->newest) = cached->older;
+        *(cached->older ? &cached->older->newer : &cache->oldest) = cached->newer;
+        cached->newer = cached->older = NULL;
+}
+
+static void link_newest(struct row_cache *cache, struct cached_row *cached)
+{
+        cached->older = cache->newest;
+        *(cache->newest ? &cache->newest->newer : &cache->oldest) = cached;
+        cache->newest = cached;
+}
+
+struct cached_row *cache_find(struct row_cache *cache, const char *watch, const char *key, const char *uid)
+{
+        uint64_t hash = row_hash(watch, key, uid);
+        struct cached_row *cached = cache->bucket[hash % CACHE_ROWS];
+
+        while (cached && (cached->hash != hash || strcmp(cached->row.key, key) != 0 ||
+                          strcmp(cached->row.uid, uid) != 0 || strcmp(cached->watch, watch) != 0))
+                cached = cached->chain;
+        if (cached && cached != cache->newest) {
+                unlink_use(cache, cached);
+                link_newest(cache, cached);
+        }
+        return cached;
+}
+
+void cache_forget(struct row_cache *cache, struct cached_row *cached)
+{
+        struct cached_row **place = &cache->bucket[cached->hash % CACHE_ROWS];
+
+        while (*place != cached)
+                place = &(*place)->chain;
+        *place = cached->chain;
+        unlink_use(cache, cached);
+        cache->count--;
+        cached_done(cached);
+        cached->chain = cache->spare;
+        cache->spare = cached;
+}
+
+struct cached_row *cache_add(struct row_cache *cache, const char *watch, const char *key, const char *uid)
+{
+        size_t watch_size = strlen(watch) + 1, key_size = strlen(key) + 1, uid_size = strlen(uid) + 1;
+        struct cached_row *cached = cached_new(cache, watch_size + key_size + uid_size);
+        struct cached_row **bucket;
+
+        if (!cached)
+                return NULL;
+        cached->watch = memcpy(cached->names, watch, watch_size);
+        cached->row.key = memcpy(cached->names + watch_size, key, key_size);
+        cached->row.uid = memcpy(cached->names + watch_size + key_size, uid, uid_size);
+        cached->row.next_reason = cached->row.last_error = cached->row.first_error = nothing;
+        cached->row.settling = cached->row.written_version = cached->row.kinds = nothing;
+        cached->hash = row_hash(watch, key, uid);
+        bucket = &cache->bucket[cached->hash % CACHE_ROWS];
+        cached->chain = *bucket;
+        *bucket = cached;
+        link_newest(cache, cached);
+        cache->count++;
+        return cached;
+}
+
+bool cache_is_full(const struct row_cache *cache)
+{
+        return cache->count >= CACHE_ROWS;
+}
+
+void cache_make_room(struct row_cache *cache)
+{
+        struct cached_row *cached = cache->oldest;
+
+        while (cached && cache->count > CACHE_ROWS / 4 * 3) {
+                struct cached_row *newer = cached->newer;
+
+                if (!cached->dirty)
+                        cache_forget(cache, cached);
+                cached = newer;
+        }
+}
+
+void cache_clear(struct row_cache *cache, bool dirty_too)
+{
+        struct cached_row *cached = cache->oldest;
+
+        while (cached) {
+                struct cached_row *newer = cached->newer;
+
+                if (dirty_too || !cached->dirty)
+                        cache_forget(cache, cached);
+                cached = newer;
+        }
+        free_spare(cache);
+        if (dirty_too) {
+                cache->dirty = NULL;
+                cache->dirty_count = 0;
+        }
+}
+
+void cache_mark_dirty(struct row_cache *cache, struct cached_row *cached)
+{
+        if (cached->dirty)
+                return;
+        cached->dirty = true;
+        cached->next_dirty = NULL;
+        *(cache->dirty ? &cache->last_dirty->next_dirty : &cache->dirty) = cached;
+        cache->last_dirty = cached;
+        cache->dirty_count++;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger's rows that have failed since their last success, are in quarantine, or wait: pages of them,
+ * each from where an index of its own leads to, so that what is well costs nothing. How many there are:
+ * lib/ledger/tally.c. Asked for rarely: nothing is prepared.
+ */
+#include <errno.h>
+
+#include "ledger/internal.h"
+
+/* What cannot be written now is looked at as of the last commit. */
+
+static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
+                      void *userdata)
+{
+        int r = ledger_try_flush(ledger);
+
+        if (r >= 0 || r == -EBUSY)
+                r = ledger_visit_page(ledger, statement, limit, visit, userdata);
+        sqlite3_finalize(statement);
+        return r;
+}
+
+/* Names of watches with rows that fail, but that are not configured. */
+static int leave_out(struct ledger *ledger, const struct ledger_known *known, sqlite3_str *sql)
+{
+        const char *watch = "";
+        int r = 0;
+
+        while (r >= 0 && known && (watch = ledger_next_watch(ledger, watch))) {
+                struct ledger_failing failing = {0};
+
+                if (!known->is_known(watch, known->userdata))
+                        r = ledger_count_failing(ledger, watch, &failing);
+                if (failing.failing > 0)
+                        sqlite3_str_appendf(sql, " AND watch <> %Q", watch);
+        }
+        return r;
+}
+
+/* They stand in an index in this order. */
+int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_known *known,
+                       ledger_visit_t visit, void *userdata)
+{
+        sqlite3_str *sql = sqlite3_str_new(ledger->database);
+        sqlite3_stmt *statement;
+        char *text;
+        int r;
+
+        sqlite3_str_appendall(sql, "SELECT " ROW_SELECTED
+                                   " FROM ledger INDEXED BY ledger_worst WHERE attempts > 0");
+        r = leave_out(ledger, known, sql);
+        sqlite3_str_appendall(sql, " ORDER BY permanent DESC, throttled > 0 DESC, attempts DESC, watch, key,"
+                                   " uid LIMIT ?1");
+        text = sqlite3_str_finish(sql);
+        if (r >= 0)
+                r = text ? ledger_prepare(ledger, text, NULL, NULL, NULL, &statement) : -ENOMEM;
+        sqlite3_free(text);
+        if (r < 0)
+                return r;
+        sqlite3_bind_int64(statement, 1, (sqlite3_int64)limit);
+        return visit_page(ledger, statement, limit, visit, userdata);
+}
+
+/* The rows behind a place, of what `sql` selects: ?1 to ?3 are that place, ?4 how many, ?5 its time. */
+static int list_page(struct ledger *ledger, const char *sql, const struct ledger_place *behind, size_t limit,
+                     ledger_visit_t visit, void *userdata)
+{
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, sql, behind->watch, behind->key, behind->uid, &statement);
+
+        if (r < 0)
+                return r;
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
+        if (sqlite3_bind_parameter_count(statement) >= 5)
+                sqlite3_bind_int64(statement, 5, (sqlite3_int64)behind->next_realtime);
+        return visit_page(ledger, statement, limit, visit, userdata);
+}
+
+int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata)
+{
+        return list_page(ledger,
+                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_failing"
+                         " WHERE attempts > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                         " ORDER BY key, uid LIMIT ?4",
+                         behind, limit, visit, userdata);
+}
+
+int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                            ledger_visit_t visit, void *userdata)
+{
+        return list_page(ledger,
+                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_quarantine"
+                         " WHERE quarantined_until > 0 AND watch = ?1 AND (key, uid) > (?2, ?3)"
+                         " ORDER BY key, uid LIMIT ?4",
+                         behind, limit, visit, userdata);
+}
+
+int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata)
+{
+        return list_page(ledger,
+                         "SELECT " ROW_SELECTED " FROM ledger INDEXED BY ledger_due"
+                         " WHERE next_realtime > 0 AND (next_realtime, watch, key, uid)"
+                         " > (?5, ?1, ?2, ?3) ORDER BY next_realtime, watch, key, uid LIMIT ?4",
+                         behind, limit, visit, userdata);
+}

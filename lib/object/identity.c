@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See identity.h. */
+#include "object/identity.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define API_VERSION_MAX (253 + 1 + 63)
+
+/* UTF-8 without control characters. */
+static bool is_clean(const char *text, size_t size, char banned)
+{
+        size_t position = 0;
+
+        while (position < size) {
+                unsigned char c = (unsigned char)text[position];
+                size_t length = c < 0x80 ? 1 : utf8_sequence(text + position, size - position);
+
+                if (length == 0 || c < ' ' || c == 0x7f || text[position] == banned)
+                        return false;
+                position += length;
+        }
+        return true;
+}
+
+static int read_text(struct span value, char banned, char *out, size_t max, size_t *ret_size)
+{
+        int r = scan_string_into(value, out, max, ret_size);
+
+        /* A text, but none that we could keep, as one with a NUL. */
+        if (r == -EBADMSG && value.size > 2 && value.start[0] == '"')
+                return -ENAMETOOLONG;
+        return r < 0 ? r : is_clean(out, *ret_size, banned) ? 0 : -ENAMETOOLONG;
+}
+
+static int read_key(struct span namespace_name, struct span name, char key[IDENTITY_KEY_MAX + 1])
+{
+        size_t size = 0, name_size;
+        int r = namespace_name.start ? read_text(namespace_name, '/', key, IDENTITY_KEY_MAX - 1, &size) : 0;
+
+        if (r >= 0 && size > 0)
+                key[size++] = '/';
+        if (r >= 0)
+                r = read_text(name, '/', key + size, IDENTITY_KEY_MAX - size, &name_size);
+        return r < 0 || name_size > 0 ? r : -EBADMSG;
+}
+
+int identity_read(const char *json, size_t size, bool whole, struct identity *ret)
+{
+        struct scan_object object;
+        size_t uid_size = 0, version_size = 0;
+        int r = whole ? scan_object(json, size, &object) : scan_identity(json, size, &object);
+
+        if (r >= 0)
+                r = read_key(object.namespace_name, object.name, ret->key);
+        if (r >= 0)
+                r = read_text(object.uid, '\0', ret->uid, IDENTITY_UID_MAX, &uid_size);
+        if (r == -EAGAIN || (r >= 0 && uid_size == 0))
+                return -EBADMSG;
+        if (r < 0)
+                return r;
+        /* Without a version it may still be one of ours. */
+        r = read_text(object.resource_version, '\0', ret->resource_version, IDENTITY_VERSION_MAX,
+                      &version_size);
+        return r == -ENOMEM ? r : r < 0 || version_size == 0 ? -EBADMSG : 0;
+}
+
+bool identity_fits(const char *key, const char *uid)
+{
+        return strlen(key) <= IDENTITY_KEY_MAX && strlen(uid) <= IDENTITY_UID_MAX;
+}
+
+/* ---- owner references */
+
+struct reference {
+        struct span api_version, kind, name, uid, controller;
+};
+
+static int take_member(struct span key, struct span value, void *userdata)
+{
+        struct reference *reference = userdata;
+        const struct {
+                const char *name;
+                struct span *place;
+        } member[] = {
+                {"apiVersion", &reference->api_version},
+                {"kind", &reference->kind},
+                {"name", &reference->name},
+                {"uid", &reference->uid},
+                {"controller", &reference->controller},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(member); i++)
+                if (scan_string_equals(key, member[i].name))
+                        *member[i].place = value;
+        return 0;
+}
+
+static bool is_same_group(const char *a, const char *b)
+{
+        const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
+        size_t size_a = slash_a ? (size_t)(slash_a - a) : 0, size_b = slash_b ? (size_t)(slash_b - b) : 0;
+
+        return size_a == size_b && strncmp(a, b, size_a) == 0;
+}
+
+static bool is_of_kind(const struct reference *reference, const char *api_version, const char *kind)
+{
+        char text[API_VERSION_MAX + 1];
+        size_t size;
+
+        return scan_string_equals(reference->kind, kind) &&
+               read_text(reference->api_version, '\0', text, API_VERSION_MAX, &size) >= 0 &&
+               is_same_group(text, api_version);
+}
+
+/* Takes it where it says more than what is known. */
+static int judge(struct span text, const struct scan_object *object, const char *api_version,
+                 const char *kind, struct owner *owner)
+{
+        struct reference reference = {0};
+        struct owner found = {0};
+        size_t size = 0;
+        int r = scan_members(text, take_member, &reference);
+
+        if (r < 0 || !is_of_kind(&reference, api_version, kind))
+                return r == -ENOMEM ? r : 0;
+        found.controls =
+                reference.controller.size == 4 && memcmp(reference.controller.start, "true", 4) == 0;
+        r = read_key(object->namespace_name, reference.name, found.key);
+        if (r >= 0)
+                r = read_text(reference.uid, '\0', found.uid, IDENTITY_UID_MAX, &size);
+        if (r < 0 || size == 0) {
+                owner->ignored = true;
+                return r == -ENOMEM ? r : 0;
+        }
+        if (scan_string_equals(object->uid, found.uid) ||
+            (owner->key[0] && (owner->controls || !found.controls)))
+                return 0;
+        found.ignored = owner->ignored;
+        *owner = found;
+        return 0;
+}
+
+int owner_find(const char *json, size_t size, const char *api_version, const char *kind, struct owner *ret)
+{
+        struct scan_object object = {0};
+        const char *position, *end;
+        int r = scan_object(json, size, &object);
+
+        *ret = (struct owner){0};
+        position = object.owner_references.start;
+        end = position ? position + object.owner_references.size : NULL;
+        for (position = position && *position == '[' ? position + 1 : end; r >= 0 && position < end;) {
+                struct span text;
+
+                position += strspn(position, " \t\r\n,");
+                if (*position == ']' || scan_value(position, (size_t)(end - position), &text) < 0)
+                        break;
+                position = text.start + text.size;
+                r = text.start[0] == '{' ? judge(text, &object, api_version, kind, ret) : 0;
+        }
+        return r == -EAGAIN ? -EBADMSG : r;
+}
+
+bool owner_is(const struct owner *owner, const char *key, const char *uid)
+{
+        const char *name = strchr(owner->key, '/');
+
+        name = name && !strchr(key, '/') ? name + 1 : owner->key;
+        return owner->key[0] && strcmp(owner->uid, uid) == 0 && strcmp(name, key) == 0;
+}

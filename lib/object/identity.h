@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Which object it is, and whose: text that others write, and that becomes keys of tables, parts of paths and
+ * of messages. This is the one place that says what such text may be; all that is behind it has room for it.
+ */
+#include "object/scan.h"
+
+/* Kubernetes' own bounds: a namespace of 63 and a name of 253 bytes; a UID has 36, a version 20 digits. The
+ * server asks for less: it takes names of some kinds (RBAC) and owner references of any length. */
+#define IDENTITY_KEY_MAX     (63 + 1 + 253)
+#define IDENTITY_UID_MAX     64
+#define IDENTITY_VERSION_MAX 64
+
+struct identity {
+        char key[IDENTITY_KEY_MAX + 1]; /* "namespace/name", or "name" */
+        char uid[IDENTITY_UID_MAX + 1];
+        char resource_version[IDENTITY_VERSION_MAX + 1];
+};
+
+/* whole: the rest is checked too, because nobody else checks that it is an object at all. -EBADMSG: the
+ * object cannot be identified. -ENAMETOOLONG: the object is none of ours, because its name or UID is longer
+ * than the bounds or holds control characters. */
+int identity_read(const char *json, size_t size, bool whole, struct identity *ret);
+
+/* Whether text that is not of this release's making, as of an older store, keeps to the bounds. */
+bool identity_fits(const char *key, const char *uid);
+
+/* The owner of one kind that an object's owner references name. */
+struct owner {
+        char key[IDENTITY_KEY_MAX + 1]; /* as an owner in the object's own namespace; "": there is none */
+        char uid[IDENTITY_UID_MAX + 1];
+        bool controls;
+        bool ignored; /* a reference to that kind names no object that there can be */
+};
+
+/* Finds the owner that controls the object, else the first. The version of the group does not matter. No
+ * reference hides another one, and an object that names itself is not its own owner: each change that its
+ * run makes to it would be a change of its child. -EBADMSG: this is no object. */
+int owner_find(const char *json, size_t size, const char *api_version, const char *kind, struct owner *ret);
+
+/* Whether that is the object with this key: an owner in a namespace has its objects there and nowhere else;
+ * one that belongs to no namespace has them everywhere. */
+bool owner_is(const struct owner *owner, const char *key, const char *uid);

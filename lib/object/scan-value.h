@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The innermost part of the scanner: finding the end of one value, across the borders of pieces. */
+#include "object/scan.h"
+
+/* Where the search for the end of one value stands. Zeroed: at its first byte. */
+struct value_cursor {
+        size_t position; /* next byte to look at, from the value's start */
+        size_t depth;
+        bool in_string, in_literal;
+        uint64_t is_object[SCAN_DEPTH_MAX / 64]; /* one bit an open bracket: '{' or '[' */
+};
+
+/* 1: the value ends before cursor->position; 0: more bytes are needed; -EBADMSG. `input` is the value's
+ * start and may grow (and move) between calls. A literal ends only at the byte behind it. */
+int value_cursor_run(struct value_cursor *cursor, const char *input, size_t size);
+
+static inline bool is_space(char c)
+{
+        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static inline size_t skip_space(const char *input, size_t size, size_t position)
+{
+        while (position < size && is_space(input[position]))
+                position++;
+        return position;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See acl.h. The kernel's form of a list is read and written here: libacl would be a library for one
+ * attribute. */
+#include "os/acl.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "base/cleanup.h"
+
+#define ATTRIBUTE   "system.posix_acl_access"
+#define VERSION     2U
+#define NOBODY      UINT32_MAX /* the id of an entry that needs none */
+#define ENTRIES_MAX 1024
+
+/* The kernel wants the entries in this order, those of one tag by their ids. */
+enum { OWNER = 0x01, USER = 0x02, GROUP = 0x04, OTHER_GROUP = 0x08, MASK = 0x10, OTHERS = 0x20 };
+
+/* Both little endian, as the kernel has them. */
+struct entry {
+        uint16_t tag, rights;
+        uint32_t id;
+};
+
+struct list {
+        uint32_t version;
+        struct entry entry[ENTRIES_MAX];
+};
+
+static struct entry *find(struct list *list, size_t count, unsigned tag, uint32_t id)
+{
+        for (size_t i = 0; i < count; i++)
+                if (le16toh(list->entry[i].tag) == tag && (tag != USER || le32toh(list->entry[i].id) == id))
+                        return &list->entry[i];
+        return NULL;
+}
+
+static int add(struct list *list, size_t *count, unsigned tag, unsigned rights, uint32_t id)
+{
+        struct entry *entry = find(list, *count, tag, id);
+
+        if (entry) {
+                entry->rights = htole16((uint16_t)(le16toh(entry->rights) | rights));
+                return 0;
+        }
+        if (*count == ENTRIES_MAX)
+                return -E2BIG;
+        list->entry[(*count)++] =
+                (struct entry){htole16((uint16_t)tag), htole16((uint16_t)rights), htole32(id)};
+        return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+        const struct entry *one = a, *other = b;
+        const uint64_t first = (uint64_t)le16toh(one->tag) << 32 | le32toh(one->id);
+        const uint64_t second = (uint64_t)le16toh(other->tag) << 32 | le32toh(other->id);
+
+        return (first > second) - (first < second);
+}
+
+/* The list that is there, or the one that says what the mode says. */
+static int read_list(int fd, struct list *list, size_t *ret_count)
+{
+        ssize_t size = fgetxattr(fd, ATTRIBUTE, list, sizeof(*list));
+        struct stat st;
+        int r;
+
+        if (size >= (ssize_t)sizeof(list->version)) {
+                *ret_count = ((size_t)size - sizeof(list->version)) / sizeof(struct entry);
+                return le32toh(list->version) == VERSION ? 0 : -EOPNOTSUPP;
+        }
+        if (size < 0 && errno != ENODATA)
+                return errno == ERANGE ? -E2BIG : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        *ret_count = 0;
+        list->version = htole32(VERSION);
+        r = add(list, ret_count, OWNER, st.st_mode >> 6 & 7, NOBODY);
+        if (r >= 0)
+                r = add(list, ret_count, GROUP, st.st_mode >> 3 & 7, NOBODY);
+        if (r >= 0)
+                r = add(list, ret_count, MASK, st.st_mode >> 3 & 7, NOBODY);
+        return r < 0 ? r : add(list, ret_count, OTHERS, st.st_mode & 7, NOBODY);
+}
+
+int acl_allow(int fd, const uid_t *user, size_t count, unsigned rights)
+{
+        _cleanup_free_ struct list *list = calloc(1, sizeof(*list));
+        size_t entries = 0;
+        int r = list ? read_list(fd, list, &entries) : -ENOMEM;
+
+        for (size_t i = 0; i < count && r >= 0; i++)
+                r = add(list, &entries, USER, rights, user[i]);
+        if (r >= 0) /* without it the entries of users count for nothing */
+                r = add(list, &entries, MASK, rights, NOBODY);
+        if (r < 0)
+                return r;
+        qsort(list->entry, entries, sizeof(struct entry), compare);
+        return fsetxattr(fd, ATTRIBUTE, list, sizeof(list->version) + entries * sizeof(struct entry), 0) < 0
+                       ? -errno
+                       : 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/descendants.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "os/syscall.h"
+
+#define ROUND_USEC (10 * USEC_PER_MSEC)
+
+struct entry {
+        pid_t pid, parent, group;
+        bool ours, zombie;
+};
+
+/* The children of this process that are spared; a process has one set of them. */
+static struct {
+        pid_t *pid;
+        size_t count;
+} spared;
+
+struct table {
+        struct entry *entry;
+        size_t count, allocated;
+};
+
+int descendants_spare(pid_t child)
+{
+        pid_t *grown = reallocarray(spared.pid, spared.count + 1, sizeof(*grown));
+
+        if (!grown)
+                return -ENOMEM;
+        spared.pid = grown;
+        grown[spared.count++] = child;
+        return 0;
+}
+
+void descendants_spare_no_more(pid_t child)
+{
+        for (size_t i = 0; i < spared.count; i++)
+                if (spared.pid[i] == child) {
+                        spared.pid[i] = spared.pid[--spared.count];
+                        break;
+                }
+        if (spared.count == 0) {
+                free(spared.pid);
+                spared.pid = NULL;
+        }
+}
+
+static bool is_spared(pid_t pid)
+{
+        for (size_t i = 0; i < spared.count; i++)
+                if (spared.pid[i] == pid)
+                        return true;
+        return false;
+}
+
+/* Of what has lost its parent the process group tells whose it was. */
+static bool belongs_to_spared(const struct entry *entry)
+{
+        return is_spared(entry->pid) || is_spared(entry->group);
+}
+
+static void closedir_pointer(DIR **folder)
+{
+        if (*folder)
+                closedir(*folder);
+}
+
+static int table_add(struct table *table, struct entry added)
+{
+        if (table->count == table->allocated) {
+                size_t allocated = table->allocated ? 2 * table->allocated : 256;
+                struct entry *entry = reallocarray(table->entry, allocated, sizeof(*entry));
+
+                if (!entry)
+                        return -ENOMEM;
+                table->entry = entry;
+                table->allocated = allocated;
+        }
+        table->entry[table->count++] = added;
+        return 0;
+}
+
+/* "pid (name) state parent group ...": the name may hold anything, brackets too. */
+static int table_add_process(struct table *table, int proc, const char *pid)
+{
+        _cleanup_close_ int fd = -1;
+        char path[64], text[512];
+        const char *rest;
+        struct entry entry = {.pid = (pid_t)strtol(pid, NULL, 10)};
+        char state;
+        ssize_t size;
+
+        snprintf(path, sizeof(path), "%.20s/stat", pid);
+        fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+        size = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
+        if (size <= 0)
+                return 0; /* gone meanwhile */
+        text[size] = '\0';
+        rest = strrchr(text, ')');
+        if (!rest || sscanf(rest, ") %c %d %d", &state, &entry.parent, &entry.group) != 3)
+                return 0;
+        entry.zombie = state == 'Z' || state == 'X';
+        return table_add(table, entry);
+}
+
+static int table_read(struct table *table)
+{
+        _cleanup_(closedir_pointer) DIR *folder = opendir("/proc");
+        const struct dirent *item;
+        int r = 0;
+
+        if (!folder)
+                return -errno;
+        while (r >= 0 && (item = readdir(folder)))
+                if (item->d_name[0] >= '1' && item->d_name[0] <= '9')
+                        r = table_add_process(table, dirfd(folder), item->d_name);
+        return r;
+}
+
+static int compare(const void *a, const void *b)
+{
+        const struct entry *left = a, *right = b;
+
+        return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+static bool is_ours(const struct table *table, pid_t pid)
+{
+        const struct entry wanted = {.pid = pid}, *found;
+
+        if (pid == getpid())
+                return true;
+        found = bsearch(&wanted, table->entry, table->count, sizeof(wanted), compare);
+        return found && found->ours;
+}
+
+/* One pass a generation; nearly always parents have the lower number, and one pass is enough. */
+static size_t table_mark(struct table *table)
+{
+        size_t count = 0;
+        bool found;
+
+        do {
+                found = false;
+                for (size_t i = 0; i < table->count; i++)
+                        if (!table->entry[i].ours && !belongs_to_spared(&table->entry[i]) &&
+                            is_ours(table, table->entry[i].parent)) {
+                                table->entry[i].ours = found = true;
+                                count += !table->entry[i].zombie;
+                        }
+        } while (found);
+        return count;
+}
+
+ssize_t descendants_signal(int signal)
+{
+        struct table table = {0};
+        int r = table_read(&table);
+        size_t count = 0;
+
+        if (r >= 0 && table.count > 0) {
+                qsort(table.entry, table.count, sizeof(*table.entry), compare);
+                count = table_mark(&table);
+                for (size_t i = 0; i < table.count; i++)
+                        if (table.entry[i].ours && !table.entry[i].zombie)
+                                (void)sys_kill(table.entry[i].pid, signal);
+        }
+        free(table.entry);
+        return r < 0 ? r : (ssize_t)count;
+}
+
+/* One by one: whoever spares a child reaps it as well. */
+static bool reap_others(void)
+{
+        struct table table = {0};
+        bool left = table_read(&table) < 0;
+        int status;
+
+        for (size_t i = 0; i < table.count; i++) {
+                const struct entry *entry = &table.entry[i];
+
+                if (entry->parent == getpid() && !is_spared(entry->pid) &&
+                    sys_reap(entry->pid, &status) == 0 && !is_spared(entry->group))
+                        left = true;
+        }
+        free(table.entry);
+        return left;
+}
+
+bool descendants_reap(void)
+{
+        pid_t pid;
+        int status;
+
+        if (spared.count > 0)
+                return reap_others();
+
+        do
+                pid = sys_reap(-1, &status);
+        while (pid > 0);
+        return pid == 0;
+}
+
+void descendants_end(uint64_t usec)
+{
+        const struct timespec pause = {.tv_nsec = (long)ROUND_USEC * 1000};
+        uint64_t end = clock_boottime_usec() + usec;
+        sigset_t child;
+        bool taken = false;
+
+        sigemptyset(&child);
+        sigaddset(&child, SIGCHLD);
+        while (descendants_reap() && clock_boottime_usec() < end) {
+                (void)descendants_signal(SIGKILL);
+                if (sigtimedwait(&child, NULL, &pause) == SIGCHLD)
+                        taken = true;
+        }
+        if (taken) /* it may have told of one that is spared, and somebody waits for that */
+                (void)sys_kill(getpid(), SIGCHLD);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See folder.h. Once each part of a path has been checked, only root and we can replace it; so the path may
+ * be opened by its name from then on. */
+#include "os/folder.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define FOLDER_FDS 16
+
+/* Where root is not mapped, as in some containers, the owner of "/" stands for it. */
+static bool is_trusted(uid_t uid)
+{
+        struct stat root;
+
+        return uid == 0 || uid == geteuid() || (lstat("/", &root) == 0 && uid == root.st_uid);
+}
+
+static int refuse_owner(const char *path, const struct stat *st, struct error *error)
+{
+        const struct passwd *owner = getpwuid(st->st_uid), *us;
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s", owner ? owner->pw_name : "?");
+        us = getpwuid(geteuid());
+        return error_set(
+                error, -EPERM,
+                "%s belongs to the user %s (%u), and the operator runs as %s (%u): that user could tamper "
+                "with the operator's files; run as its owner, give it to this user (chown), or choose "
+                "a folder of this user's own",
+                path, name, (unsigned)st->st_uid, us ? us->pw_name : "?", (unsigned)geteuid());
+}
+
+static int check_mode(const char *path, const struct stat *st, bool is_parent, bool is_volume,
+                      struct error *error)
+{
+        bool others = (st->st_mode & S_IWOTH) && !is_volume;
+        bool group = (st->st_mode & S_IWGRP) && st->st_uid != 0 && !group_member(st->st_gid);
+
+        if ((!others && !group) || (is_parent && (st->st_mode & S_ISVTX)))
+                return 0;
+        return error_set(
+                error, -EPERM,
+                "%s may be written by others (mode %04o): they could tamper with the operator's files; "
+                "take that right away (chmod %s %s), or choose a folder that only this user can write",
+                path, (unsigned)(st->st_mode & 07777), others ? "o-w" : "g-w", path);
+}
+
+/* Checks one part of the path. st: of the part above it, then of this one. */
+static int check_part(const char *path, bool is_last, struct stat *st, struct error *error)
+{
+        struct stat above = *st;
+
+        if (lstat(path, st) < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (!is_trusted(st->st_uid))
+                return refuse_owner(path, st, error);
+        if (S_ISLNK(st->st_mode))
+                return 0; /* where it leads is looked at by itself */
+        if (!S_ISDIR(st->st_mode))
+                return error_set(error, -ENOTDIR, "%s is no folder", path);
+        return check_mode(path, st, !is_last, st->st_dev != above.st_dev && st->st_uid != geteuid(), error);
+}
+
+static int check_parts(const char *path, struct error *error)
+{
+        _cleanup_free_ char *part = strdup(path);
+        struct stat st;
+        int r = 0;
+
+        if (!part)
+                return error_set(error, -ENOMEM, "no memory");
+        if (lstat("/", &st) < 0)
+                return error_set(error, -errno, "/: %s", strerror(errno));
+        for (char *slash = part + 1; r >= 0 && slash;) {
+                char kept;
+
+                slash += strcspn(slash, "/");
+                kept = *slash;
+                *slash = '\0';
+                r = check_part(part, kept == '\0', &st, error);
+                *slash = kept;
+                slash += strspn(slash, "/");
+                if (*slash == '\0')
+                        break;
+        }
+        return r;
+}
+
+int folder_own(const char *path, char **ret, struct error *error)
+{
+        _cleanup_free_ char *whole = NULL;
+        int r;
+
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        whole = realpath(path, NULL);
+        if (!whole)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        r = check_parts(path, error);
+        if (r >= 0)
+                r = check_parts(whole, error);
+        if (r >= 0)
+                *ret = TAKE_PTR(whole);
+        return r;
+}
+
+/* ---- what is in it */
+
+/* nftw() has no place for one: of the tree that is being looked at. */
+static __thread struct error *walk_error;
+
+static int check_entry(const char *path, const struct stat *st, int type, struct FTW *place _unused_)
+{
+        if (type == FTW_NS)
+                return 0; /* gone meanwhile */
+        if (!is_trusted(st->st_uid))
+                return -refuse_owner(path, st, walk_error);
+        if (S_ISLNK(st->st_mode))
+                return -error_set(walk_error, -EPERM,
+                                  "%s is a symbolic link: the operator follows no links to its files; "
+                                  "put the file or folder itself there, or remove the link",
+                                  path);
+        return 0;
+}
+
+int folder_check_entry(const char *folder, const char *name, struct error *error)
+{
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+        int r;
+
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        if (lstat(path, &st) < 0 && errno == ENOENT)
+                return 0;
+        walk_error = error;
+        r = nftw(path, check_entry, FOLDER_FDS, FTW_PHYS);
+        walk_error = NULL;
+        return r < 0 ? error_set(error, -errno, "%s: %s", path, strerror(errno)) : -r;
+}

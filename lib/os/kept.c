@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kept.h. */
+#include "os/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/file.h"
+
+#define TEXT_MAX ((size_t)4 * 1024 * 1024)
+
+static char *path_of(const char *folder, const char *id)
+{
+        char *path;
+
+        return asprintf(&path, "%s/%s", folder, id) < 0 ? NULL : path;
+}
+
+static bool is_id(const char *id)
+{
+        return strlen(id) == KEPT_ID_SIZE - 1 && strspn(id, "0123456789abcdef") == KEPT_ID_SIZE - 1;
+}
+
+static int write_all(int fd, const char *text, size_t size)
+{
+        while (size > 0) {
+                ssize_t n = write(fd, text, size);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n > 0) {
+                        text += n;
+                        size -= (size_t)n;
+                }
+        }
+        return 0;
+}
+
+int kept_write(const char *folder, const char *text, size_t size, char id[KEPT_ID_SIZE])
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_close_ int fd = -1;
+        uint64_t random[2];
+        int r;
+
+        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                return -EIO;
+        snprintf(id, KEPT_ID_SIZE, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+        path = path_of(folder, id);
+        if (!path)
+                return -ENOMEM;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        r = fd < 0 ? -errno : write_all(fd, text, size);
+        if (fd >= 0 && r < 0)
+                (void)unlink(path);
+        return r;
+}
+
+int kept_read(const char *folder, const char *id, char **ret)
+{
+        _cleanup_free_ char *path = is_id(id) ? path_of(folder, id) : NULL;
+        size_t size;
+
+        if (!is_id(id))
+                return -ENOENT;
+        return path ? file_read(path, TEXT_MAX, ret, &size) : -ENOMEM;
+}
+
+void kept_drop(const char *folder, const char *id)
+{
+        _cleanup_free_ char *path = is_id(id) ? path_of(folder, id) : NULL;
+
+        if (path)
+                (void)unlink(path);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/syscall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int result(int r)
+{
+        return r < 0 ? -errno : r;
+}
+
+int sys_socketpair_seqpacket(int ret_fds[2])
+{
+        return result(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_fds));
+}
+
+int sys_pipe(int ret_fds[2])
+{
+        return result(pipe2(ret_fds, O_CLOEXEC));
+}
+
+int sys_set_nonblocking(int fd, bool enabled)
+{
+        int flags = fcntl(fd, F_GETFL);
+
+        if (flags < 0)
+                return -errno;
+        return result(fcntl(fd, F_SETFL, enabled ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+}
+
+pid_t sys_fork(void)
+{
+        return result(fork());
+}
+
+int sys_pidfd_open(pid_t pid)
+{
+        return result((int)syscall(SYS_pidfd_open, pid, 0));
+}
+
+int sys_pidfd_send_signal(int pidfd, int signal)
+{
+        return result((int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0));
+}
+
+int sys_kill(pid_t pid, int signal)
+{
+        return result(kill(pid, signal));
+}
+
+pid_t sys_reap(pid_t pid, int *ret_status)
+{
+        return result(waitpid(pid, ret_status, WNOHANG));
+}
+
+int sys_close_from(int first)
+{
+        return result((int)syscall(SYS_close_range, (unsigned)first, ~0U, 0));
+}
+
+int sys_parent_death_signal(int signal)
+{
+        return result(prctl(PR_SET_PDEATHSIG, signal));
+}
+
+int sys_follow_parent(int fd, int signal)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+        int r = sys_parent_death_signal(signal);
+
+        if (r < 0)
+                return r;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        /* It may have died before the kernel was told: then nobody would ever send the signal. */
+        return peer.pid == getppid() ? 0 : -ESRCH;
+}
+
+int sys_set_subreaper(void)
+{
+        return result(prctl(PR_SET_CHILD_SUBREAPER, 1));
+}
+
+int sys_set_no_new_privileges(void)
+{
+        return result(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+/* What is not inheritable is not ambient either. */
+void sys_keep_user_rights_here(void)
+{
+        const unsigned rights = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL;
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+        if (syscall(SYS_capget, &header, data) < 0 || !(data[0].inheritable & rights))
+                return;
+        data[0].inheritable &= ~rights;
+        (void)syscall(SYS_capset, &header, data);
+}
+
+int sys_set_not_dumpable(void)
+{
+        return result(prctl(PR_SET_DUMPABLE, 0));
+}
+
+#define RETRY_INTERRUPTED(call)                                                                             \
+        ({                                                                                                  \
+                ssize_t result_;                                                                            \
+                do                                                                                          \
+                        result_ = (call);                                                                   \
+                while (result_ < 0 && errno == EINTR);                                                      \
+                result_ < 0 ? -errno : result_;                                                             \
+        })
+
+ssize_t sys_read(int fd, void *buffer, size_t size)
+{
+        return RETRY_INTERRUPTED(read(fd, buffer, size));
+}
+
+ssize_t sys_write(int fd, const void *buffer, size_t size)
+{
+        return RETRY_INTERRUPTED(write(fd, buffer, size));
+}
+
+ssize_t sys_send(int fd, const void *buffer, size_t size)
+{
+        return RETRY_INTERRUPTED(send(fd, buffer, size, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+static ssize_t receive(int fd, void *buffer, size_t size)
+{
+        return RETRY_INTERRUPTED(recv(fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC));
+}
+
+/* Of a peer that has gone with something of ours unread the kernel says so first, once, and what it has said
+ * before it went comes after that. */
+ssize_t sys_receive(int fd, void *buffer, size_t size)
+{
+        ssize_t r = receive(fd, buffer, size);
+
+        if (r == -ECONNRESET)
+                r = receive(fd, buffer, size);
+        return r > (ssize_t)size ? -EMSGSIZE : r;
+}

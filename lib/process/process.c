@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "os/cgroup.h"
+#include "os/descendants.h"
+#include "os/syscall.h"
+#include "process/group.h"
+#include "process/internal.h"
+#include "process/spawn.h"
+#include "process/usage.h"
+
+#define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
+#define ANSWER_USEC      (2 * USEC_PER_SEC) /* the same, while it holds stdout: the answer may not be over */
+#define SWEEP_USEC       (10 * USEC_PER_MSEC)
+#define STUCK_USEC       (5 * USEC_PER_SEC)
+#define STUCK_SWEEP_USEC USEC_PER_SEC
+#define FREE_USEC        (500 * USEC_PER_MSEC)
+#define EXIT_PRIORITY    (-1) /* before the streams */
+#define KILLS_USEC       (100 * USEC_PER_MSEC)
+#define UNHEARD_USEC     (5 * USEC_PER_MSEC) /* that long a short one's outputs may stand in their pipes */
+
+/* Those whose program has not been reaped. One source tells of the ends of all of them, and one timer when
+ * they must be listened to: most are over after a millisecond, and a descriptor and a timer of its own are a
+ * tenth of what such a run costs its parent. Both stay for the runs that follow. */
+static struct {
+        struct process *first;
+        bool last; /* none is begun any more */
+        sd_event_source *ends, *clock;
+} under_way;
+
+uint64_t process_memory(const struct process *process)
+{
+        return process->pid > 0 ? usage_memory(process->pid) : 0;
+}
+
+void process_usage(const struct process *process, struct process_usage *ret)
+{
+        *ret = process->usage;
+        if (process->pid > 0) {
+                ret->cpu_usec = usage_cpu(process->pid);
+                ret->memory_peak = usage_peak(process->pid);
+        }
+        if (process->group)
+                group_usage(process->group, ret);
+}
+
+/* Reaps it, and notes what it has used, with what it has waited for. 0, or -EAGAIN: it lives. */
+static int reap(struct process *process)
+{
+        struct rusage usage;
+        siginfo_t info = {0};
+
+        if (syscall(SYS_waitid, P_PID, process->pid, &info, WEXITED | WNOHANG, &usage) < 0) {
+                process->wait_status = SIGKILL; /* no success: nobody knows how it ended */
+                return -errno;
+        }
+        if (info.si_pid == 0)
+                return -EAGAIN;
+        process->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status & 0x7f;
+        process->usage = usage_of(&usage);
+        return 0;
+}
+
+/* ---- the end */
+
+static void finish(struct process *process)
+{
+        struct process_result result;
+
+        if (process->finished)
+                return;
+        process->finished = true;
+        stream_drain(process, STDOUT);
+        stream_drain(process, STDERR);
+        for (int i = 0; i < STREAMS; i++)
+                stream_close(process, i);
+        process->timer = sd_event_source_disable_unref(process->timer);
+        process->sweep = sd_event_source_disable_unref(process->sweep);
+        if (process->options.on_output && process->output.size > 0 && !process->skipping)
+                process_log(process, process->output.data, process->output.size);
+        lines_finish(&process->before);
+        lines_finish(&process->lines);
+        if (process->group)
+                process->memory_end = group_memory_end(process->group);
+        else if (process->kills_before >= 0 && usage_memory_kills(0) > process->kills_before)
+                process->memory_end = MEMORY_SYSTEM;
+        result = (struct process_result){
+                .end = process->end,
+                .wait_status = process->wait_status,
+                .output = &process->output,
+                .output_too_large = process->output_too_large,
+                .output_error = process->output_error,
+                .last_line = process->lines.last ? process->lines.last : "",
+                .left_over = process->left_over,
+                .memory_end = process->memory_end,
+        };
+        process_usage(process, &result.usage);
+        group_free(TAKE_PTR(process->group));
+        process->options.on_done(&result, process->options.userdata);
+}
+
+static void kill_handler(struct process *process)
+{
+        if (process->group)
+                group_kill(process->group);
+        if (process->pid > 0) {
+                descendants_spare_no_more(process->pid);
+                (void)sys_kill(-process->pid, SIGKILL);
+        }
+}
+
+/* KILL to everything, again at each sweep: what is forking while we look is found the next time. */
+static void kill_all(struct process *process)
+{
+        ssize_t count;
+
+        kill_handler(process);
+        count = descendants_signal(SIGKILL);
+        if (process->pid == 0 && process->end == PROCESS_EXITED && count > 0)
+                process->left_over = true;
+}
+
+/* Kills the others whose grace has ended by now, as at a stop: all of /proc is read once for all of them. */
+static void kill_others(const struct process *but, uint64_t now)
+{
+        for (struct process *process = under_way.first; process; process = process->next)
+                if (process != but && process->killed_since == 0 && process->kill_at > 0 &&
+                    process->kill_at <= now) {
+                        process->killed_since = now;
+                        kill_handler(process);
+                }
+}
+
+static int on_kill(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct process *process = userdata;
+
+        if (process->killed_since > 0)
+                return 0;
+        process->killed_since = clock_boottime_usec();
+        kill_others(process, process->killed_since);
+        kill_all(process);
+        return 0;
+}
+
+/* At the latest after `grace_usec`; what was to come earlier stays. */
+static void kill_after(struct process *process, uint64_t grace_usec)
+{
+        uint64_t at = clock_boottime_usec() + grace_usec;
+
+        if (process->kill_at > 0 && process->kill_at <= at)
+                return;
+        (void)stream_listen(process); /* nothing of it waits for the clock any more */
+        process->listen_at = 0;
+        process->kill_at = at;
+        process->timer = sd_event_source_disable_unref(process->timer);
+        if (grace_usec == 0 || sd_event_add_time_relative(process->event, &process->timer, CLOCK_MONOTONIC,
+                                                          grace_usec, 1, on_kill, process) < 0)
+                on_kill(NULL, 0, process);
+}
+
+/* A process that KILL does not end (of another user by a setuid program, or stuck in the kernel) keeps the
+ * run: two of one object must not meet. But it is said, and asked less often. */
+static uint64_t sweep_pause(struct process *process)
+{
+        if (process->killed_since == 0 || clock_boottime_usec() - process->killed_since < STUCK_USEC)
+                return SWEEP_USEC;
+        if (!process->stuck)
+                process->options.on_line(
+                        "(what the handler started cannot be ended with SIGKILL: does it run "
+                        "as another user? The run waits for it)",
+                        process->options.userdata);
+        process->stuck = true;
+        return STUCK_SWEEP_USEC;
+}
+
+/* The handler itself is gone; what it left behind ends by itself or is ended, and reaped as it comes. */
+static int on_sweep(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct process *process = userdata;
+        int r;
+
+        if (!descendants_reap()) {
+                finish(process);
+                return 0;
+        }
+        if (process->killed_since > 0)
+                kill_all(process);
+        r = sd_event_source_set_time_relative(source, sweep_pause(process));
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int sweep_later(struct process *process, uint64_t usec)
+{
+        return sd_event_add_time_relative(process->event, &process->sweep, CLOCK_MONOTONIC, usec, 1,
+                                          on_sweep, process);
+}
+
+/* Mostly nothing is left behind, and no timer is needed. */
+static void end_descendants(struct process *process)
+{
+        if (!descendants_reap()) {
+                finish(process);
+                return;
+        }
+        if (sweep_later(process, SWEEP_USEC) < 0) {
+                descendants_end(STUCK_USEC);
+                finish(process);
+                return;
+        }
+        /* The timeout is over; the last `tee` of a script may need a moment after it. */
+        if (process->end == PROCESS_EXITED) {
+                process->timer = sd_event_source_disable_unref(process->timer);
+                stream_drain(process, STDOUT);
+                kill_after(process, process->fd[STDOUT] >= 0 ? ANSWER_USEC : LINGER_USEC);
+        }
+}
+
+static void end_with(struct process *process, enum process_end end, uint64_t grace_usec)
+{
+        if (process->finished)
+                return;
+        if (process->pid > 0 && process->end == PROCESS_EXITED) {
+                process->end = end;
+                (void)sys_kill(-process->pid, SIGTERM);
+        }
+        kill_after(process, grace_usec);
+}
+
+static int on_timeout(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct process *process = userdata;
+
+        end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+        return 0;
+}
+
+static int add_timeout(struct process *process)
+{
+        if (process->timeout_at == 0)
+                return 0;
+        return sd_event_add_time(process->event, &process->timer, CLOCK_MONOTONIC, process->timeout_at, 1,
+                                 on_timeout, process);
+}
+
+/* ---- all that are under way */
+
+static void no_more_under_way(struct process *process)
+{
+        for (struct process **each = &under_way.first; *each; each = &(*each)->next)
+                if (*each == process) {
+                        *each = process->next;
+                        return;
+                }
+}
+
+/* The signal tells of one end, and may stand for several. */
+static int on_ends(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+                   void *userdata _unused_)
+{
+        struct process *process = under_way.first;
+
+        while (process) {
+                if (reap(process) == -EAGAIN) {
+                        process = process->next;
+                        continue;
+                }
+                no_more_under_way(process);
+                descendants_spare_no_more(process->pid);
+                process->pid = 0;
+                if (under_way.last && under_way.first)
+                        finish(process); /* what it leaves behind goes with the last one */
+                else
+                        end_descendants(process);
+                process = under_way.first; /* whoever was told may have freed or started another one */
+        }
+        return 0;
+}
+
+/* It has run for a while, and is listened to, or for its timeout. Where there is no memory to listen with,
+ * it is tried again, until then. */
+static void clock_has_come(struct process *process, uint64_t now)
+{
+        process->listen_at = 0;
+        if (process->timeout_at > 0 && now >= process->timeout_at)
+                end_with(process, PROCESS_TIMED_OUT, process->options.grace_usec);
+        else if (stream_listen(process) < 0 || add_timeout(process) < 0)
+                process->listen_at = now + UNHEARD_USEC;
+}
+
+static int clock_at(uint64_t usec)
+{
+        int r = sd_event_source_set_time(under_way.clock, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(under_way.clock, SD_EVENT_ONESHOT);
+}
+
+static int on_clock(sd_event_source *source _unused_, uint64_t usec, void *userdata _unused_)
+{
+        uint64_t next = UINT64_MAX;
+
+        for (struct process *process = under_way.first; process; process = process->next) {
+                if (process->listen_at > 0 && process->listen_at <= usec)
+                        clock_has_come(process, usec);
+                if (process->listen_at > 0 && process->listen_at < next)
+                        next = process->listen_at;
+        }
+        return clock_at(next);
+}
+
+/* One that was set for an earlier run goes off no later, and then stays for this one. */
+static int clock_until(uint64_t usec)
+{
+        uint64_t at;
+        int r = sd_event_source_get_time(under_way.clock, &at);
+
+        return r < 0 || at <= usec ? r : clock_at(usec);
+}
+
+static void on_freed(void *userdata)
+{
+        *(sd_event_source **)userdata = NULL;
+}
+
+/* It lives as long as the loop does; its userdata is its place here. */
+static int leave_to_loop(sd_event_source *source)
+{
+        int r = sd_event_source_set_destroy_callback(source, on_freed);
+
+        if (r >= 0)
+                r = sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
+        return r;
+}
+
+/* A process has one loop. */
+static int watch_ends(sd_event *event)
+{
+        int r;
+
+        if (under_way.ends && sd_event_source_get_event(under_way.ends) == event)
+                return 0;
+        sd_event_source_disable_unref(under_way.ends);
+        sd_event_source_disable_unref(under_way.clock);
+        r = sd_event_add_time(event, &under_way.clock, CLOCK_MONOTONIC, UINT64_MAX, 1, on_clock,
+                              &under_way.clock);
+        if (r >= 0)
+                r = leave_to_loop(under_way.clock);
+        if (r >= 0)
+                r = sd_event_add_signal(event, &under_way.ends, SIGCHLD, on_ends, &under_way.ends);
+        if (r >= 0)
+                r = leave_to_loop(under_way.ends);
+        /* finish() reads what is left in the pipes, all at once */
+        return r < 0 ? r : sd_event_source_set_priority(under_way.ends, EXIT_PRIORITY);
+}
+
+/* ---- ends from outside */
+
+void process_end(struct process *process, uint64_t grace_usec)
+{
+        end_with(process, PROCESS_ENDED, grace_usec);
+}
+
+/* A search for what one process left behind reads all of /proc, to spare the others: after the end of each
+ * of many, the time would grow with their square. After the last end no process is spared any more, and the
+ * kernel says at once whether any is left. */
+void process_no_more(void)
+{
+        under_way.last = true;
+}
+
+void process_free(struct process *process)
+{
+        if (!process)
+                return;
+        no_more_under_way(process);
+        sd_event_source_disable_unref(process->timer);
+        sd_event_source_disable_unref(process->sweep);
+        if (process->pid > 0)
+                descendants_spare_no_more(process->pid);
+        if (process->started && !process->finished)
+                descendants_end(FREE_USEC);
+        group_free(process->group);
+        for (int i = 0; i < STREAMS; i++)
+                stream_close(process, i);
+        text_done(&process->input);
+        text_done(&process->output);
+        lines_done(&process->before);
+        lines_done(&process->lines);
+        sd_event_unref(process->event);
+        free(process);
+}
+
+/* ---- the start */
+
+static int open_pipes(struct process *process, int ret_child[STREAMS])
+{
+        for (int i = 0; i < STREAMS; i++) {
+                int pair[2], r = sys_pipe(pair), ours = i == STDIN ? 1 : 0;
+
+                if (r < 0)
+                        return r;
+                process->fd[i] = pair[ours];
+                ret_child[i] = pair[!ours];
+                if (fcntl(process->fd[i], F_SETFL, O_NONBLOCK) < 0) /* a new one has no other flags */
+                        return -errno;
+        }
+        return 0;
+}
+
+/* Most runs are over after some milliseconds, and finish() finds all that they have written in their pipes:
+ * to be woken by each of those first is half of what such a run costs the loop. One that serves is waited
+ * for. */
+static int add_sources(struct process *process)
+{
+        uint64_t now;
+        int r = sd_event_now(process->event, CLOCK_MONOTONIC, &now);
+
+        if (r < 0)
+                return r;
+        if (process->options.timeout_usec > 0)
+                process->timeout_at = now + process->options.timeout_usec;
+        if (process->options.on_output) {
+                r = stream_listen(process);
+                return r < 0 ? r : add_timeout(process);
+        }
+        process->listen_at = now + UNHEARD_USEC;
+        if (process->timeout_at > 0 && process->timeout_at < process->listen_at)
+                process->listen_at = process->timeout_at;
+        return clock_until(process->listen_at);
+}
+
+/* What no control group holds, as far as there is a limit of processes for it. */
+static int spawn(struct process *process, const int stdio[STREAMS])
+{
+        const struct process_options *options = &process->options;
+        unsigned held = process->group ? options->group_controllers : 0;
+        struct spawn_options spawn = {
+                .argument = options->argument,
+                .environment = options->environment,
+                .stdio = {stdio[STDIN], stdio[STDOUT], stdio[STDERR]},
+                .user = options->user,
+                .group_fd = process->group ? group_open(process->group) : -1,
+        };
+        int r;
+
+        if (process->group && spawn.group_fd < 0)
+                return spawn.group_fd;
+        if (!(held & CGROUP_BIT(CGROUP_MEMORY)))
+                spawn.memory_data = options->limits.memory;
+        if (!(held & CGROUP_BIT(CGROUP_PIDS)) && options->user)
+                spawn.processes = options->limits.user_pids;
+        if (!(held & CGROUP_BIT(CGROUP_CPU)) && options->limits.cpu_milli > 0)
+                spawn.cpu_seconds =
+                        (options->limits.cpu_milli * (options->timeout_usec / 1000) + 999999) / 1000000;
+        r = spawn_program(&spawn, &process->pid);
+        if (spawn.group_fd >= 0)
+                close(spawn.group_fd);
+        return r;
+}
+
+/* Who runs as another user may still open /dev/stdin and /dev/stderr by name; nobody else can reach a pipe.
+ */
+static void open_to_others(const int child[STREAMS])
+{
+        for (int i = 0; i < STREAMS; i++)
+                if (child[i] >= 0)
+                        (void)fchmod(child[i], 0666);
+}
+
+static int process_launch(struct process *process)
+{
+        int child[STREAMS] = {-1, -1, -1};
+        int r = watch_ends(process->event);
+
+        if (r >= 0)
+                r = open_pipes(process, child);
+        process->kills_before = usage_memory_kills(KILLS_USEC);
+        if (r >= 0)
+                r = group_new(&process->options, &process->group);
+        if (process->options.user)
+                open_to_others(child);
+        if (r >= 0)
+                r = spawn(process, child);
+        for (int i = 0; i < STREAMS; i++)
+                if (child[i] >= 0)
+                        close(child[i]);
+        process->started = process->pid > 0;
+        if (process->started) {
+                process->next = under_way.first;
+                under_way.first = process;
+        }
+        /* From the end of others: one that serves another watch may die while this one runs. */
+        if (r >= 0)
+                r = descendants_spare(process->pid);
+        if (r >= 0)
+                r = add_sources(process);
+        return r < 0 ? r : stream_send_input(process);
+}
+
+int process_start(sd_event *event, const struct process_options *options, struct process **ret)
+{
+        struct process *process = calloc(1, sizeof(*process));
+        int r;
+
+        if (!process)
+                return -ENOMEM;
+        process->event = sd_event_ref(event);
+        process->options = *options;
+        if (options->input) {
+                process->input = *options->input;
+                *options->input = TEXT_EMPTY;
+        }
+        process->lines.on_line = process->before.on_line = options->on_line;
+        process->lines.userdata = process->before.userdata = options->userdata;
+        for (int i = 0; i < STREAMS; i++)
+                process->fd[i] = -1;
+        r = process_launch(process);
+        if (r < 0) {
+                process_free(process);
+                return r;
+        }
+        *ret = process;
+        return 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The containers below the queue: hash table, lists, heap. They own no entry; queue.c does. */
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "queue/internal.h"
+
+#define BUCKETS_FIRST 64
+
+static uint64_t entry_hash(unsigned watch, const char *key)
+{
+        return XXH3_64bits_withSeed(key, strlen(key), watch);
+}
+
+static struct entry **bucket_of(const struct queue *queue, uint64_t hash)
+{
+        return &queue->bucket[hash & (queue->bucket_count - 1)];
+}
+
+struct entry *entry_table_find(const struct queue *queue, unsigned watch, const char *key)
+{
+        uint64_t hash = entry_hash(watch, key);
+        struct entry *entry;
+
+        if (queue->bucket_count == 0)
+                return NULL;
+        for (entry = *bucket_of(queue, hash); entry; entry = entry->chain)
+                if (entry->hash == hash && entry->watch == watch && strcmp(entry->key, key) == 0)
+                        break;
+        return entry;
+}
+
+/* The table follows the number of entries both ways: a burst must not cost memory for ever. */
+static int table_resize(struct queue *queue, size_t count)
+{
+        struct entry **old = queue->bucket, **bucket = calloc(count, sizeof(struct entry *));
+        size_t old_count = queue->bucket_count;
+
+        if (!bucket)
+                return -ENOMEM;
+        queue->bucket = bucket;
+        queue->bucket_count = count;
+        for (size_t i = 0; i < old_count; i++) {
+                struct entry *entry = old[i];
+
+                while (entry) {
+                        struct entry *next = entry->chain, **place = bucket_of(queue, entry->hash);
+
+                        entry->chain = *place;
+                        *place = entry;
+                        entry = next;
+                }
+        }
+        free(old);
+        return 0;
+}
+
+int entry_table_insert(struct queue *queue, struct entry *entry)
+{
+        struct entry **place;
+
+        if (queue->entry_count >= queue->bucket_count &&
+            table_resize(queue, queue->bucket_count ? queue->bucket_count * 2 : BUCKETS_FIRST) < 0)
+                return -ENOMEM;
+        entry->hash = entry_hash(entry->watch, entry->key);
+        place = bucket_of(queue, entry->hash);
+        entry->chain = *place;
+        *place = entry;
+        queue->entry_count++;
+        entry->older = queue->watch[entry->watch].newest;
+        if (entry->older)
+                entry->older->newer = entry;
+        queue->watch[entry->watch].newest = entry;
+        return 0;
+}
+
+void entry_table_remove(struct queue *queue, struct entry *entry)
+{
+        struct entry **place;
+
+        if (queue->bucket_count == 0)
+                return;
+        place = bucket_of(queue, entry->hash);
+        while (*place && *place != entry)
+                place = &(*place)->chain;
+        if (!*place)
+                return;
+        *place = entry->chain;
+        queue->entry_count--;
+        *(entry->newer ? &entry->newer->older : &queue->watch[entry->watch].newest) = entry->older;
+        if (entry->older)
+                entry->older->newer = entry->newer;
+        if (queue->bucket_count > BUCKETS_FIRST && queue->entry_count < queue->bucket_count / 8)
+                (void)table_resize(queue, queue->bucket_count / 2); /* a larger table is no harm */
+}
+
+void entry_list_append(struct entry_list *list, struct entry *entry)
+{
+        entry->next = NULL;
+        entry->previous = list->last;
+        if (list->last)
+                list->last->next = entry;
+        else
+                list->first = entry;
+        list->last = entry;
+}
+
+void entry_list_prepend(struct entry_list *list, struct entry *entry)
+{
+        entry->previous = NULL;
+        entry->next = list->first;
+        if (list->first)
+                list->first->previous = entry;
+        else
+                list->last = entry;
+        list->first = entry;
+}
+
+void entry_list_remove(struct entry_list *list, struct entry *entry)
+{
+        if (entry->previous)
+                entry->previous->next = entry->next;
+        else
+                list->first = entry->next;
+        if (entry->next)
+                entry->next->previous = entry->previous;
+        else
+                list->last = entry->previous;
+        entry->next = entry->previous = NULL;
+}
+
+int entry_heap_reserve(struct entry_heap *heap, size_t count)
+{
+        struct entry **entry;
+        size_t allocated = heap->allocated ? heap->allocated : BUCKETS_FIRST;
+
+        while (allocated < count)
+                allocated *= 2;
+        if (allocated == heap->allocated)
+                return 0;
+        entry = reallocarray(heap->entry, allocated, sizeof(struct entry *));
+        if (!entry)
+                return -ENOMEM;
+        heap->entry = entry;
+        heap->allocated = allocated;
+        return 0;
+}
+
+static void heap_set(struct entry_heap *heap, size_t index, struct entry *entry)
+{
+        heap->entry[index] = entry;
+        entry->heap_index = index;
+}
+
+static void heap_rise(struct entry_heap *heap, size_t index, struct entry *entry)
+{
+        while (index > 0 && heap->entry[(index - 1) / 2]->due > entry->due) {
+                heap_set(heap, index, heap->entry[(index - 1) / 2]);
+                index = (index - 1) / 2;
+        }
+        heap_set(heap, index, entry);
+}
+
+static void heap_sink(struct entry_heap *heap, size_t index, struct entry *entry)
+{
+        size_t child;
+
+        while ((child = index * 2 + 1) < heap->count) {
+                if (child + 1 < heap->count && heap->entry[child + 1]->due < heap->entry[child]->due)
+                        child++;
+                if (heap->entry[child]->due >= entry->due)
+                        break;
+                heap_set(heap, index, heap->entry[child]);
+                index = child;
+        }
+        heap_set(heap, index, entry);
+}
+
+void entry_heap_insert(struct entry_heap *heap, struct entry *entry)
+{
+        heap->count++;
+        heap_rise(heap, heap->count - 1, entry);
+}
+
+void entry_heap_remove(struct entry_heap *heap, struct entry *entry)
+{
+        size_t index = entry->heap_index;
+        struct entry *last = heap->entry[--heap->count];
+
+        if (last == entry)
+                return;
+        if (index > 0 && heap->entry[(index - 1) / 2]->due > last->due)
+                heap_rise(heap, index, last);
+        else
+                heap_sink(heap, index, last);
+}
+
+struct entry *entry_heap_first(const struct entry_heap *heap)
+{
+        return heap->count > 0 ? heap->entry[0] : NULL;
+}
+
+/* ---- watches */
+
+int queue_add_watch(struct queue *queue, unsigned concurrency)
+{
+        struct queue_watch *watch = reallocarray(queue->watch, queue->watch_count + 1, sizeof(*watch));
+
+        if (!watch)
+                return -ENOMEM;
+        queue->watch = watch;
+        queue->watch[queue->watch_count] = (struct queue_watch){.concurrency = concurrency};
+        return (int)queue->watch_count++;
+}
+
+void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
+{
+        queue->watch[watch].kind = kind;
+}
+
+struct entry *next_twin(const struct queue *queue, const struct entry *entry, unsigned *watch)
+{
+        uint64_t kind = queue->watch[entry->watch].kind;
+
+        for (; kind != 0 && *watch < queue->watch_count; (*watch)++) {
+                struct entry *twin = *watch != entry->watch && queue->watch[*watch].kind == kind
+                                             ? entry_table_find(queue, *watch, entry->key)
+                                             : NULL;
+
+                if (twin)
+                        return twin;
+        }
+        return NULL;
+}
+
+bool twin_runs(const struct queue *queue, const struct entry *entry)
+{
+        const struct entry *twin;
+
+        for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++)
+                if (twin->current)
+                        return true;
+        return false;
+}
+
+void queue_pause(struct queue *queue, unsigned watch, bool paused)
+{
+        queue->watch[watch].paused = paused;
+}
+
+void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        queue->watch[watch].concurrency = concurrency;
+}
+
+void queue_close(struct queue *queue, unsigned watch)
+{
+        queue->watch[watch].closed = true;
+}

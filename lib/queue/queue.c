@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue of the supervisor: see queue.h for what it promises.
+ *
+ * An entry stands in exactly one place: in the running list (a worker has it), in a ready list of its watch,
+ * or in the heap of delayed ones. entry_place() alone decides which, from the work that is pending; every
+ * change takes the entry out first (entry_unplace) and places it again. What must never happen: an entry
+ * without work that is not freed, work that is dropped without being handled or superseded.
+ */
+#include "queue/queue.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "queue/internal.h"
+
+struct work *entry_head(const struct entry *entry)
+{
+        if (entry->deletion)
+                return entry->deletion;
+        if (entry->update && entry->nudge && !entry->update->urgent &&
+            entry->nudge->not_before < entry->update->not_before)
+                return entry->nudge;
+        return entry->update ? entry->update : entry->nudge;
+}
+
+static void drop(struct work **slot)
+{
+        work_free(*slot);
+        *slot = NULL;
+}
+
+struct work **entry_deletion(struct entry *entry, const char *uid)
+{
+        struct work **slot = &entry->deletion;
+
+        while (*slot && strcmp((*slot)->uid, uid) != 0)
+                slot = &(*slot)->next;
+        return slot;
+}
+
+static void entry_free(struct entry *entry)
+{
+        while (entry->deletion) {
+                struct work *work = entry->deletion;
+
+                entry->deletion = work->next;
+                work_free(work);
+        }
+        work_free(entry->update);
+        work_free(entry->nudge);
+        work_free(entry->current);
+        free(entry->key);
+        free(entry);
+}
+
+int queue_new(struct queue **ret)
+{
+        struct queue *queue = calloc(1, sizeof(*queue));
+
+        if (!queue)
+                return -ENOMEM;
+        *ret = queue;
+        return 0;
+}
+
+void queue_free(struct queue *queue)
+{
+        if (!queue)
+                return;
+        for (size_t i = 0; i < queue->bucket_count; i++) {
+                struct entry *entry = queue->bucket[i];
+
+                while (entry) {
+                        struct entry *next = entry->chain;
+
+                        entry_free(entry);
+                        entry = next;
+                }
+        }
+        free(queue->bucket);
+        free(queue->heap.entry);
+        free(queue->watch);
+        free(queue);
+}
+
+/* ---- places */
+
+/* What has begun is ended, and somebody waits for what he has asked for. */
+static bool is_urgent(const struct work *work)
+{
+        return work->urgent || strcmp(work->reason, "settling") == 0;
+}
+
+static size_t line_of(const struct work *work)
+{
+        return is_urgent(work) ? LINE_URGENT : (size_t)work->priority;
+}
+
+static void entry_unplace(struct queue *queue, struct entry *entry)
+{
+        struct queue_watch *watch = &queue->watch[entry->watch];
+
+        switch (entry->place) {
+        case PLACE_NONE:
+                return;
+        case PLACE_READY:
+                entry_list_remove(&watch->ready[entry->line], entry);
+                watch->counts.queued--;
+                break;
+        case PLACE_SUSPECT:
+                entry_list_remove(&queue->suspects, entry);
+                watch->counts.queued--;
+                break;
+        case PLACE_RUNNING:
+                entry_list_remove(&queue->running, entry);
+                watch->counts.running--;
+                break;
+        case PLACE_HELD:
+                watch->counts.queued--;
+                break;
+        case PLACE_DELAYED:
+                entry_heap_remove(&queue->heap, entry);
+                watch->counts.delayed--;
+                watch->counts.settling -= entry->settling;
+                break;
+        }
+        entry->place = PLACE_NONE;
+}
+
+static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        struct queue_watch *watch = &queue->watch[entry->watch];
+        const struct work *head = entry_head(entry);
+
+        if (entry->current) {
+                entry->place = PLACE_RUNNING;
+                entry_list_append(&queue->running, entry);
+                watch->counts.running++;
+        } else if (head->not_before > now) {
+                entry->place = PLACE_DELAYED;
+                entry->due = head->not_before;
+                entry_heap_insert(&queue->heap, entry);
+                watch->counts.delayed++;
+                entry->settling = strcmp(head->reason, "settling") == 0;
+                watch->counts.settling += entry->settling;
+        } else if (twin_runs(queue, entry)) {
+                entry->place = PLACE_HELD;
+                entry->ready_since = now;
+                watch->counts.queued++;
+        } else if (head->suspect) {
+                entry->place = PLACE_SUSPECT;
+                entry->ready_since = now;
+                entry_list_append(&queue->suspects, entry);
+                watch->counts.queued++;
+        } else {
+                entry->place = PLACE_READY;
+                entry->line = line_of(head);
+                entry->ready_since = now;
+                entry_list_append(&watch->ready[entry->line], entry);
+                watch->counts.queued++;
+        }
+}
+
+/* Places an entry that still has work; frees one that has none. Returns whether it is at rest now. */
+static bool entry_settle(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        if (entry->current || entry_head(entry)) {
+                entry_place(queue, entry, now);
+                return false;
+        }
+        entry_table_remove(queue, entry);
+        entry_free(entry);
+        return true;
+}
+
+/* An entry that stays where it is keeps its turn in the line: it moves only when its new head says so. */
+static void entry_review(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        const struct work *head = entry_head(entry);
+
+        if (entry->place == PLACE_RUNNING)
+                return;
+        if (entry->place == PLACE_READY && head->not_before <= now && line_of(head) == entry->line &&
+            !head->suspect)
+                return;
+        if (entry->place == PLACE_SUSPECT && head->not_before <= now && head->suspect)
+                return;
+        if (entry->place == PLACE_HELD && head->not_before <= now)
+                return;
+        if (entry->place == PLACE_DELAYED && head->not_before == entry->due)
+                return;
+        entry_unplace(queue, entry);
+        entry_place(queue, entry, now);
+}
+
+/* A run has begun or ended: those of the same object in other watches of its kind may not, or may. */
+static void review_twins(struct queue *queue, const struct entry *entry, uint64_t now)
+{
+        struct entry *twin;
+
+        for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++) {
+                if (twin->place == PLACE_RUNNING || twin->place == PLACE_DELAYED)
+                        continue;
+                entry_unplace(queue, twin);
+                entry_place(queue, twin, now);
+        }
+}
+
+/* ---- push */
+
+/* Who asks by hand says by his reason what for: `release` is another run than the deletion that waits. */
+static void take_wish(struct work *work, const struct queue_item *item)
+{
+        if (!item->urgent)
+                return;
+        work->urgent = true;
+        work->reason = item->reason;
+}
+
+static int push_deletion(struct entry *entry, const struct queue_item *item)
+{
+        struct work **slot = entry_deletion(entry, item->uid);
+
+        /* What is deleted needs no update any more; an update of another UID is of the next object. */
+        if (work_is_of(entry->update, item->uid))
+                drop(&entry->update);
+        if (work_is_of(entry->nudge, item->uid))
+                drop(&entry->nudge);
+        if (work_is(entry->current, CHANGE_DELETED, item->uid) && !entry->current->withdrawn) {
+                take_wish(entry->current, item); /* for when it comes back */
+                return 0;
+        }
+        if (*slot) {
+                (*slot)->sequence = item->sequence;
+                take_wish(*slot, item);
+                if (item->not_before < (*slot)->not_before)
+                        (*slot)->not_before = item->not_before;
+                return 0;
+        }
+        *slot = work_new(item);
+        return *slot ? 0 : -ENOMEM;
+}
+
+static int push_update(struct entry *entry, const struct queue_item *item)
+{
+        _cleanup_(work_free_pointer) struct work *work = NULL;
+        struct work *old;
+
+        /* It is being told just that: the same thing, found once more. */
+        if (item->kind == CHANGE_UNSELECTED && work_is(entry->current, CHANGE_UNSELECTED, item->uid))
+                return 0;
+        work = work_new(item);
+        if (!work)
+                return -ENOMEM;
+        if (entry->update && !work_is_of(entry->update, item->uid))
+                drop(&entry->update); /* of an object that is no more */
+        old = entry->update;
+        if (old) {
+                /* What was asked for by hand is done, whatever else happens to the object. */
+                bool is_asked = old->urgent && !item->urgent;
+
+                work->suspect = work->suspect || old->suspect;
+                work->urgent = work->urgent || is_asked;
+                if (old->priority < work->priority)
+                        work->priority = old->priority;
+                if (old->not_before < work->not_before || is_asked) {
+                        work->not_before = old->not_before;
+                        work->reason = old->reason;
+                }
+                work_free(old);
+        }
+        entry->update = TAKE_PTR(work);
+        if (entry->nudge && !work_is_of(entry->nudge, item->uid))
+                drop(&entry->nudge);
+        return 0;
+}
+
+/* Beside the update, which may turn out to have been read already; the nudge came after that. */
+static int push_nudge(struct entry *entry, const struct queue_item *item)
+{
+        struct work *work;
+
+        if (entry->update && !work_is_of(entry->update, item->uid))
+                return 0; /* of an object that is no more */
+        if (entry->nudge && work_is_of(entry->nudge, item->uid) && entry->nudge->bare <= item->bare) {
+                if (entry->nudge->bare < item->bare)
+                        return 0; /* a run with a handler does it as well */
+                if (item->not_before < entry->nudge->not_before)
+                        entry->nudge->not_before = item->not_before;
+                if (item->on_record)
+                        entry->nudge->reason = item->reason;
+                return 0;
+        }
+        work = work_new(item);
+        if (!work)
+                return -ENOMEM;
+        work_free(entry->nudge);
+        entry->nudge = work;
+        return 0;
+}
+
+static int push_work(struct entry *entry, const struct queue_item *item)
+{
+        if (item->kind == CHANGE_DELETED)
+                return push_deletion(entry, item);
+        return item->nudge ? push_nudge(entry, item) : push_update(entry, item);
+}
+
+int queue_push(struct queue *queue, unsigned watch, const struct queue_item *item, uint64_t now)
+{
+        struct entry *entry = entry_table_find(queue, watch, item->key);
+        int r;
+
+        if (entry) {
+                r = push_work(entry, item);
+                if (r < 0)
+                        return r;
+                entry_review(queue, entry, now);
+                return QUEUE_MERGED;
+        }
+
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+                return -ENOMEM;
+        entry->watch = watch;
+        entry->key = strdup(item->key);
+        if (!entry->key || push_work(entry, item) < 0 || entry_table_insert(queue, entry) < 0 ||
+            entry_heap_reserve(&queue->heap, queue->entry_count) < 0) {
+                entry_table_remove(queue, entry);
+                entry_free(entry);
+                return -ENOMEM;
+        }
+        entry_place(queue, entry, now);
+        return QUEUE_ADDED;
+}
+
+/* ---- next */
+
+#define RELEASED_MAX 64 /* for each that is picked */
+
+static void release_due(struct queue *queue, uint64_t now)
+{
+        struct entry *entry;
+
+        for (size_t i = 0; i < RELEASED_MAX && (entry = entry_heap_first(&queue->heap)) && entry->due <= now;
+             i++) {
+                entry_unplace(queue, entry);
+                entry_place(queue, entry, now);
+        }
+}
+
+static bool watch_may_run(const struct queue_watch *watch)
+{
+        bool ordinary = watch->ready[QUEUE_NORMAL].first || watch->ready[QUEUE_LOW].first;
+
+        return !watch->closed && (watch->ready[LINE_URGENT].first || (ordinary && !watch->paused)) &&
+               (watch->concurrency == 0 || watch->counts.running < watch->concurrency);
+}
+
+static struct entry *watch_pick(struct queue_watch *watch)
+{
+        struct entry *normal = watch->ready[QUEUE_NORMAL].first, *low = watch->ready[QUEUE_LOW].first;
+
+        if (watch->ready[LINE_URGENT].first)
+                return watch->ready[LINE_URGENT].first;
+        watch->picks++;
+        if (!normal || (low && watch->picks % QUEUE_AGEING == 0))
+                return low;
+        return normal;
+}
+
+static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, struct queue_run *ret)
+{
+        struct work *work = entry_head(entry); /* what is ready has some */
+        uint64_t ready_since = entry->ready_since;
+
+        entry_unplace(queue, entry);
+        if (entry->deletion)
+                entry->deletion = work->next;
+        else if (entry->update && work == entry->update)
+                entry->update = NULL;
+        else
+                entry->nudge = NULL;
+        /* One run serves update and nudge; those of a later UID wait. A bare run serves itself alone. */
+        if (work->kind != CHANGE_DELETED && !work->bare) {
+                drop(&entry->update);
+                drop(&entry->nudge);
+        }
+        work->next = NULL;
+        entry->current = work;
+        entry->run = ++queue->last_run;
+        entry_place(queue, entry, now);
+        review_twins(queue, entry, now);
+
+        *ret = (struct queue_run){
+                .id = entry->run,
+                .watch = entry->watch,
+                .key = entry->key,
+                .uid = work->uid,
+                .kind = work->kind,
+                .fingerprint = work->fingerprint,
+                .sequence = work->sequence,
+                .reason = work->reason,
+                .waited_usec = now - ready_since,
+        };
+}
+
+static bool next_ordinary(struct queue *queue, uint64_t now, struct queue_run *ret)
+{
+        for (size_t i = 0; i < queue->watch_count; i++) {
+                size_t turn = (queue->turn + i) % queue->watch_count;
+
+                if (!watch_may_run(&queue->watch[turn]))
+                        continue;
+                entry_start(queue, watch_pick(&queue->watch[turn]), now, ret);
+                queue->turn = (turn + 1) % queue->watch_count;
+                return true;
+        }
+        return false;
+}
+
+static bool suspect_may_run(const struct queue *queue, const struct entry *entry)
+{
+        const struct queue_watch *watch = &queue->watch[entry->watch];
+
+        return !watch->closed && (!watch->paused || is_urgent(entry_head(entry)));
+}
+
+static struct entry *next_suspect(const struct queue *queue)
+{
+        struct entry *entry = queue->suspects.first;
+
+        while (entry && !suspect_may_run(queue, entry))
+                entry = entry->next;
+        return entry;
+}
+
+/* Last, and alone: whatever it does harms nobody else's run. But not never. */
+bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret)
+{
+        struct entry *suspect;
+
+        if (queue->alone != 0)
+                return false;
+        release_due(queue, now);
+        suspect = next_suspect(queue);
+        if (!suspect || now < suspect->ready_since + QUEUE_PATIENCE_USEC) {
+                if (next_ordinary(queue, now, ret))
+                        return true;
+        }
+        if (!suspect || queue->running.first)
+                return false;
+        entry_start(queue, suspect, now, ret);
+        queue->alone = ret->id;
+        return true;
+}
+
+/* ---- done */
+
+static struct entry *find_run(const struct queue *queue, uint64_t run)
+{
+        struct entry *entry = queue->running.first;
+
+        while (entry && entry->run != run)
+                entry = entry->next;
+        return entry;
+}
+
+static bool was_read(const struct work *pending, const struct work *current,
+                     const struct queue_outcome *outcome)
+{
+        if (!pending || pending->urgent || strcmp(pending->uid, current->uid) != 0 ||
+            pending->fingerprint == 0)
+                return false;
+        if (pending->version == 0 || outcome->known_version == 0 || outcome->own_fingerprint == 0)
+                return pending->fingerprint == outcome->fingerprint ||
+                       pending->fingerprint == outcome->own_fingerprint ||
+                       (pending->version != 0 && pending->version <= outcome->known_version);
+        /* Behind our own write, what was read before it is a change: somebody has taken the write back. */
+        return pending->version <= outcome->known_version ||
+               pending->fingerprint == outcome->own_fingerprint;
+}
+
+/* What is newer is run, and what was asked for by hand is still what is done. */
+static void hand_over(const struct work *work, struct work *newer)
+{
+        if (!work->urgent || newer->urgent || !work_is_of(newer, work->uid))
+                return;
+        newer->urgent = true;
+        newer->reason = work->reason;
+        newer->not_before = work->not_before;
+}
+
+/* The work comes back: a deletion to the front of its line; an update, unless something newer is pending. */
+static void work_return(struct entry *entry, struct work *work)
+{
+        if (work->withdrawn) {
+                work_free(work);
+        } else if (work->kind == CHANGE_DELETED) {
+                work->next = entry->deletion;
+                entry->deletion = work;
+        } else if (work->bare && !entry->nudge) {
+                entry->nudge = work;
+        } else if (work->bare) {
+                work_free(work); /* what came meanwhile does it */
+        } else if (entry->update || *entry_deletion(entry, work->uid)) {
+                if (entry->update)
+                        hand_over(work, entry->update);
+                work_free(work);
+        } else {
+                entry->update = work;
+        }
+}
+
+/* Out of its place, for entry_settle(). NULL: no such run is under way. */
+static struct entry *end_run(struct queue *queue, uint64_t run, uint64_t now, struct work **ret_work)
+{
+        struct entry *entry = find_run(queue, run);
+
+        if (!entry)
+                return NULL;
+        if (queue->alone == run)
+                queue->alone = 0;
+        entry_unplace(queue, entry);
+        *ret_work = TAKE_PTR(entry->current);
+        review_twins(queue, entry, now);
+        return entry;
+}
+
+int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *outcome, uint64_t now,
+               bool *ret_at_rest)
+{
+        struct work *work;
+        struct entry *entry = end_run(queue, run, now, &work);
+        bool at_rest;
+
+        if (!entry)
+                return -ENOENT;
+        if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))
+                drop(&entry->update);
+        if (outcome->backs_off && work_is_of(entry->nudge, work->uid) && !entry->nudge->bare)
+                drop(&entry->nudge);
+        if (!outcome->handled || outcome->again) {
+                work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
+                /* The same thing once more: somebody still waits for it. */
+                work->urgent = work->urgent && outcome->reason && strcmp(outcome->reason, work->reason) == 0;
+                work->reason = outcome->reason ? outcome->reason : "";
+                if (outcome->fingerprint != 0)
+                        work->fingerprint = outcome->fingerprint;
+                work_return(entry, work);
+        } else {
+                work_free(work);
+        }
+
+        at_rest = entry_settle(queue, entry, now);
+        if (ret_at_rest)
+                *ret_at_rest = at_rest;
+        return 0;
+}
+
+int queue_return(struct queue *queue, uint64_t run, uint64_t now)
+{
+        struct work *work;
+        struct entry *entry = end_run(queue, run, now, &work);
+        uint64_t ready_since;
+
+        if (!entry)
+                return -ENOENT;
+        ready_since = entry->ready_since;
+        work_return(entry, work);
+        if (entry_settle(queue, entry, now) || entry->place != PLACE_READY)
+                return 0;
+        entry->ready_since = ready_since;
+        entry_list_remove(&queue->watch[entry->watch].ready[entry->line], entry);
+        entry_list_prepend(&queue->watch[entry->watch].ready[entry->line], entry);
+        return 0;
+}
+
+/* Some of its work is none any more. */
+static void entry_lost(struct queue *queue, struct entry *entry, uint64_t now)
+{
+        if (entry->place == PLACE_RUNNING)
+                return;
+        if (entry_head(entry)) {
+                entry_review(queue, entry, now);
+                return;
+        }
+        entry_unplace(queue, entry);
+        entry_settle(queue, entry, now);
+}
+
+bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now,
+                         uint64_t *ret_sequence)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+        struct work **slot = entry ? entry_deletion(entry, uid) : NULL, *work = slot ? *slot : NULL;
+
+        if (!work)
+                return false;
+        *slot = work->next;
+        *ret_sequence = work->sequence;
+        work_free(work);
+        entry_lost(queue, entry, now);
+        return true;
+}
+
+void queue_withdraw_deletion(struct queue *queue, unsigned watch, const char *key, const char *uid,
+                             uint64_t now)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+        uint64_t sequence;
+
+        if (entry && work_is(entry->current, CHANGE_DELETED, uid))
+                entry->current->withdrawn = true;
+        (void)queue_take_deletion(queue, watch, key, uid, now, &sequence);
+}
+
+void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now)
+{
+        struct entry *entry = entry_table_find(queue, watch, key);
+        struct work **slot, *work;
+
+        if (!entry)
+                return;
+        if (work_is(entry->update, CHANGE_UPDATED, uid))
+                drop(&entry->update);
+        if (work_is_of(entry->nudge, uid))
+                drop(&entry->nudge);
+        slot = entry_deletion(entry, uid);
+        work = *slot;
+        if (work) {
+                *slot = work->next;
+                work_free(work);
+        }
+        entry_lost(queue, entry, now);
+}
+
+#define CLEAR_MAX 1000 /* entries at once: they are four allocations each */
+
+int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency)
+{
+        struct queue_watch *cleared = &queue->watch[watch];
+
+        if (cleared->counts.running > 0)
+                return -EBUSY;
+        for (size_t i = 0; i < CLEAR_MAX && cleared->newest; i++) {
+                struct entry *entry = cleared->newest;
+
+                entry_unplace(queue, entry);
+                entry_table_remove(queue, entry);
+                entry_free(entry);
+        }
+        if (cleared->newest)
+                return -EAGAIN;
+        *cleared = (struct queue_watch){.concurrency = concurrency};
+        return 0;
+}

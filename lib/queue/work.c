@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A piece of work in the queue: what is pending for a key, or under way. */
+#include <string.h>
+
+#include "queue/internal.h"
+
+bool work_is(const struct work *work, enum change_kind kind, const char *uid)
+{
+        return work && work->kind == kind && strcmp(work->uid, uid) == 0;
+}
+
+void work_free(struct work *work)
+{
+        if (!work)
+                return;
+        free(work->uid);
+        free(work);
+}
+
+struct work *work_new(const struct queue_item *item)
+{
+        struct work *work = calloc(1, sizeof(*work));
+
+        if (!work)
+                return NULL;
+        *work = (struct work){
+                .kind = item->kind,
+                .priority = item->priority,
+                .fingerprint = item->fingerprint,
+                .version = item->version,
+                .sequence = item->sequence,
+                .not_before = item->not_before,
+                .suspect = item->suspect,
+                .urgent = item->urgent,
+                .bare = item->bare,
+                .reason = item->reason ? item->reason : "",
+                .uid = strdup(item->uid),
+        };
+        if (!work->uid) {
+                free(work);
+                return NULL;
+        }
+        return work;
+}
+
+bool work_is_of(const struct work *work, const char *uid)
+{
+        return work && strcmp(work->uid, uid) == 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dirty index: keys that are not announced yet. It is the overflow of the supervisor's queue, so it is
+ * on disk and of any length. An entry is found by its sequence (the order) and by key (coalescing): one for
+ * the update of a key, one for each UID of it that was deleted, or of what it owns something has changed:
+ * two owners of one name are two owners. (Older stores have the latter as updates.)
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "object/hash.h"
+#include "store/internal.h"
+
+struct dirty_header {
+        uint64_t checksum; /* over the sequence and everything behind this field */
+        uint64_t fingerprint;
+        uint32_t kind;
+        uint32_t first; /* a bit, and above it enum finalizer_state, which older releases did not know */
+};
+
+#define FINALIZER_SHIFT 8
+
+static uint64_t checksum(uint64_t sequence, const void *record, size_t size)
+{
+        return XXH3_64bits_withSeed((const char *)record + sizeof(uint64_t), size - sizeof(uint64_t),
+                                    sequence);
+}
+
+static void sequence_bytes(uint64_t sequence, unsigned char bytes[8])
+{
+        for (size_t i = 0; i < 8; i++)
+                bytes[i] = (unsigned char)(sequence >> (56 - 8 * i));
+}
+
+static uint64_t sequence_value(const MDB_val *key)
+{
+        const unsigned char *bytes = key->mv_data;
+        uint64_t sequence = 0;
+
+        for (size_t i = 0; i < 8 && i < key->mv_size; i++)
+                sequence = sequence << 8 | bytes[i];
+        return sequence;
+}
+
+static int index_key(const struct record_change *change, char buffer[KEY_MAX], MDB_val *ret)
+{
+        return tombstone_key(change->key, change->kind == CHANGE_UPDATED ? "" : change->uid, buffer, ret);
+}
+
+static int encode(uint64_t sequence, const struct record_change *change, struct text *out)
+{
+        struct dirty_header header = {0, change->fingerprint, (uint32_t)change->kind,
+                                      change->first | (uint32_t)change->finalizer << FINALIZER_SHIFT};
+        uint64_t sum;
+
+        text_append(out, &header, sizeof(header));
+        text_append(out, change->key, strlen(change->key) + 1);
+        text_append(out, change->uid, strlen(change->uid) + 1);
+        if (text_append(out, change->resource_version, strlen(change->resource_version) + 1) < 0)
+                return -ENOMEM;
+        sum = checksum(sequence, out->data, out->size);
+        memcpy(out->data, &sum, sizeof(sum));
+        return 0;
+}
+
+/* Borrows from the value. */
+static int decode(const MDB_val *key, const MDB_val *value, struct record_change *ret)
+{
+        const char *data = value->mv_data, *end = data + value->mv_size;
+        struct dirty_header header;
+        const char *string[3];
+
+        if (value->mv_size < sizeof(header))
+                return -EBADMSG;
+        memcpy(&header, data, sizeof(header));
+        if (checksum(sequence_value(key), data, value->mv_size) != header.checksum)
+                return -EBADMSG;
+        data += sizeof(header);
+        for (size_t i = 0; i < ELEMENTS(string); i++) {
+                const char *zero = data < end ? memchr(data, '\0', (size_t)(end - data)) : NULL;
+
+                if (!zero)
+                        return -EBADMSG;
+                string[i] = data;
+                data = zero + 1;
+        }
+        *ret = (struct record_change){
+                .sequence = sequence_value(key),
+                .kind = header.kind,
+                .key = string[0],
+                .uid = string[1],
+                .resource_version = string[2],
+                .fingerprint = header.fingerprint,
+                .first = (header.first & 1) != 0,
+                .finalizer = header.first >> FINALIZER_SHIFT,
+        };
+        return 0;
+}
+
+struct pending {
+        unsigned char bytes[8]; /* its sequence */
+        struct record_change change;
+        struct text record; /* what `change` borrows from */
+};
+
+static void pending_done(struct pending *pending)
+{
+        text_done(&pending->record);
+}
+
+/* The key's pending update, as a copy. -ENOENT: there is none. */
+static int pending_update(struct store *store, const char *key, struct pending *ret)
+{
+        char buffer[KEY_MAX];
+        MDB_val index, sequence, value, copy;
+        int r = tombstone_key(key, "", buffer, &index);
+
+        if (r >= 0)
+                r = store_errno(
+                        mdb_get(store->transaction, store->table[TABLE_DIRTY_INDEX], &index, &sequence));
+        if (r >= 0)
+                r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY], &sequence, &value));
+        if (r >= 0 && sequence.mv_size != sizeof(ret->bytes))
+                r = -EBADMSG;
+        if (r < 0)
+                return r;
+        memcpy(ret->bytes, sequence.mv_data, sizeof(ret->bytes));
+        r = text_append(&ret->record, value.mv_data, value.mv_size);
+        copy = (MDB_val){ret->record.size, ret->record.data};
+        return r < 0 ? r : decode(&sequence, &copy, &ret->change);
+}
+
+static int drop_update(struct store *store, struct pending *pending)
+{
+        MDB_val index, sequence = {sizeof(pending->bytes), pending->bytes};
+        char buffer[KEY_MAX];
+        int r = tombstone_key(pending->change.key, "", buffer, &index);
+
+        if (r >= 0)
+                r = entry_remove(store, TABLE_DIRTY, &sequence);
+        return r < 0 ? r : entry_remove(store, TABLE_DIRTY_INDEX, &index);
+}
+
+/* The place in the order: the one that the key has already, or a new one at the end. */
+static int find_sequence(struct store *store, MDB_val *index, unsigned char bytes[8])
+{
+        MDB_val found;
+        int r = store_errno(mdb_get(store->transaction, store->table[TABLE_DIRTY_INDEX], index, &found));
+
+        if (r >= 0 && found.mv_size == 8) {
+                memcpy(bytes, found.mv_data, 8);
+                return 0;
+        }
+        if (r < 0 && r != -ENOENT)
+                return r;
+        sequence_bytes(++store->sequence, bytes);
+        return 0;
+}
+
+/* An event outranks a first sync: what changed since must not wait behind everything that merely exists. */
+static bool was_event(struct store *store, MDB_val *sequence)
+{
+        struct record_change old;
+        MDB_val value;
+
+        return mdb_get(store->transaction, store->table[TABLE_DIRTY], sequence, &value) == 0 &&
+               decode(sequence, &value, &old) >= 0 && !old.first;
+}
+
+static int put(struct store *store, const struct record_change *change)
+{
+        _cleanup_text_ struct text record = TEXT_EMPTY;
+        struct record_change merged = *change;
+        unsigned char bytes[8];
+        char buffer[KEY_MAX];
+        MDB_val index, sequence = {8, bytes}, value;
+        int r = index_key(change, buffer, &index);
+
+        if (r >= 0)
+                r = find_sequence(store, &index, bytes);
+        if (r < 0)
+                return r;
+        if (merged.first && was_event(store, &sequence))
+                merged.first = false;
+        r = encode(sequence_value(&sequence), &merged, &record);
+        if (r < 0)
+                return r;
+        value = (MDB_val){record.size, record.data};
+        store->batch_objects++;
+        r = entry_put(store, TABLE_DIRTY, &sequence, &value, 0);
+        return r < 0 ? r : entry_put(store, TABLE_DIRTY_INDEX, &index, &sequence, 0);
+}
+
+/* The end of an object never comes behind the beginning of the next one of that name: its own update needs
+ * no announcing any more, and an update of the next one goes to the end. */
+int store_dirty_add(struct store *store, const struct record_change *change)
+{
+        _cleanup_(pending_done) struct pending pending = {.record = TEXT_EMPTY};
+        bool is_update = change->kind == CHANGE_UPDATED, same = false, found;
+        int r = store_begin(store);
+
+        if (r >= 0 && change->kind == CHANGE_CHILD)
+                return put(store, change); /* no object begins or ends with it */
+        if (r >= 0)
+                r = pending_update(store, change->key, &pending);
+        found = r >= 0;
+        if (found)
+                same = strcmp(pending.change.uid, change->uid) == 0;
+        if (found && !(is_update && same))
+                r = drop_update(store, &pending);
+        if (r >= 0 || r == -ENOENT)
+                r = put(store, change);
+        if (r >= 0 && found && !is_update && !same)
+                r = put(store, &pending.change);
+        return r;
+}
+
+/* Takes the entry under the cursor. The change is told before its memory goes with the page. */
+static int take_one(struct store *store, const MDB_val *key, const MDB_val *value, store_dirty_t visit,
+                    void *userdata)
+{
+        struct record_change change;
+        unsigned char bytes[8];
+        char buffer[KEY_MAX];
+        MDB_val index, sequence = {sizeof(bytes), bytes};
+        int r = key->mv_size == sizeof(bytes) ? decode(key, value, &change) : -EBADMSG;
+
+        if (r >= 0)
+                r = index_key(&change, buffer, &index);
+        if (r >= 0)
+                r = visit(&change, userdata);
+        if (r < 0)
+                return r;
+        memcpy(bytes, key->mv_data, sizeof(bytes));
+        r = entry_remove(store, TABLE_DIRTY_INDEX, &index);
+        if (r >= 0 || r == -ENOENT)
+                r = entry_remove(store, TABLE_DIRTY, &sequence);
+        store->batch_objects++;
+        return r;
+}
+
+int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void *userdata)
+{
+        MDB_cursor *cursor;
+        MDB_val key, value;
+        int r = store_begin(store);
+
+        if (r >= 0)
+                r = store_errno(mdb_cursor_open(store->transaction, store->table[TABLE_DIRTY], &cursor));
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < max && r >= 0; i++) {
+                r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
+                if (r >= 0)
+                        r = take_one(store, &key, &value, visit, userdata);
+        }
+        mdb_cursor_close(cursor);
+        return r == -ENOENT ? 0 : r;
+}
+
+uint64_t store_dirty_count(const struct store *store)
+{
+        return store->sum[TABLE_DIRTY].entries;
+}
