@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "gateway/gateway.h"
+#include "base/cleanup.h"
+#include "base/duration.h"
 
 struct client {
         struct client *newer, *older;
@@ -82,7 +83,7 @@ static void add(struct MHD_Connection *connection, void **context)
         if (!client)
                 return; /* libmicrohttpd's own bounds hold */
         *client = (struct client){
-                .connection = connection, .since = gateway_now_usec(), .older = clients.newest};
+                .connection = connection, .since = clock_monotonic_usec(), .older = clients.newest};
         take_address(client, info ? info->client_addr : NULL);
         *(clients.newest ? &clients.newest->newer : &clients.oldest) = client;
         clients.newest = client;

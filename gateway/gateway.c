@@ -15,21 +15,13 @@
 
 #define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
 
-uint64_t gateway_now_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / 1000;
-}
-
 static bool is_fresh(const struct gateway *gateway, const char **ret_reason)
 {
         *ret_reason = "the supervisor has said nothing yet";
         if (gateway->told_monotonic == 0)
                 return false;
         *ret_reason = "the supervisor is silent";
-        return gateway_now_usec() - gateway->told_monotonic <= gateway->deadline_usec;
+        return clock_monotonic_usec() - gateway->told_monotonic <= gateway->deadline_usec;
 }
 
 bool gateway_is_live(const struct gateway *gateway, const char **ret_reason)
@@ -108,7 +100,7 @@ static int on_metrics(struct gateway *gateway, const struct message_metrics *met
         gateway->live = metrics->live;
         gateway->ready = metrics->ready;
         snprintf(gateway->reason, sizeof(gateway->reason), "%s", metrics->reason);
-        gateway->told_monotonic = gateway_now_usec();
+        gateway->told_monotonic = clock_monotonic_usec();
         if (!gateway->coming.failed) {
                 text_done(&gateway->document);
                 gateway->document = gateway->coming;

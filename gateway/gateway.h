@@ -27,7 +27,6 @@ struct gateway {
 };
 
 extern const struct child_operations gateway_operations;
-uint64_t gateway_now_usec(void); /* CLOCK_MONOTONIC */
 void gateway_done(struct gateway *gateway);
 /* Live and ready as a client may believe it now: what is old says that the supervisor is silent. */
 bool gateway_is_live(const struct gateway *gateway, const char **ret_reason);

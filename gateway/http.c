@@ -157,7 +157,7 @@ static unsigned connections(const struct gateway *gateway)
 static void run(struct gateway *gateway)
 {
         MHD_UNSIGNED_LONG_LONG timeout;
-        uint64_t now = gateway_now_usec(), next = connections_expire(now), wait = UINT64_MAX;
+        uint64_t now = clock_monotonic_usec(), next = connections_expire(now), wait = UINT64_MAX;
         unsigned before;
 
         /* At its limit it does not listen; that it may again is found out by the next turn only, which

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reconciled-spawner: starts the programs that spawner.h names, one request a packet on descriptor 3, until
- * the supervisor is gone. It keeps no state, reads nothing that strangers write, and logs nothing: what
+ * reconciled-spawner: starts the programs that ipc/spawner-program.h names, one request a packet on
+ * descriptor 3, until the supervisor is gone. It keeps no state, reads nothing that strangers write, and logs nothing: what
  * fails is the answer.
  */
 #include <errno.h>
@@ -18,9 +18,9 @@
 
 #include "base/cleanup.h"
 #include "base/exit-code.h"
+#include "ipc/spawner-program.h"
 #include "os/program-path.h"
 #include "os/syscall.h"
-#include "spawner/spawner.h"
 
 #define CHANNEL_FD 3
 #define STACK_SIZE ((size_t)64 * 1024)

@@ -12,7 +12,7 @@
 #include "base/exit-code.h"
 #include "base/memory.h"
 #include "ipc/message-id.h"
-#include "spawner/spawner.h"
+#include "ipc/spawner.h"
 #include "supervisor/supervisor.h"
 
 /* ---- the folders */

@@ -7,8 +7,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "ipc/spawner.h"
 #include "os/syscall.h"
-#include "spawner/spawner.h"
 #include "store/suspect.h"
 #include "supervisor/child-state.h"
 #include "supervisor/supervisor.h"

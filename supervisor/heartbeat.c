@@ -17,14 +17,6 @@
 
 #define CHECK_PRIORITY 20
 
-uint64_t clock_monotonic_usec(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / 1000;
-}
-
 void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat)
 {
         child->last_heartbeat = clock_monotonic_usec();

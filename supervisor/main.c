@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "ipc/spawner.h"
 #include "os/syscall.h"
-#include "spawner/spawner.h"
 #include "supervisor/supervisor.h"
 
 static void block_signals(void)

@@ -10,6 +10,7 @@
  */
 #include <systemd/sd-event.h>
 
+#include "base/duration.h"
 #include "base/throttle.h"
 #include "config/config.h"
 #include "ipc/channel.h"
@@ -504,7 +505,6 @@ uint64_t owed_delay(struct watch *watch, const char *key);
 int heartbeat_start(struct supervisor *supervisor);
 bool heartbeat_limit(struct config *config); /* to what systemd's watchdog needs; true: it was changed */
 void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat);
-uint64_t clock_monotonic_usec(void);
 
 /* reload.c */
 /* Every problem is told (printed for --check, else logged); `first` gets the first one. */

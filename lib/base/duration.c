@@ -115,6 +115,11 @@ uint64_t clock_boottime_usec(void)
         return clock_usec(CLOCK_BOOTTIME);
 }
 
+uint64_t clock_monotonic_usec(void)
+{
+        return clock_usec(CLOCK_MONOTONIC);
+}
+
 uint64_t clock_realtime_usec(void)
 {
         return clock_usec(CLOCK_REALTIME);

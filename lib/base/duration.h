@@ -21,5 +21,7 @@ const char *duration_format(uint64_t usec, char *buffer, size_t size);
 
 /* CLOCK_BOOTTIME: for timers and deadlines; comparable between processes of one machine. */
 uint64_t clock_boottime_usec(void);
+/* CLOCK_MONOTONIC: for what ends with this process; it stands still while the machine sleeps. */
+uint64_t clock_monotonic_usec(void);
 /* CLOCK_REALTIME: for what is kept across restarts. */
 uint64_t clock_realtime_usec(void);

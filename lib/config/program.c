@@ -17,8 +17,8 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "config/internal.h"
+#include "ipc/spawner.h"
 #include "os/program-path.h"
-#include "spawner/spawner.h"
 
 #define WAIT_MSEC 10000
 

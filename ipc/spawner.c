@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's side of its spawner: see spawner.h. */
+/* The spawner is asked one thing at a time, and answers before the next: a packet there, a packet back. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,10 +12,10 @@
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "ipc/spawn.h"
+#include "ipc/spawner.h"
 #include "os/descendants.h"
 #include "os/program-path.h"
 #include "os/syscall.h"
-#include "spawner/spawner.h"
 
 /* What it does takes a millisecond; whoever may wait for another user's names takes longer. */
 #define ANSWER_MSEC 5000
