@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The JSON lines that a worker writes of its runs (worker/record.h). */
+/* The JSON lines that a worker writes of its runs (worker/recording.h). */
 #include <cjson/cJSON.h>
 
 /* Calls for each line; a negative return ends it, and is returned. A line that is no JSON is -EBADMSG. */

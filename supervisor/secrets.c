@@ -206,7 +206,7 @@ static int each_entry(struct supervisor *supervisor, const char *folder, const c
         return r;
 }
 
-/* The ledger says of which kind the objects of a watch are (watcher/scope.c), the name that a watch gives to
+/* The ledger says of which kind the objects of a watch are (watcher/apply/scope.c), the name that a watch gives to
  * an owned or related kind does so itself. */
 static int judge_disk_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
 {

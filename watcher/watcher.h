@@ -16,8 +16,8 @@
 #include "object/namespace.h"
 #include "os/slot.h"
 #include "store/store.h"
-#include "watcher/frame.h"
-#include "watcher/reaction.h"
+#include "watcher/list/frame.h"
+#include "watcher/list/reaction.h"
 
 struct watcher;
 

@@ -5,7 +5,7 @@
  * calls confidential. All that we quote may end in the ledger, in the journal and in Events.
  */
 #include "kube/error.h"
-#include "worker/children-internal.h"
+#include "worker/dependents/internal.h"
 
 bool is_confidential(const struct worker *worker, const char *api_version, const char *kind);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's side of the channel. */
-#include "worker/coprocess.h"
+#include "worker/run/coprocess.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "os/syscall.h"
-#include "worker/applied.h"
-#include "worker/event.h"
-#include "worker/kind.h"
-#include "worker/record.h"
+#include "worker/dependents/applied.h"
+#include "worker/kinds.h"
+#include "worker/recording.h"
+#include "worker/write/event.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
         (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */

@@ -12,7 +12,7 @@
 #include "object/scan.h"
 #include "process/process.h"
 #include "store/store.h"
-#include "worker/answer.h"
+#include "worker/run/answer.h"
 
 #define WAITING_MAX 64 /* a supervisor gives fewer at once */
 

@@ -9,7 +9,7 @@
 
 #include "ledger/internal.h"
 
-/* The first former Secret of a row: what stood where in its plan (worker/settle.c), and the plan without it.
+/* The first former Secret of a row: what stood where in its plan (worker/dependents/parked/plan.c), and the plan without it.
  */
 #define FIND                                                                                                \
         "SELECT l.watch, l.key, l.uid, json_extract(c.value, '$.restore'),"                                 \

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "watcher/frame.h"
+#include "watcher/list/frame.h"
 
 #define LINE_MAX 12
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "watcher/reaction.h"
+#include "watcher/list/reaction.h"
 
 static enum answer answer_to(int status, const char *body)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/answer.h"
+#include "worker/run/answer.h"
 
 static int parse(const char *output, struct answer *answer)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "worker/applied.h"
+#include "worker/dependents/applied.h"
 
 static struct applied_text text_of(const char *owner, const char *name, char *body)
 {

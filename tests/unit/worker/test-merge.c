@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "tests/unit/valgrind.h"
-#include "worker/merge.h"
+#include "worker/write/merge.h"
 #include "json/json.h"
 
 static enum merge_effect effect_on(const char *json, const char *member, const char *patch)

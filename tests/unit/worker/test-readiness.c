@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "worker/readiness.h"
+#include "worker/dependents/parked/readiness.h"
 
 #define OF(version, kind, spec, status)                                                                     \
         version, kind, "{\"metadata\":{\"generation\":2},\"spec\":{" spec "},\"status\":{" status "}}"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/duration.h"
-#include "worker/series.h"
+#include "worker/write/series.h"
 
 #define START (1000 * USEC_PER_SEC)
 

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See child.h. */
+#include "worker/dependents/dependent.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "object/bookkeeping.h"
+
+#define SET_LABEL "applyset.k8s.io/part-of"
+
+/* ---- the answer, checked */
+
+static int wrong(struct error *error, int index, const char *key, const char *text)
+{
+        return error_set(error, -EINVAL, "the handler's answer: children[%d]%s%s: %s", index,
+                         key[0] ? "." : "", key, text);
+}
+
+/* Members of a child's metadata that are not its author's to set, and why. */
+static const struct {
+        const char *name, *why;
+} untouchable[] = {
+        {"managedFields", "it belongs to the API server"},
+        {"uid", "it belongs to the API server"},
+        {"resourceVersion", "it belongs to the API server"},
+        {"generateName", "a child is found again by its name; give it one"},
+        {"ownerReferences", "it is set by reconciled"},
+};
+
+static bool is_segment(const char *text)
+{
+        return text && text[0] && strlen(text) <= 253 && !strpbrk(text, "/,%") && strcmp(text, ".") != 0 &&
+               strcmp(text, "..") != 0;
+}
+
+static int check_labels(const cJSON *metadata, int index, struct error *error)
+{
+        const cJSON *labels = cJSON_GetObjectItemCaseSensitive(metadata, "labels");
+
+        if (labels && !cJSON_IsObject(labels))
+                return wrong(error, index, "metadata.labels", "must be an object");
+        if (cJSON_GetObjectItemCaseSensitive(labels, SET_LABEL))
+                return wrong(error, index, "metadata.labels." SET_LABEL, "it is set by reconciled");
+        return 0;
+}
+
+static int check_metadata(const cJSON *metadata, int index, struct error *error)
+{
+        const cJSON *namespace_name = cJSON_GetObjectItemCaseSensitive(metadata, "namespace");
+
+        if (!cJSON_IsObject(metadata))
+                return wrong(error, index, "metadata", "must be an object");
+        if (!is_segment(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"))))
+                return wrong(error, index, "metadata.name", "must be the name of an object");
+        if (namespace_name && !is_segment(cJSON_GetStringValue(namespace_name)))
+                return wrong(error, index, "metadata.namespace", "must be the name of a namespace");
+        for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
+                char key[64];
+
+                snprintf(key, sizeof(key), "metadata.%s", untouchable[i].name);
+                if (cJSON_GetObjectItemCaseSensitive(metadata, untouchable[i].name))
+                        return wrong(error, index, key, untouchable[i].why);
+        }
+        return check_labels(metadata, index, error);
+}
+
+static bool is_api_version(const char *text)
+{
+        const char *slash = text ? strchr(text, '/') : NULL;
+
+        return text && text[0] && slash != text && !strpbrk(text, ",%") &&
+               (!slash || (slash[1] && !strchr(slash + 1, '/')));
+}
+
+/* The scanner and the tree must not see two different ones. */
+static int check_twice(const cJSON *object, int index, const char *parent, struct error *error)
+{
+        static const char *const single[] = {"apiVersion", "kind",      "metadata",
+                                             "name",       "namespace", "labels"};
+
+        for (size_t i = 0; i < ELEMENTS(single); i++) {
+                unsigned count = 0;
+                const cJSON *member;
+                char key[64];
+
+                cJSON_ArrayForEach(member, object) count += strcmp(member->string, single[i]) == 0;
+                snprintf(key, sizeof(key), "%s%s", parent, single[i]);
+                if (count > 1)
+                        return wrong(error, index, key, "stands there twice");
+        }
+        return 0;
+}
+
+static int check_one(const cJSON *child, int index, struct error *error)
+{
+        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(child, "metadata");
+        int r;
+
+        if (!cJSON_IsObject(child))
+                return wrong(error, index, "", "must be an object");
+        if (!is_api_version(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(child, "apiVersion"))))
+                return wrong(error, index, "apiVersion", "must be a text like \"v1\" or \"apps/v1\"");
+        if (!is_segment(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(child, "kind"))))
+                return wrong(error, index, "kind", "must be a text like \"ConfigMap\"");
+        r = check_metadata(metadata, index, error);
+        if (r >= 0)
+                r = check_twice(child, index, "", error);
+        return r < 0 ? r : check_twice(metadata, index, "metadata.", error);
+}
+
+int children_check(const cJSON *array, struct error *error)
+{
+        const cJSON *child;
+        int index = 0;
+
+        if (!cJSON_IsArray(array))
+                return error_set(error, -EINVAL, "the handler's answer: children: must be a list");
+        if (cJSON_GetArraySize(array) > CHILDREN_MAX)
+                return error_set(error, -EINVAL, "the handler's answer: children: more than %d",
+                                 CHILDREN_MAX);
+        cJSON_ArrayForEach(child, array)
+        {
+                int r = check_one(child, index++, error);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- lists */
+
+/* What others need comes first. Kinds that are not named here stand between the first and the last. */
+static const char *const first_kind[] = {"Namespace",
+                                         "CustomResourceDefinition",
+                                         "PriorityClass",
+                                         "ResourceQuota",
+                                         "LimitRange",
+                                         "NetworkPolicy",
+                                         "ServiceAccount",
+                                         "ClusterRole",
+                                         "ClusterRoleBinding",
+                                         "Role",
+                                         "RoleBinding",
+                                         "Secret",
+                                         "ConfigMap",
+                                         "StorageClass",
+                                         "PersistentVolume",
+                                         "PersistentVolumeClaim",
+                                         "Service"};
+static const char *const last_kind[] = {"PodDisruptionBudget",
+                                        "HorizontalPodAutoscaler",
+                                        "IngressClass",
+                                        "Ingress",
+                                        "APIService",
+                                        "MutatingWebhookConfiguration",
+                                        "ValidatingWebhookConfiguration"};
+
+static int rank_of(const char *kind)
+{
+        for (size_t i = 0; i < ELEMENTS(first_kind); i++)
+                if (strcmp(first_kind[i], kind) == 0)
+                        return (int)i;
+        for (size_t i = 0; i < ELEMENTS(last_kind); i++)
+                if (strcmp(last_kind[i], kind) == 0)
+                        return (int)(ELEMENTS(first_kind) + 1 + i);
+        return (int)ELEMENTS(first_kind);
+}
+
+static void child_done(struct child_object *child)
+{
+        free(child->api_version);
+        free(child->kind);
+        free(child->namespace_name);
+        free(child->name);
+        free(child->uid);
+        free(child->previous);
+        free(child->kept);
+        free(child->version);
+        free(child->shown);
+        kube_resource_done(&child->resource);
+}
+
+void child_list_done(struct child_list *list)
+{
+        for (size_t i = 0; i < list->count; i++)
+                child_done(&list->child[i]);
+        free(list->child);
+        *list = (struct child_list){0};
+}
+
+int child_list_add(struct child_list *list, struct child_object *child)
+{
+        struct child_object *grown = NULL;
+
+        if (child->api_version && child->kind && child->namespace_name && child->name)
+                grown = reallocarray(list->child, list->count + 1, sizeof(*grown));
+        if (!grown) {
+                child_done(child);
+                return -ENOMEM;
+        }
+        child->rank = rank_of(child->kind);
+        list->child = grown;
+        list->child[list->count++] = *child;
+        return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+        const struct child_object *first = a, *second = b;
+
+        if (first->rank != second->rank)
+                return first->rank < second->rank ? -1 : 1;
+        return (first->index > second->index) - (first->index < second->index);
+}
+
+static void list_sort(struct child_list *list)
+{
+        if (list->count > 1)
+                qsort(list->child, list->count, sizeof(*list->child), compare);
+}
+
+static int decode(struct span value, char **ret)
+{
+        if (value.start)
+                return scan_string(value, ret);
+        *ret = strdup("");
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int add_from_text(struct child_list *list, struct span text, size_t index)
+{
+        struct child_object child = {.text = text, .index = index};
+        struct scan_object object;
+        int r = scan_object(text.start, text.size, &object);
+
+        if (r >= 0)
+                r = decode(object.api_version, &child.api_version);
+        if (r >= 0)
+                r = decode(object.kind, &child.kind);
+        if (r >= 0)
+                r = decode(object.namespace_name, &child.namespace_name);
+        if (r >= 0)
+                r = decode(object.name, &child.name);
+        if (r < 0) {
+                child_done(&child);
+                return r;
+        }
+        return child_list_add(list, &child);
+}
+
+int child_list_from_answer(struct span array, struct child_list *ret)
+{
+        const char *position = array.start + 1, *end = array.start + array.size;
+        struct child_list list = {0};
+        int r = 0;
+
+        for (size_t index = 0; r >= 0; index++) {
+                struct span text;
+
+                position += strspn(position, " \t\r\n,");
+                if (position >= end || *position == ']')
+                        break;
+                r = scan_value(position, (size_t)(end - position), &text);
+                if (r < 0)
+                        break;
+                position = text.start + text.size;
+                r = add_from_text(&list, text, index);
+        }
+        if (r < 0) {
+                child_list_done(&list);
+                return r;
+        }
+        list_sort(&list);
+        *ret = list;
+        return 0;
+}
+
+/* ---- the record */
+
+/* group/version/kind/namespace/name, without the group for the core's; 1: cannot be understood. */
+static int add_from_record(struct child_list *list, const char *entry, size_t size)
+{
+        _cleanup_free_ char *copy = strndup(entry, size);
+        struct child_object child = {.index = list->count};
+        char *part[3];
+
+        if (!copy)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTS(part); i++) {
+                part[i] = strrchr(copy, '/');
+                if (!part[i])
+                        return 1;
+                *part[i]++ = '\0';
+        }
+        if (!is_segment(part[0]) || (part[1][0] && !is_segment(part[1])) || !is_segment(part[2]) ||
+            !is_api_version(copy))
+                return 1;
+        child.api_version = TAKE_PTR(copy);
+        child.kind = strdup(part[2]);
+        child.namespace_name = strdup(part[1]);
+        child.name = strdup(part[0]);
+        return child_list_add(list, &child);
+}
+
+int child_list_from_record(const char *record, struct child_list *ret)
+{
+        struct child_list list = {0};
+        int r = 0;
+
+        while (*record && r >= 0 && list.count < 2 * CHILDREN_MAX) {
+                size_t size = strcspn(record, ",");
+
+                if (size > 0)
+                        r = add_from_record(&list, record, size);
+                record += size;
+                record += *record == ',';
+        }
+        if (r < 0) {
+                child_list_done(&list);
+                return r;
+        }
+        list_sort(&list);
+        *ret = list;
+        return 0;
+}
+
+void child_record_add(struct text *record, const struct child_object *child)
+{
+        text_printf(record, "%s%s/%s/%s/%s", record->size > 0 ? "," : "", child->api_version, child->kind,
+                    child->namespace_name, child->name);
+}
+
+static size_t group_size(const char *api_version)
+{
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t)(slash - api_version) : 0;
+}
+
+static bool list_has_word(const struct text *list, const char *word)
+{
+        size_t size = strlen(word);
+        const char *found = list->data;
+
+        while (found && (found = strstr(found, word))) {
+                if ((found == list->data || found[-1] == ',') && (found[size] == ',' || !found[size]))
+                        return true;
+                found += size;
+        }
+        return false;
+}
+
+void child_group_kinds_add(struct text *list, const struct child_object *child)
+{
+        size_t size = group_size(child->api_version);
+        char word[512];
+
+        snprintf(word, sizeof(word), "%s%s%.*s", child->kind, size > 0 ? "." : "", (int)size,
+                 child->api_version);
+        if (!list_has_word(list, word))
+                text_printf(list, "%s%s", list->size > 0 ? "," : "", word);
+}
+
+static bool is_same_group(const char *a, const char *b)
+{
+        size_t size = group_size(a);
+
+        return size == group_size(b) && memcmp(a, b, size) == 0;
+}
+
+bool child_is_same_kind(const struct child_object *a, const struct child_object *b)
+{
+        return strcmp(a->kind, b->kind) == 0 && is_same_group(a->api_version, b->api_version);
+}
+
+bool child_is_same(const struct child_object *a, const struct child_object *b)
+{
+        return strcmp(a->name, b->name) == 0 && strcmp(a->namespace_name, b->namespace_name) == 0 &&
+               child_is_same_kind(a, b);
+}
+
+bool child_list_has(const struct child_list *list, const struct child_object *child)
+{
+        for (size_t i = 0; i < list->count; i++)
+                if (child_is_same(&list->child[i], child))
+                        return true;
+        return false;
+}
+
+/* ---- the owner */
+
+static void base64url(const uint8_t *byte, size_t size, char *out)
+{
+        static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        unsigned bits = 0;
+        uint32_t value = 0;
+
+        for (size_t i = 0; i < size; i++) {
+                value = value << 8 | byte[i];
+                for (bits += 8; bits >= 6; bits -= 6)
+                        *out++ = digit[value >> (bits - 6) & 63];
+        }
+        if (bits > 0)
+                *out++ = digit[value << (6 - bits) & 63];
+        *out = '\0';
+}
+
+int child_owner_init(struct child_owner *owner, const char *api_version, const char *kind, const char *uid,
+                     const char *key)
+{
+        struct child_owner new = {.api_version = api_version, .kind = kind, .uid = uid};
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        uint8_t sum[SHA256_SIZE];
+        char digits[48];
+        int r = kube_key_split(key, &new.namespace_name, &new.name);
+
+        if (r < 0)
+                return r;
+        text_printf(&text, "%s.%s.%s.%.*s", new.name, new.namespace_name, kind, (int)group_size(api_version),
+                    api_version);
+        if (text.failed) {
+                child_owner_done(&new);
+                return -ENOMEM;
+        }
+        sha256(text.data, text.size, sum);
+        base64url(sum, sizeof(sum), digits);
+        snprintf(new.set, sizeof(new.set), "applyset-%s-v1", digits);
+        *owner = new;
+        return 0;
+}
+
+void child_owner_done(struct child_owner *owner)
+{
+        free(owner->namespace_name);
+        free(owner->name);
+        *owner = (struct child_owner){0};
+}
+
+bool child_may_refer(const struct child_owner *owner, const struct child_object *child)
+{
+        return !owner->namespace_name[0] || strcmp(owner->namespace_name, child->namespace_name) == 0;
+}
+
+/* ---- the body */
+
+static void write_reference(const struct child_owner *owner, struct text *out)
+{
+        text_append_string(out, "\"ownerReferences\":[{\"apiVersion\":");
+        text_json_string(out, owner->api_version);
+        text_append_string(out, ",\"kind\":");
+        text_json_string(out, owner->kind);
+        text_append_string(out, ",\"name\":");
+        text_json_string(out, owner->name);
+        text_append_string(out, ",\"uid\":");
+        text_json_string(out, owner->uid);
+        text_append_string(out, ",\"controller\":true,\"blockOwnerDeletion\":true}]");
+}
+
+static bool is_empty_object(struct span object)
+{
+        return object.start[1 + strspn(object.start + 1, " \t\r\n")] == '}';
+}
+
+/* One more member for the child's `map`, which may be missing: metadata has members in any case. */
+static void write_member(const char *map, struct span there, const char *key, const char *value,
+                         const char **from, struct text *out)
+{
+        if (there.start) {
+                text_append(out, *from, (size_t)(there.start + 1 - *from));
+                *from = there.start + 1;
+        } else {
+                text_printf(out, "\"%s\":{", map);
+        }
+        text_json_string(out, key);
+        text_append_string(out, ":");
+        text_json_string(out, value);
+        text_append_string(out, !there.start ? "}," : is_empty_object(there) ? "" : ",");
+}
+
+/* In the order in which they stand in the text; what is missing comes first. */
+static void write_members(const struct child_owner *owner, const struct scan_object *object,
+                          const char **from, struct text *out)
+{
+        bool annotation_first = !object->annotations.start ||
+                                (object->labels.start && object->annotations.start < object->labels.start);
+        char key[300] = "";
+
+        if (owner->id && owner->id[0])
+                snprintf(key, sizeof(key), "%s/" ID_NAME, owner->operator_name);
+        if (key[0] && annotation_first)
+                write_member("annotations", object->annotations, key, owner->id, from, out);
+        write_member("labels", object->labels, SET_LABEL, owner->set, from, out);
+        if (key[0] && !annotation_first)
+                write_member("annotations", object->annotations, key, owner->id, from, out);
+}
+
+int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out)
+{
+        _cleanup_text_ struct text secret = TEXT_EMPTY;
+        bool is_secret = strcmp(child->kind, "Secret") == 0 && strcmp(child->api_version, "v1") == 0;
+        int r = is_secret ? child_secret_body(child->text, &secret) : 0;
+        struct span text = r > 0 ? (struct span){secret.data, secret.size} : child->text;
+        const char *from = text.start, *end = from + text.size;
+        struct scan_object object;
+
+        if (r >= 0)
+                r = scan_object(from, text.size, &object);
+        if (r < 0)
+                return r;
+        text_append(out, from, (size_t)(object.metadata.start + 1 - from));
+        from = object.metadata.start + 1;
+        if (child_may_refer(owner, child)) {
+                write_reference(owner, out);
+                text_append_string(out, ",");
+        }
+        write_members(owner, &object, &from, out);
+        text_append(out, from, (size_t)(end - from));
+        return out->failed ? -ENOMEM : 0;
+}
+
+int child_body_for(const struct text *body, const char *uid, struct text *out)
+{
+        struct scan_object object;
+        int r = scan_object(body->data, body->size, &object);
+        size_t place;
+
+        if (r < 0)
+                return r;
+        place = (size_t)(object.metadata.start + 1 - body->data);
+        text_append(out, body->data, place);
+        text_append_string(out, "\"uid\":");
+        text_json_string(out, uid);
+        text_append_string(out, is_empty_object(object.metadata) ? "" : ",");
+        text_append(out, body->data + place, body->size - place);
+        return out->failed ? -ENOMEM : 0;
+}
+
+bool child_is_owner(const struct child_object *child, const struct child_owner *owner)
+{
+        return strcmp(child->name, owner->name) == 0 &&
+               strcmp(child->namespace_name, owner->namespace_name) == 0 &&
+               strcmp(child->kind, owner->kind) == 0 &&
+               is_same_group(child->api_version, owner->api_version);
+}
+
+const char *child_describe(const struct child_object *child, char *buffer, size_t size)
+{
+        snprintf(buffer, size, "%s %s%s%s", child->kind, child->namespace_name,
+                 child->namespace_name[0] ? "/" : "", child->name);
+        return buffer;
+}

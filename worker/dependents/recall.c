@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An object whose annotations somebody has replaced does not know its children any more. The ledger knows of
+ * which kinds they were; so those that carry the object's ApplySet label are asked of the API server, before
+ * anything is written, pruned or released.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/dependents/internal.h"
+#include "worker/write/sibling.h"
+
+#define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+#define PAGE         "500"
+#define ITEM_MAX     ((size_t)4 * 1024 * 1024)
+#define TIMEOUT_USEC (60 * USEC_PER_SEC)
+
+/* ---- kinds, as the ledger keeps them: "v1/ConfigMap,apps/v1/Deployment" */
+
+static bool has_kind(const struct child_list *list, size_t count, const struct child_object *child)
+{
+        for (size_t i = 0; i < count; i++)
+                if (strcmp(list->child[i].api_version, child->api_version) == 0 &&
+                    strcmp(list->child[i].kind, child->kind) == 0)
+                        return true;
+        return false;
+}
+
+int children_kinds(const struct children *children, struct text *out)
+{
+        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
+        struct child_list list = {0};
+        int r;
+
+        if (children->cleanup || children->undo || (children->lost.count > 0 && !children->recalled))
+                return -ENODATA;
+        r = record ? child_list_from_record(record, &list) : 0;
+        for (size_t i = 0; i < list.count; i++)
+                if (!has_kind(&list, i, &list.child[i]))
+                        text_printf(out, "%s%s/%s", out->size > 0 ? "," : "", list.child[i].api_version,
+                                    list.child[i].kind);
+        child_list_done(&list);
+        return r < 0 ? r : out->failed ? -ENOMEM : 0;
+}
+
+static int add_kind(struct child_list *list, const char *text, size_t size)
+{
+        const char *slash = memrchr(text, '/', size);
+        struct child_object child = {.index = list->count};
+
+        if (!slash)
+                return 0;
+        child.api_version = strndup(text, (size_t)(slash - text));
+        child.kind = strndup(slash + 1, size - (size_t)(slash + 1 - text));
+        child.namespace_name = strdup("");
+        child.name = strdup("");
+        return child_list_add(list, &child);
+}
+
+int children_read_lost(struct children *children)
+{
+        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
+        const char *kinds = children->run->order->kinds;
+        bool is_there = record || sibling_has_left_list(children->run); /* perhaps under another name */
+        int r = 0;
+
+        while (!is_there && *kinds && r >= 0) {
+                size_t size = strcspn(kinds, ",");
+
+                r = add_kind(&children->lost, kinds, size);
+                kinds += size;
+                kinds += *kinds == ',';
+        }
+        return r;
+}
+
+/* ---- asking for them */
+
+struct manager_search {
+        const char *manager;
+        bool found;
+};
+
+static int look_at_manager(struct span key, struct span value, void *userdata)
+{
+        struct manager_search *search = userdata;
+
+        search->found = search->found ||
+                        (scan_string_equals(key, "manager") && scan_string_equals(value, search->manager));
+        return 0;
+}
+
+static int look_at_entry(struct span entry, void *userdata)
+{
+        return entry.start[0] == '{' ? scan_members(entry, look_at_manager, userdata) : 0;
+}
+
+/* Anybody may put the label on an object; ours are what we have applied. */
+static bool is_ours(const struct run *run, const struct scan_object *object)
+{
+        struct manager_search search = {.manager = run->worker->config->operator_name};
+
+        return object->managed_fields.start && object->managed_fields.start[0] == '[' &&
+               scan_elements(object->managed_fields, look_at_entry, &search) >= 0 && search.found;
+}
+
+struct id_search {
+        char key[300];
+        struct span id;
+};
+
+static int look_at_annotation(struct span key, struct span value, void *userdata)
+{
+        struct id_search *search = userdata;
+
+        if (scan_string_equals(key, search->key))
+                search->id = value;
+        return 0;
+}
+
+/* The other watches of the kind share the label, and the manager. */
+static bool is_of_watch(const struct run *run, const struct scan_object *object)
+{
+        const char *id = run->watch->config->id;
+        struct id_search search = {0};
+
+        snprintf(search.key, sizeof(search.key), "%s/" ID_NAME, run->worker->config->operator_name);
+        if (object->annotations.start && object->annotations.start[0] == '{' &&
+            scan_members(object->annotations, look_at_annotation, &search) < 0)
+                return false;
+        return search.id.start ? scan_string_equals(search.id, id) : id[0] == '\0';
+}
+
+static int take_item(const char *item, size_t size, void *userdata)
+{
+        struct children *children = userdata;
+        const struct child_object *kind = children_current_child(children);
+        struct child_object child = {.index = children->known.count};
+        struct scan_object object;
+        int r = item ? scan_object(item, size, &object) : -EBADMSG;
+
+        if (r >= 0 && (!is_ours(children->run, &object) || !is_of_watch(children->run, &object)))
+                return 0;
+        if (r >= 0)
+                r = scan_string(object.name, &child.name);
+        if (r >= 0 && object.namespace_name.start)
+                r = scan_string(object.namespace_name, &child.namespace_name);
+        else if (r >= 0)
+                child.namespace_name = strdup("");
+        if (r < 0) {
+                free(child.name);
+                return r;
+        }
+        child.api_version = strdup(kind->api_version);
+        child.kind = strdup(kind->kind);
+        return child_list_add(&children->known, &child);
+}
+
+/* What stands in another list is not lost. */
+static void drop_kept(struct children *children)
+{
+        for (size_t i = 0; i < children->known.count; i++)
+                children->known.child[i].settled =
+                        children->known.child[i].settled ||
+                        child_list_has(&children->kept, &children->known.child[i]);
+}
+
+static int take_list(struct children *children, const struct kube_response *response)
+{
+        _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
+        struct scan_list_metadata metadata;
+        int r = scan_list_new(ITEM_MAX, take_item, children, &list);
+
+        if (r >= 0)
+                r = scan_list_feed(list, response->body, response->body_size);
+        if (r >= 0)
+                r = scan_list_finish(list, &metadata);
+        if (r < 0)
+                return r;
+        free(children->next_page);
+        children->next_page = metadata.continue_token[0] ? strdup(metadata.continue_token) : NULL;
+        if (metadata.continue_token[0])
+                return children->next_page ? 0 : -ENOMEM;
+        children->position++;
+        return 0;
+}
+
+static void on_listed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                      void *userdata)
+{
+        struct children *children = userdata;
+        struct run *run = children->run;
+        int r = 0;
+
+        run->transfer = NULL;
+        if (response->error.failure == KUBE_FAILURE_NONE) {
+                r = take_list(children, response);
+        } else if (response->error.http_status == 403 && !children->own_namespace &&
+                   children->owner.namespace_name[0]) {
+                children->own_namespace = true; /* the right to list may end there */
+        } else if (kube_error_is_gone(&response->error) && children->next_page) {
+                free(TAKE_PTR(children->next_page)); /* from the beginning */
+        } else if (!children_take_failure(children, "cannot be looked for", response)) {
+                return;
+        }
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "the list of its children cannot be understood: %s",
+                           strerror(-r));
+        else
+                children_advance(children);
+}
+
+static int list_kind(struct children *children, const struct child_object *kind)
+{
+        struct run *run = children->run;
+        _cleanup_free_ char *base = NULL;
+        _cleanup_text_ struct text path = TEXT_EMPTY, selector = TEXT_EMPTY;
+        struct kube_request request = {
+                .method = "GET",
+                .accept = PARTIAL_LIST,
+                .timeout_usec = TIMEOUT_USEC,
+                .on_done = on_listed,
+                .userdata = children,
+        };
+        bool narrow = children->own_namespace && kind->resource.namespaced;
+        int r;
+
+        base = kube_path(&kind->resource, narrow ? children->owner.namespace_name : NULL, NULL, NULL);
+        text_append_string(&path, base);
+        text_printf(&selector, PART_OF_KEY "=%s", children->owner.set);
+        kube_path_add(&path, "labelSelector", selector.data);
+        kube_path_add(&path, "limit", PAGE);
+        if (children->next_page)
+                kube_path_add(&path, "continue", children->next_page);
+        if (!base || path.failed || selector.failed)
+                return -ENOMEM;
+        request.path = path.data;
+        r = kube_client_start(run->worker->client, &request, &run->transfer);
+        return r < 0 ? r : 1;
+}
+
+/* If one kind could not be listed, the children that were found are not all: nothing is done then. */
+int children_recall_next(struct children *children)
+{
+        struct child_object *kind = children_current_child(children);
+        int r;
+
+        if (kind) {
+                r = children_resolve(children, kind);
+                return r != 0 ? r : list_kind(children, kind);
+        }
+        if (children->failures > 0) {
+                children_finish_failed(children);
+                return 1;
+        }
+        children->recalled = children->lost.count > 0;
+        if (children->recalled)
+                drop_kept(children);
+        if (children->recalled)
+                log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
+                            "by their label",
+                            children->run->order->watch, children->run->order->key, children->known.count,
+                            counted(children->known.count, "was", "were"));
+        return 0;
+}

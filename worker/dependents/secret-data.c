@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stringData` of a Secret is written as `data`. The API server moves it there itself, but its field manager
+ * goes on to own members of stringData, which no Secret has: a key that a later answer leaves out would stay
+ * for ever, and a rollback could not bring one back.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "worker/dependents/dependent.h"
+
+struct secret {
+        struct span data, string_data;
+        struct text *out;
+        bool first;
+};
+
+static void add(struct secret *secret, struct span key)
+{
+        text_append_string(secret->out, secret->first ? "" : ",");
+        text_append(secret->out, key.start, key.size);
+        text_append_string(secret->out, ":");
+        secret->first = false;
+}
+
+static int take_member(struct span key, struct span value, void *userdata)
+{
+        struct secret *secret = userdata;
+
+        if (scan_string_equals(key, "data"))
+                secret->data = value;
+        else if (scan_string_equals(key, "stringData"))
+                secret->string_data = value;
+        return 0;
+}
+
+static int copy_member(struct span key, struct span value, void *userdata)
+{
+        struct secret *secret = userdata;
+
+        if (!scan_string_equals(key, "data") && !scan_string_equals(key, "stringData")) {
+                add(secret, key);
+                text_append(secret->out, value.start, value.size);
+        }
+        return 0;
+}
+
+static int encode_entry(struct span key, struct span value, void *userdata)
+{
+        struct secret *secret = userdata;
+        _cleanup_free_ char *text = NULL;
+        int r = scan_string(value, &text);
+
+        if (r < 0)
+                return r;
+        add(secret, key);
+        text_append_string(secret->out, "\"");
+        text_append_base64(secret->out, text);
+        text_append_string(secret->out, "\"");
+        return 0;
+}
+
+static int find_key(struct span key, struct span value _unused_, void *userdata)
+{
+        return scan_string_equals(key, userdata) ? -EEXIST : 0;
+}
+
+/* An entry of stringData overrides the one of the same key in data. */
+static int copy_entry(struct span key, struct span value, void *userdata)
+{
+        struct secret *secret = userdata;
+        _cleanup_free_ char *name = NULL;
+        int r = scan_string(key, &name);
+
+        if (r >= 0)
+                r = scan_members(secret->string_data, find_key, name);
+        if (r < 0)
+                return r == -EEXIST ? 0 : r;
+        add(secret, key);
+        text_append(secret->out, value.start, value.size);
+        return 0;
+}
+
+static bool is_object(struct span value)
+{
+        return value.start && value.start[0] == '{';
+}
+
+int child_secret_body(struct span object, struct text *out)
+{
+        struct secret secret = {.out = out, .first = true};
+        int r = scan_members(object, take_member, &secret);
+
+        if (r < 0 || !is_object(secret.string_data) || (secret.data.start && !is_object(secret.data)))
+                return r < 0 ? r : 0;
+        text_append_string(out, "{");
+        r = scan_members(object, copy_member, &secret);
+        text_append_string(out, ",\"data\":{");
+        secret.first = true;
+        if (r >= 0 && secret.data.start)
+                r = scan_members(secret.data, copy_entry, &secret);
+        if (r >= 0)
+                r = scan_members(secret.string_data, encode_entry, &secret);
+        text_append_string(out, "}}");
+        if (r == -EBADMSG) { /* a value that is no text, or holds a NUL: the API server says what it thinks
+                                of it */
+                text_clear(out);
+                return 0;
+        }
+        return r < 0 ? r : out->failed ? -ENOMEM : 1;
+}

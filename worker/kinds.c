@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See kind.h. */
+#include "worker/kinds.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KINDS_MAX 256
+
+struct kind {
+        struct kind *next;
+        char *api_version;
+        struct kube_resource resource;
+};
+
+static void kind_free(struct kind *kind)
+{
+        free(kind->api_version);
+        kube_resource_done(&kind->resource);
+        free(kind);
+}
+
+void kinds_free(struct worker *worker)
+{
+        while (worker->kind) {
+                struct kind *next = worker->kind->next;
+
+                kind_free(worker->kind);
+                worker->kind = next;
+        }
+        worker->kind_count = 0;
+}
+
+static struct kind **find_kind(struct worker *worker, const char *api_version, const char *name)
+{
+        struct kind **place = &worker->kind;
+
+        while (*place && (strcmp((*place)->api_version, api_version) != 0 ||
+                          strcmp((*place)->resource.kind, name) != 0))
+                place = &(*place)->next;
+        return place;
+}
+
+void kind_forget(struct worker *worker, const char *api_version, const char *name)
+{
+        struct kind **place = find_kind(worker, api_version, name), *kind = *place;
+
+        if (!kind)
+                return;
+        *place = kind->next;
+        worker->kind_count--;
+        kind_free(kind);
+}
+
+int kind_keep(struct worker *worker, const char *api_version, struct kube_resource *resource)
+{
+        struct kind *kind = calloc(1, sizeof(*kind));
+
+        if (worker->kind_count >= KINDS_MAX)
+                kinds_free(worker);
+        if (kind)
+                kind->api_version = strdup(api_version);
+        if (!kind || !kind->api_version) {
+                free(kind);
+                kube_resource_done(resource);
+                return -ENOMEM;
+        }
+        kind->resource = *resource;
+        kind->next = worker->kind;
+        worker->kind = kind;
+        worker->kind_count++;
+        return 0;
+}
+
+int kind_copy(const struct kube_resource *from, struct kube_resource *ret)
+{
+        struct kube_resource copy = *from;
+
+        copy.group = strdup(from->group);
+        copy.version = strdup(from->version);
+        copy.kind = strdup(from->kind);
+        copy.plural = strdup(from->plural);
+        if (!copy.group || !copy.version || !copy.kind || !copy.plural) {
+                kube_resource_done(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+int kind_get(struct worker *worker, const char *api_version, const char *name, struct kube_resource *ret)
+{
+        const struct kind *kind = *find_kind(worker, api_version, name);
+
+        return kind ? kind_copy(&kind->resource, ret) : -ENOENT;
+}

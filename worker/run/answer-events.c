@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a handler may say in `events`: events.k8s.io/v1's own rules. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "worker/run/answer-list.h"
+#include "worker/write/event.h"
+
+#define EVENTS_MAX 100 /* of one answer */
+#define WORD_MAX   128 /* the API's limit for reason and action */
+#define WORD                                                                                                \
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"                                    \
+        "_-.:"
+
+static int check_member(const cJSON *member, int index, struct error *error);
+
+static const struct answer_list events = {"events", check_member, {"reason", NULL}};
+
+static int wrong(struct error *error, int index, const char *key, const char *text)
+{
+        return answer_list_wrong(&events, index, key, text, error);
+}
+
+static int check_member(const cJSON *member, int index, struct error *error)
+{
+        const char *key = member->string, *text = cJSON_GetStringValue(member);
+        bool is_word = strcmp(key, "reason") == 0 || strcmp(key, "action") == 0;
+
+        if (!is_word && strcmp(key, "type") != 0 && strcmp(key, "note") != 0)
+                return wrong(error, index, key, "is unknown; known are type, reason, action and note");
+        if (!text)
+                return wrong(error, index, key, "must be a text");
+        if (strcmp(key, "type") == 0 && strcmp(text, "Normal") != 0 && strcmp(text, "Warning") != 0)
+                return wrong(error, index, key, "must be \"Normal\" or \"Warning\"");
+        if (is_word && (strlen(text) == 0 || strlen(text) > WORD_MAX || strspn(text, WORD) != strlen(text)))
+                return wrong(error, index, key, "must be one word of at most 128 characters");
+        return 0;
+}
+
+int events_check(const cJSON *list, struct error *error)
+{
+        const cJSON *item;
+        int index = 0;
+
+        if (!cJSON_IsArray(list))
+                return error_set(error, -EINVAL, "the handler's answer: events: must be a list");
+        cJSON_ArrayForEach(item, list)
+        {
+                int r = index == EVENTS_MAX ? wrong(error, index, "", "more than 100 are not taken")
+                                            : answer_list_check_item(&events, item, index, error);
+
+                if (r < 0)
+                        return r;
+                index++;
+        }
+        return 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/run/answer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/dependents/dependent.h"
+#include "worker/write/condition.h"
+#include "worker/write/event.h"
+#include "json/json.h"
+
+static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",  "permanent",
+                                    "done",   "id",    "children",     "fatal",   "events", "conditions"};
+
+/* Members of the object that a patch may not touch, and why. */
+static const struct {
+        const char *parent, *name, *why;
+} untouchable[] = {
+        {"", "apiVersion", "an object cannot change its kind"},
+        {"", "kind", "an object cannot change its kind"},
+        {"", "status", "use the answer's own key `status`"},
+        {"metadata", "name", "an object cannot change its name"},
+        {"metadata", "namespace", "an object cannot change its namespace"},
+        {"metadata", "uid", "it belongs to the API server"},
+        {"metadata", "resourceVersion",
+         "it is set by reconciled, so that no change of others is overwritten"},
+        {"metadata", "managedFields", "it belongs to the API server"},
+        {"metadata", "creationTimestamp", "it belongs to the API server"},
+        {"metadata", "generation", "it belongs to the API server"},
+};
+
+static int wrong(struct error *error, const char *key, const char *text)
+{
+        return error_set(error, -EINVAL, "the handler's answer: %s: %s", key, text);
+}
+
+static int check_members(const cJSON *object, const char *parent, struct error *error)
+{
+        const cJSON *member;
+
+        cJSON_ArrayForEach(member, object)
+        {
+                for (size_t i = 0; i < ELEMENTS(untouchable); i++) {
+                        char key[64];
+
+                        if (strcmp(untouchable[i].name, member->string) != 0 ||
+                            strcmp(untouchable[i].parent, parent) != 0)
+                                continue;
+                        snprintf(key, sizeof(key), "patch.%s%s%s", parent, parent[0] ? "." : "",
+                                 untouchable[i].name);
+                        return wrong(error, key, untouchable[i].why);
+                }
+        }
+        return 0;
+}
+
+static int check_patch(const cJSON *patch, struct error *error)
+{
+        const cJSON *member, *metadata = NULL;
+        int r = check_members(patch, "", error);
+
+        if (r < 0)
+                return r;
+        cJSON_ArrayForEach(member, patch)
+        {
+                if (strcmp(member->string, "metadata") != 0)
+                        continue;
+                if (metadata)
+                        return wrong(error, "patch.metadata", "stands there twice");
+                if (!cJSON_IsObject(member))
+                        return wrong(error, "patch.metadata", "must be an object");
+                metadata = member;
+        }
+        return check_members(metadata, "metadata", error);
+}
+
+static int take_requeue(struct answer *answer, const cJSON *value, struct error *error)
+{
+        const char *text = cJSON_GetStringValue(value);
+
+        if (!text || duration_parse(text, &answer->requeue_after_usec) < 0)
+                return wrong(error, "requeueAfter", "must be a duration as text, like \"30s\" or \"1h30m\"");
+        return 0;
+}
+
+static int take_object(const cJSON **place, const cJSON *value, const char *key, struct error *error)
+{
+        if (!cJSON_IsObject(value))
+                return wrong(error, key, "must be an object");
+        *place = value;
+        return 0;
+}
+
+static bool is_known(const char *key)
+{
+        for (size_t i = 0; i < ELEMENTS(known); i++)
+                if (strcmp(known[i], key) == 0)
+                        return true;
+        return false;
+}
+
+static int unknown_key(const char *key, struct error *error)
+{
+        return wrong(
+                error, key,
+                "is unknown; known are status, conditions, events, patch, requeueAfter, message, error, "
+                "permanent, fatal, "
+                "done and children");
+}
+
+static int take_member(struct answer *answer, const cJSON *value, struct error *error)
+{
+        const char *key = value->string;
+
+        if (!is_known(key))
+                return unknown_key(key, error);
+        if (cJSON_IsNull(value))
+                return 0;
+        if (strcmp(key, "status") == 0)
+                return take_object(&answer->status, value, key, error);
+        if (strcmp(key, "patch") == 0) {
+                int r = take_object(&answer->patch, value, key, error);
+
+                return r < 0 ? r : check_patch(answer->patch, error);
+        }
+        if (strcmp(key, "conditions") == 0) {
+                answer->conditions = value;
+                return conditions_check(value, error);
+        }
+        if (strcmp(key, "events") == 0) {
+                answer->events = value;
+                return events_check(value, error);
+        }
+        if (strcmp(key, "requeueAfter") == 0)
+                return take_requeue(answer, value, error);
+        if (strcmp(key, "id") == 0)
+                return 0; /* of a line that serves; what it answers was looked up by it */
+        if (strcmp(key, "children") == 0) {
+                answer->children = value;
+                return children_check(value, error);
+        }
+        if (strcmp(key, "done") == 0) {
+                answer->not_done = cJSON_IsFalse(value);
+                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+        }
+        if (strcmp(key, "fatal") == 0) {
+                answer->fatal = cJSON_IsTrue(value);
+                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+        }
+        if (strcmp(key, "permanent") == 0) {
+                answer->permanent = cJSON_IsTrue(value);
+                return cJSON_IsBool(value) ? 0 : wrong(error, key, "must be true or false");
+        }
+        if (!cJSON_IsString(value))
+                return wrong(error, key, "must be a text");
+        if (strcmp(key, "error") == 0)
+                answer->error = cJSON_GetStringValue(value);
+        else
+                answer->message = cJSON_GetStringValue(value);
+        return 0;
+}
+
+static bool is_space(char c)
+{
+        return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* Inside of strings JSON has none: a mistake that is worth a message of its own. -1: there is none. */
+static ssize_t find_control(const char *output, size_t size)
+{
+        bool in_string = false;
+
+        for (size_t i = 0; i < size; i++) {
+                if (in_string && output[i] == '\\')
+                        i++;
+                else if (output[i] == '"')
+                        in_string = !in_string;
+                if (i < size && (unsigned char)output[i] < 0x20 && (in_string || !is_space(output[i])))
+                        return (ssize_t)i;
+        }
+        return -1;
+}
+
+/* Sent as it is, the API server would refuse the write, and that could end the operator (onUnrecoverable).
+ */
+static int check_numbers(const cJSON *root, struct error *error)
+{
+        const cJSON *number = json_find_overflow(root);
+
+        if (!number)
+                return 0;
+        return error_set(
+                error, -EINVAL,
+                "the handler's answer: %s%s%.40s is beyond every number that an API server takes (1.8e308)",
+                number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
+}
+
+static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret, struct error *error)
+{
+        ssize_t control = find_control(output + start, size);
+        struct span first;
+        size_t where;
+        bool valid;
+        int r;
+
+        if (control >= 0)
+                return error_set(
+                        error, -EINVAL,
+                        "the handler's answer is no valid JSON: a control character, which a string "
+                        "must escape (at byte %zu of stdout)",
+                        start + (size_t)control);
+        r = json_read(output + start, size, ret, &where);
+        if (r >= 0)
+                return check_numbers(*ret, error);
+        if (r == -ENOMEM)
+                return error_set(error, -ENOMEM, "no memory for the handler's answer");
+        valid = scan_value(output + start, size, &first) >= 0 && first.size == where;
+        return error_set(error, -EINVAL, "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
+                         valid ? "more follows behind the object" : "a syntax error", start + where);
+}
+
+static int take_members(struct answer *answer, struct error *error)
+{
+        const cJSON *member;
+
+        cJSON_ArrayForEach(member, answer->root)
+        {
+                int r = take_member(answer, member, error);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* As with the tree: the last of two counts. */
+static int take_text(struct span key, struct span value, void *userdata)
+{
+        struct answer *answer = userdata;
+
+        if (scan_string_equals(key, "status") && value.start[0] == '{')
+                answer->status_text = value;
+        else if (scan_string_equals(key, "patch") && value.start[0] == '{')
+                answer->patch_text = value;
+        else if (scan_string_equals(key, "children") && value.start[0] == '[')
+                answer->children_text = value;
+        return 0;
+}
+
+static int take_texts(struct answer *answer, const char *output, size_t size, struct error *error)
+{
+        struct span whole = {output, size};
+
+        if (scan_members(whole, take_text, answer) < 0)
+                return wrong(error, "status or patch", "is nested too deeply");
+        return 0;
+}
+
+int answer_parse(const char *output, size_t size, struct answer *ret, struct error *error)
+{
+        struct answer answer = {0};
+        size_t start = 0;
+        int r;
+
+        while (start < size && is_space(output[start]))
+                start++;
+        while (size > start && is_space(output[size - 1]))
+                size--;
+        if (size == start) {
+                *ret = answer;
+                return 0;
+        }
+        if (output[start] != '{')
+                return 1;
+        r = parse_tree(output, start, size - start, &answer.root, error);
+        if (r >= 0)
+                r = take_members(&answer, error);
+        if (r >= 0)
+                r = take_texts(&answer, output + start, size - start, error);
+        if (r >= 0 && !answer.error && (answer.permanent || answer.fatal))
+                r = wrong(error, answer.fatal ? "fatal" : "permanent",
+                          "says how bad an error is, but there is no `error`");
+        if (r < 0) {
+                answer_done(&answer);
+                return r;
+        }
+        *ret = answer;
+        return 0;
+}
+
+void answer_done(struct answer *answer)
+{
+        cJSON_Delete(answer->root);
+        *answer = (struct answer){0};
+}

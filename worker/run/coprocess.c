@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a serve handler's process: see coprocess.h. */
+#include "worker/run/coprocess.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "ipc/message-id.h"
+#include "worker/recording.h"
+
+#define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
+#define RESTART_MAX_USEC (30 * USEC_PER_SEC)
+#define LOOK_USEC        (100 * USEC_PER_MSEC) /* to know what it uses costs as much as a fast run */
+
+struct coprocess {
+        struct worker *worker;
+        struct worker_watch *watch;
+        struct process *process; /* NULL: not running */
+        struct run *run;         /* under way; NULL: idle */
+        bool ending;             /* was told to end: another one is started when it is gone */
+        char failure[160];       /* why the run fails when the process is gone; "": it does not */
+        uint64_t last_id, runs;  /* runs of this process */
+        uint64_t stamp;          /* of the files that it was started from */
+        uint64_t answered_id;    /* the newest request that was answered; 0: none */
+        char answered_key[512];  /* and its object */
+        uint64_t cpu_told;       /* of what it has used, what was told with runs */
+        uint64_t looked_at;      /* CLOCK_BOOTTIME: when it was last looked at that */
+        unsigned deaths;         /* in a row, without an answer between them */
+        uint64_t not_before;     /* CLOCK_BOOTTIME: when it may be started again */
+        sd_event_source *pause;  /* before a start */
+        sd_event_source *timer;  /* of the timeout */
+        uint64_t timeout_at;     /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
+};
+
+static int start_or_wait(struct coprocess *coprocess);
+
+/* ---- what it says */
+
+static void log_line(const char *line, void *userdata)
+{
+        const struct coprocess *coprocess = userdata;
+
+        if (coprocess->run)
+                run_log_line(line, coprocess->run);
+        else
+                log_write(LOG_INFO, MESSAGE_ID_HANDLER_OUTPUT,
+                          LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name}), "%s", line);
+}
+
+/* {"id": 7, ...}: whether this answers the run that is under way. */
+static int take_id(struct span key, struct span value, void *userdata)
+{
+        if (scan_string_equals(key, "id"))
+                *(struct span *)userdata = value;
+        return 0;
+}
+
+static bool is_answer_to(const char *line, size_t size, uint64_t id)
+{
+        struct span whole, found = {0};
+        char text[24];
+
+        snprintf(text, sizeof(text), "%" PRIu64, id);
+        return scan_value(line, size, &whole) >= 0 && scan_members(whole, take_id, &found) >= 0 &&
+               found.start && found.size == strlen(text) && memcmp(found.start, text, found.size) == 0;
+}
+
+static bool must_recycle(const struct coprocess *coprocess)
+{
+        const struct record_watch *config = coprocess->watch->config;
+
+        if (config->recycle_runs > 0 && coprocess->runs >= config->recycle_runs)
+                return true;
+        return config->recycle_memory > 0 && process_memory(coprocess->process) > config->recycle_memory;
+}
+
+/* Told with a run: the time that was not told yet, and the most memory that the process has ever had. */
+static void note_usage(struct coprocess *coprocess, struct run *run, const struct process_usage *usage)
+{
+        run->usage.memory_peak = usage->memory_peak;
+        if (usage->cpu_usec <= coprocess->cpu_told)
+                return;
+        run->usage.cpu_usec = usage->cpu_usec - coprocess->cpu_told;
+        coprocess->cpu_told = usage->cpu_usec;
+}
+
+static void look_at_usage(struct coprocess *coprocess, struct run *run)
+{
+        uint64_t now = clock_boottime_usec();
+        struct process_usage usage;
+
+        if (now - coprocess->looked_at < LOOK_USEC)
+                return;
+        coprocess->looked_at = now;
+        process_usage(coprocess->process, &usage);
+        note_usage(coprocess, run, &usage);
+}
+
+/* No timeout any more, and no pause. */
+static void stop_clock(struct coprocess *coprocess)
+{
+        coprocess->timeout_at = 0;
+        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
+}
+
+static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
+{
+        coprocess->ending = true;
+        process_end(coprocess->process, grace_usec);
+}
+
+/* The run is over when its process is: until then nobody else may work on the object. */
+static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
+{
+        snprintf(coprocess->failure, sizeof(coprocess->failure), "%s", why);
+        stop_clock(coprocess);
+        end_process(coprocess, grace_usec);
+}
+
+/* Which of two answers was meant, nobody knows: the first one was carried out by then. */
+static void note_second_answer(const struct coprocess *coprocess)
+{
+        log_write(LOG_WARNING, MESSAGE_ID_HANDLER_OUTPUT,
+                  LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name},
+                             {"RECONCILED_KEY", coprocess->answered_key}),
+                  "watch %s: the handler has answered request %" PRIu64
+                  ", for %s, a second time: only its first answer counts; mend the handler",
+                  coprocess->watch->config->name, coprocess->answered_id, coprocess->answered_key);
+}
+
+/* An answer that is too long to be read can only be told by how it begins. */
+static bool is_answer(const struct coprocess *coprocess, const char *line, size_t size, bool cut)
+{
+        return coprocess->run && !coprocess->ending && line[0] == '{' &&
+               (cut || is_answer_to(line, size, coprocess->last_id));
+}
+
+static void on_output(const char *line, size_t size, bool cut, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+        struct run *run = coprocess->run;
+
+        if (size == 0)
+                return;
+        if (!is_answer(coprocess, line, size, cut)) {
+                if (coprocess->answered_id > 0 && line[0] == '{' && !cut &&
+                    is_answer_to(line, size, coprocess->answered_id))
+                        note_second_answer(coprocess);
+                else
+                        process_log(coprocess->process, line, size);
+                return;
+        }
+        process_next_run(coprocess->process);
+        coprocess->run = NULL;
+        coprocess->answered_id = coprocess->last_id;
+        snprintf(coprocess->answered_key, sizeof(coprocess->answered_key), "%s", run->order->key);
+        coprocess->deaths = 0;
+        coprocess->runs++;
+        look_at_usage(coprocess, run);
+        coprocess->timeout_at = 0;
+        if (must_recycle(coprocess))
+                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
+        if (cut)
+                coprocess_answered_too_much(run);
+        else
+                coprocess_answered(run, line, size);
+}
+
+/* ---- its end */
+
+static void fail_run(struct coprocess *coprocess, const char *why)
+{
+        struct run *run = TAKE_PTR(coprocess->run);
+
+        stop_clock(coprocess);
+        if (run)
+                coprocess_failed(run, why);
+}
+
+static void note_death(struct coprocess *coprocess)
+{
+        uint64_t pause = RESTART_MIN_USEC << (coprocess->deaths < 10 ? coprocess->deaths : 10);
+
+        coprocess->deaths++;
+        coprocess->not_before =
+                clock_boottime_usec() + (pause < RESTART_MAX_USEC ? pause : RESTART_MAX_USEC);
+}
+
+static void describe_end(const struct record_watch *config, const struct process_result *result, char *end,
+                         size_t size)
+{
+        if (limits_explain(config, result, end, size))
+                return;
+        if (WIFSIGNALED(result->wait_status))
+                snprintf(end, size, "was killed by signal %d", WTERMSIG(result->wait_status));
+        else
+                snprintf(end, size, "exited with %d", WEXITSTATUS(result->wait_status));
+}
+
+static void on_done(const struct process_result *result, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+        struct process *process = TAKE_PTR(coprocess->process);
+        bool expected = coprocess->ending, failing = coprocess->failure[0] != '\0';
+        char why[640], end[128];
+
+        if (coprocess->run) {
+                note_usage(coprocess, coprocess->run, &result->usage);
+                coprocess->run->out_of_memory = result->memory_end != MEMORY_ENOUGH;
+        }
+        if (result->left_over)
+                log_line(PROCESS_LEFT_OVER, coprocess);
+        describe_end(coprocess->watch->config, result, end, sizeof(end));
+        snprintf(why, sizeof(why), "the handler's process %s before it had answered%s%.400s", end,
+                 result->last_line[0] ? ": " : "", result->last_line);
+        if (failing)
+                snprintf(why, sizeof(why), "%s", coprocess->failure);
+        coprocess->failure[0] = '\0';
+        coprocess->ending = false;
+        if (!expected)
+                note_death(coprocess);
+        process_free(process);
+        if (coprocess->worker->stopping) {
+                fail_run(coprocess, why);
+                worker_part_ended(coprocess->worker);
+        } else if (expected && !failing && coprocess->run) {
+                (void)start_or_wait(coprocess); /* a run has waited for the old one to go */
+        } else {
+                if (!coprocess->run && !expected)
+                        log_warning("watch %s: the handler's process %s; the next run starts another one",
+                                    coprocess->watch->config->name, end);
+                fail_run(coprocess, why);
+        }
+}
+
+/* ---- a run */
+
+static void time_out(struct coprocess *coprocess)
+{
+        char why[160], text[64];
+
+        snprintf(why, sizeof(why),
+                 "the handler did not answer within its timeout of %s, and its process was ended",
+                 duration_format(coprocess->watch->config->handler_timeout_usec, text, sizeof(text)));
+        end_with_run(coprocess, coprocess->watch->config->handler_grace_usec, why);
+}
+
+static int timer_at(struct coprocess *coprocess, uint64_t usec)
+{
+        int r = sd_event_source_set_time(coprocess->timer, usec);
+
+        return r < 0 ? r : sd_event_source_set_enabled(coprocess->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_time(sd_event_source *source _unused_, uint64_t usec, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+
+        if (coprocess->timeout_at > usec)
+                return timer_at(coprocess, coprocess->timeout_at);
+        if (coprocess->timeout_at > 0)
+                time_out(coprocess);
+        return 0;
+}
+
+/* The timer of an earlier run goes off no later than this one's timeout, and then stays for it: a timer for
+ * each of many short runs would cost as much as they do. */
+static int start_clock(struct coprocess *coprocess)
+{
+        sd_event *event = coprocess->worker->child->event;
+        int enabled = SD_EVENT_OFF;
+        uint64_t now;
+        int r = sd_event_now(event, CLOCK_MONOTONIC, &now);
+
+        if (r < 0)
+                return r;
+        coprocess->timeout_at = now + coprocess->watch->config->handler_timeout_usec;
+        if (!coprocess->timer)
+                return sd_event_add_time(event, &coprocess->timer, CLOCK_MONOTONIC, coprocess->timeout_at, 1,
+                                         on_time, coprocess);
+        r = sd_event_source_get_enabled(coprocess->timer, &enabled);
+        return r < 0 || enabled != SD_EVENT_OFF ? r : timer_at(coprocess, coprocess->timeout_at);
+}
+
+static int send_request(struct coprocess *coprocess)
+{
+        _cleanup_text_ struct text request = TEXT_EMPTY;
+        int r = request_build(coprocess->run, ++coprocess->last_id, &request);
+
+        coprocess->run->handler_stamp = coprocess->stamp;
+        if (r >= 0) {
+                record_request(coprocess->run, &request);
+                r = process_write(coprocess->process, &request);
+        }
+        if (r >= 0)
+                r = start_clock(coprocess);
+        return r;
+}
+
+/* ---- its start */
+
+static int launch(struct coprocess *coprocess)
+{
+        const struct record_watch *config = coprocess->watch->config;
+        _cleanup_free_ char **argument = arguments_build(config);
+        char *const *environment = environment_of_watch(coprocess->watch);
+        struct process_options options = {
+                .argument = argument,
+                .environment = environment,
+                .grace_usec = config->handler_grace_usec,
+                .on_output = on_output,
+                .on_line = log_line,
+                .on_done = on_done,
+                .userdata = coprocess,
+        };
+        int r;
+
+        limits_apply(coprocess->worker, coprocess->watch, &options);
+        coprocess->stamp = arguments_stamp(config);
+        r = argument && environment
+                    ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
+                    : -ENOMEM;
+
+        coprocess->runs = coprocess->cpu_told = coprocess->answered_id = 0;
+        return r;
+}
+
+static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct coprocess *coprocess = userdata;
+
+        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
+        (void)start_or_wait(coprocess);
+        return 0;
+}
+
+static int pause_for(struct coprocess *coprocess, uint64_t usec)
+{
+        coprocess->pause = sd_event_source_disable_unref(coprocess->pause);
+        return sd_event_add_time_relative(coprocess->worker->child->event, &coprocess->pause,
+                                          CLOCK_MONOTONIC, usec, 1, on_pause_over, coprocess);
+}
+
+static void cannot_start(struct coprocess *coprocess, int status)
+{
+        bool is_there = coprocess->process || status == -ENOMEM;
+        struct run *run;
+        char why[512];
+
+        /* One that does not listen any more is of no use to the next run either. */
+        if (coprocess->process)
+                end_process(coprocess, coprocess->watch->config->handler_grace_usec);
+        snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
+                 coprocess->watch->config->handler_exec[0].value, strerror(-status));
+        note_death(coprocess);
+        if (is_there) {
+                fail_run(coprocess, why);
+                return;
+        }
+        stop_clock(coprocess);
+        run = TAKE_PTR(coprocess->run);
+        if (run)
+                coprocess_not_started(run, why);
+}
+
+/* For the run that is under way. A failure has ended that run, or (-ECANCELED) the whole worker. */
+static int start_or_wait(struct coprocess *coprocess)
+{
+        uint64_t now = clock_boottime_usec();
+        int r;
+
+        if (coprocess->process)
+                r = coprocess->ending ? 0 : send_request(coprocess); /* ending: on_done() comes back here */
+        else if (coprocess->not_before > now)
+                r = pause_for(coprocess, coprocess->not_before - now);
+        else {
+                r = launch(coprocess);
+                if (r >= 0)
+                        r = send_request(coprocess);
+        }
+        if (r == -E2BIG)
+                run_finish_too_large(TAKE_PTR(coprocess->run));
+        else if (r < 0 && r != -ECANCELED)
+                cannot_start(coprocess, r);
+        return r;
+}
+
+static struct coprocess *coprocess_of(struct run *run)
+{
+        struct worker_watch *watch = run->watch;
+
+        if (!watch->coprocess) {
+                watch->coprocess = calloc(1, sizeof(*watch->coprocess));
+                if (watch->coprocess) {
+                        watch->coprocess->worker = run->worker;
+                        watch->coprocess->watch = watch;
+                }
+        }
+        return watch->coprocess;
+}
+
+int coprocess_run(struct run *run)
+{
+        struct coprocess *coprocess = coprocess_of(run);
+
+        if (!coprocess)
+                return -ENOMEM;
+        coprocess->run = run;
+        (void)start_or_wait(coprocess); /* a failure has ended the run */
+        return 0;
+}
+
+/* ---- ends from outside */
+
+bool coprocess_cancel(struct run *run, uint64_t grace_usec)
+{
+        static const char why[] = "the run was cut off because the operator stops";
+        struct coprocess *coprocess = run->watch->coprocess;
+
+        if (!coprocess || coprocess->run != run)
+                return false;
+        if (coprocess->process)
+                end_with_run(coprocess, grace_usec, why);
+        else
+                fail_run(coprocess, why);
+        return true;
+}
+
+bool coprocess_is_running(const struct coprocess *coprocess)
+{
+        return coprocess && coprocess->process;
+}
+
+void coprocess_stop(struct coprocess *coprocess, uint64_t grace_usec)
+{
+        if (coprocess_is_running(coprocess))
+                end_process(coprocess, grace_usec);
+}
+
+void coprocess_free(struct coprocess *coprocess)
+{
+        if (!coprocess)
+                return;
+        process_free(coprocess->process);
+        sd_event_source_disable_unref(coprocess->pause);
+        sd_event_source_disable_unref(coprocess->timer);
+        free(coprocess);
+}

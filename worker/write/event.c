@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See event.h. An operation waits in a list until it is its turn; the first is the one that is being sent.
+ */
+#include "worker/write/event.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/duration.h"
+#include "worker/dependents/dependents.h"
+#include "worker/write/series.h"
+#include "worker/write/status.h"
+
+#define WAITING_MAX  64
+#define NOTE_MAX     1024 /* bytes; the API's limit */
+#define TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define TRIES_MAX    5
+#define AGAIN_USEC   (2 * USEC_PER_SEC)
+#define REFUSED_USEC (10 * USEC_PER_MINUTE) /* without the right to it, how long nothing is tried */
+#define PATH         "/apis/events.k8s.io/v1/namespaces/"
+
+struct operation {
+        struct operation *next;
+        bool creates;
+        char namespace_name[64], name[SERIES_NAME_MAX];
+        struct text body;
+        unsigned tries;
+};
+
+struct recorder {
+        struct worker *worker;
+        struct series_table *series; /* of the objects whose Events are counted here */
+        struct series_table *told;   /* what others are told of; NULL: nobody else counts */
+        uint64_t telling;            /* reports that the supervisor has not passed on yet */
+        struct operation *first;
+        size_t waiting;
+        struct kube_transfer *transfer;
+        sd_event_source *again, *refresh;
+        uint64_t refused_until; /* CLOCK_BOOTTIME; of this namespace, "" = of all */
+        char refused_namespace[64];
+        bool refusal_told;
+        uint64_t serial, written, dropped;
+        char instance[128];
+};
+
+static void send_next(struct recorder *recorder);
+
+static void operation_free(struct operation *operation)
+{
+        if (!operation)
+                return;
+        text_done(&operation->body);
+        free(operation);
+}
+
+static void remove_first(struct recorder *recorder)
+{
+        struct operation *operation = recorder->first;
+
+        recorder->first = operation->next;
+        recorder->waiting--;
+        operation_free(operation);
+}
+
+/* ---- sending */
+
+static bool is_passing(const struct kube_error *error)
+{
+        return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
+               error->http_status >= 500;
+}
+
+static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct recorder *recorder = userdata;
+
+        recorder->again = sd_event_source_disable_unref(recorder->again);
+        send_next(recorder);
+        return 0;
+}
+
+static void give_up(struct recorder *recorder)
+{
+        series_forget(recorder->series, recorder->first->namespace_name, recorder->first->name);
+        recorder->dropped++;
+        remove_first(recorder);
+}
+
+/* Without the right to write Events nothing else suffers: said once, then tried again now and then. A right
+ * may be missing in one namespace alone; where a second one refuses as well, all are left in peace. */
+static void refused(struct recorder *recorder, const struct kube_error *error)
+{
+        const char *namespace_name = recorder->first->namespace_name;
+        bool again = recorder->refused_until > clock_boottime_usec() &&
+                     strcmp(recorder->refused_namespace, namespace_name) != 0;
+
+        if (!recorder->refusal_told)
+                log_warning("Events cannot be written, and are left out: %s; give the operator's user the "
+                            "rights create and patch on events in events.k8s.io (said once)",
+                            error->message);
+        recorder->refusal_told = true;
+        recorder->refused_until = clock_boottime_usec() + REFUSED_USEC;
+        snprintf(recorder->refused_namespace, sizeof(recorder->refused_namespace), "%s",
+                 again ? "" : namespace_name);
+        give_up(recorder);
+}
+
+/* Nothing can be made in it any more, which says nothing of others. */
+static bool is_terminating(const struct kube_response *response)
+{
+        return strstr(response->body, "NamespaceTerminating") != NULL;
+}
+
+static bool is_refused(const struct recorder *recorder, const char *namespace_name)
+{
+        return recorder->refused_until > clock_boottime_usec() &&
+               (!recorder->refused_namespace[0] || strcmp(recorder->refused_namespace, namespace_name) == 0);
+}
+
+static void failed(struct recorder *recorder, const struct kube_response *response)
+{
+        struct operation *operation = recorder->first;
+        const struct kube_error *error = &response->error;
+
+        if (error->http_status == 401)
+                worker_ask_refresh(recorder->worker, response);
+        if (error->http_status == 403 && !is_terminating(response)) {
+                refused(recorder, error);
+                send_next(recorder);
+                worker_part_ended(recorder->worker);
+                return;
+        }
+        if (!is_passing(error) || ++operation->tries >= TRIES_MAX) {
+                log_debug("an Event is left out: %s", error->message);
+                give_up(recorder); /* its series has expired, its namespace goes ... */
+                send_next(recorder);
+                worker_part_ended(recorder->worker);
+                return;
+        }
+        if (sd_event_add_time_relative(recorder->worker->child->event, &recorder->again, CLOCK_MONOTONIC,
+                                       AGAIN_USEC << operation->tries, 0, on_again, recorder) < 0)
+                give_up(recorder);
+}
+
+static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                       void *userdata)
+{
+        struct recorder *recorder = userdata;
+
+        recorder->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                failed(recorder, response);
+                return;
+        }
+        recorder->written++;
+        remove_first(recorder);
+        send_next(recorder);
+        worker_part_ended(recorder->worker);
+}
+
+static void send_next(struct recorder *recorder)
+{
+        struct operation *operation = recorder->first;
+        _cleanup_text_ struct text path = TEXT_EMPTY;
+        struct kube_request request = {
+                .timeout_usec = TIMEOUT_USEC, .on_done = on_written, .patient = true, .userdata = recorder};
+
+        if (recorder->transfer || recorder->again)
+                return;
+        for (; operation && is_refused(recorder, operation->namespace_name); operation = recorder->first)
+                give_up(recorder);
+        if (!operation)
+                return;
+        text_printf(&path, PATH "%s/events%s%s", operation->namespace_name, operation->creates ? "" : "/",
+                    operation->creates ? "" : operation->name);
+        kube_path_add(&path, "fieldManager", recorder->worker->config->operator_name);
+        request.method = operation->creates ? "POST" : "PATCH";
+        request.content_type = operation->creates ? NULL : "application/merge-patch+json";
+        request.path = path.data;
+        request.body = operation->body.data;
+        request.body_size = operation->body.size;
+        if (path.failed || kube_client_start(recorder->worker->client, &request, &recorder->transfer) < 0)
+                give_up(recorder);
+}
+
+/* ---- what is sent */
+
+static void append_time(struct text *out, uint64_t realtime)
+{
+        time_t seconds = (time_t)(realtime / USEC_PER_SEC);
+        char text[32];
+        struct tm tm;
+
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+        text_printf(out, "\"%s.%06" PRIu64 "Z\"", text, realtime % USEC_PER_SEC);
+}
+
+/* Series go by a clock that nobody sets. */
+static uint64_t realtime_of(uint64_t boottime)
+{
+        return clock_realtime_usec() - (clock_boottime_usec() - boottime);
+}
+
+static void append_series(struct text *out, const struct series *series)
+{
+        text_printf(out, "\"series\":{\"count\":%" PRIu64 ",\"lastObservedTime\":", series->count);
+        append_time(out, realtime_of(series->last));
+        text_append_string(out, "}");
+}
+
+static void append_member(struct text *out, const char *key, const char *value)
+{
+        text_printf(out, ",\"%s\":", key);
+        text_json_string(out, value);
+}
+
+struct event {
+        const struct record_watch *watch;
+        const char *key, *uid, *version; /* version: "" and NULL: unknown */
+        const char *type, *reason, *action, *note;
+};
+
+static void cut_note(char note[NOTE_MAX + 1], const char *text)
+{
+        snprintf(note, NOTE_MAX + 1, "%s", text);
+        utf8_clean(note); /* a character that was cut through goes as a whole */
+}
+
+static void write_event(const struct recorder *recorder, const struct event *event,
+                        const struct series *series, const char *object_namespace, const char *object_name,
+                        struct text *out)
+{
+        const struct record_watch *watch = event->watch;
+        char note[NOTE_MAX + 1];
+
+        cut_note(note, event->note);
+        text_append_string(
+                out, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
+        text_json_string(out, series->name);
+        append_member(out, "namespace", series->namespace_name);
+        text_append_string(out, "},\"eventTime\":");
+        append_time(out, realtime_of(series->last));
+        append_member(out, "reportingController", recorder->worker->config->operator_name);
+        append_member(out, "reportingInstance", recorder->instance);
+        append_member(out, "type", event->type);
+        append_member(out, "reason", event->reason);
+        append_member(out, "action", event->action);
+        append_member(out, "note", note);
+        text_append_string(out, ",\"regarding\":{\"apiVersion\":");
+        text_json_string(out, watch->api_version);
+        append_member(out, "kind", watch->kind);
+        if (object_namespace[0])
+                append_member(out, "namespace", object_namespace);
+        append_member(out, "name", object_name);
+        append_member(out, "uid", event->uid);
+        if (event->version && event->version[0])
+                append_member(out, "resourceVersion", event->version);
+        text_append_string(out, "}}");
+}
+
+/* ---- recording */
+
+/* Takes the body. What is waiting for the same series is replaced: the newer count holds both. */
+static void enqueue(struct recorder *recorder, const struct series *series, bool creates, struct text *body)
+{
+        struct operation **place = &recorder->first, *operation;
+
+        for (; *place; place = &(*place)->next)
+                if (!creates && !(*place)->creates && strcmp((*place)->name, series->name) == 0 &&
+                    !(place == &recorder->first && recorder->transfer)) {
+                        text_done(&(*place)->body);
+                        (*place)->body = *body;
+                        *body = (struct text)TEXT_EMPTY;
+                        return;
+                }
+        operation = recorder->waiting < WAITING_MAX && !body->failed ? calloc(1, sizeof(*operation)) : NULL;
+        if (!operation) {
+                recorder->dropped++;
+                if (creates)
+                        series_forget(recorder->series, series->namespace_name, series->name);
+                return;
+        }
+        operation->creates = creates;
+        snprintf(operation->namespace_name, sizeof(operation->namespace_name), "%s", series->namespace_name);
+        snprintf(operation->name, sizeof(operation->name), "%s", series->name);
+        operation->body = *body;
+        *body = (struct text)TEXT_EMPTY;
+        *place = operation;
+        recorder->waiting++;
+        send_next(recorder);
+}
+
+static void write_count(struct recorder *recorder, struct series *series, uint64_t now)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+
+        text_append_string(&body, "{");
+        append_series(&body, series);
+        text_append_string(&body, "}");
+        series_written(series, now);
+        enqueue(recorder, series, false, &body);
+}
+
+/* ---- telling the worker that counts */
+
+/* event: NULL where only its count is known. */
+static void tell(struct recorder *recorder, struct series *series, const struct event *event, uint64_t now)
+{
+        struct message_report report = {.object = series->object,
+                                        .identity = series->identity,
+                                        .count = series->count - series->written,
+                                        .counted = true};
+        char note[NOTE_MAX + 1];
+
+        if (event) {
+                cut_note(note, event->note);
+                report.watch = event->watch->name;
+                report.key = event->key;
+                report.uid = event->uid;
+                report.version = event->version;
+                report.type = event->type;
+                report.reason = event->reason;
+                report.action = event->action;
+                report.note = note;
+        }
+        series_written(series, now);
+        if (child_send(recorder->worker->child, MESSAGE_REPORT, &report) < 0)
+                recorder->dropped++;
+        else
+                recorder->telling++;
+}
+
+static int on_refresh(sd_event_source *source, uint64_t usec _unused_, void *userdata)
+{
+        struct recorder *recorder = userdata;
+        uint64_t now = clock_boottime_usec();
+        struct series *series;
+
+        while ((series = series_due(recorder->series, now)))
+                write_count(recorder, series, now);
+        while (recorder->told && (series = series_due(recorder->told, now)))
+                tell(recorder, series, NULL, now);
+        if (sd_event_source_set_time_relative(source, SERIES_REFRESH_USEC) < 0)
+                return 0;
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* Counts that nothing adds to any more are written as well. */
+static void arm_refresh(struct recorder *recorder)
+{
+        if (!recorder->refresh) /* without it a last count stays unwritten: no reason to fail */
+                (void)sd_event_add_time_relative(recorder->worker->child->event, &recorder->refresh,
+                                                 CLOCK_MONOTONIC, SERIES_REFRESH_USEC, USEC_PER_SEC,
+                                                 on_refresh, recorder);
+}
+
+/* Objects of some kinds (roles, for one) have names that no Event may have. */
+static void name_event(struct recorder *recorder, const char *name, struct series *series)
+{
+        snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name,
+                 clock_realtime_usec(), ++recorder->serial & 0xffff);
+        for (char *c = series->name; *c; c++)
+                if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-", *c))
+                        *c = '-';
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789", series->name[0]))
+                series->name[0] = 'x';
+}
+
+static void create(struct recorder *recorder, const struct event *event, struct series *series, uint64_t now)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+
+        if (kube_key_split(event->key, &namespace_name, &name) < 0) {
+                recorder->dropped++;
+                series->count = 0;
+                return;
+        }
+        snprintf(series->namespace_name, sizeof(series->namespace_name), "%s",
+                 namespace_name[0] ? namespace_name : "default");
+        name_event(recorder, name, series);
+        write_event(recorder, event, series, namespace_name, name, &body);
+        series_written(series, now);
+        enqueue(recorder, series, true, &body);
+}
+
+/* event: NULL where only its count is known; then there must have been one before. */
+static void count_here(struct recorder *recorder, uint64_t object, uint64_t identity, uint64_t count,
+                       const struct event *event)
+{
+        uint64_t now = clock_boottime_usec();
+        struct series *series;
+
+        if (!event && !series_find(recorder->series, identity, now))
+                return;
+        switch (series_note(recorder->series, object, identity, count, now, &series)) {
+        case SERIES_CREATE:
+                if (event)
+                        create(recorder, event, series, now);
+                break;
+        case SERIES_WRITE:
+                write_count(recorder, series, now);
+                break;
+        case SERIES_COUNTED:
+                arm_refresh(recorder);
+                break;
+        case SERIES_DROPPED:
+                recorder->dropped++;
+                break;
+        }
+}
+
+static void record(struct recorder *recorder, const struct event *event)
+{
+        uint64_t now = clock_boottime_usec(), object = series_object(event->uid),
+                 identity = series_identity(event->uid, event->type, event->reason, event->action);
+        struct series *series;
+
+        if (!recorder->told) {
+                count_here(recorder, object, identity, 1, event);
+                return;
+        }
+        switch (series_note(recorder->told, object, identity, 1, now, &series)) {
+        case SERIES_CREATE:
+        case SERIES_WRITE:
+                /* At the end the worker that counts may be gone: what nobody was told of is written here. */
+                if (!recorder->worker->stopping)
+                        tell(recorder, series, event, now);
+                else if (series->written == 0)
+                        count_here(recorder, object, identity, 1, event);
+                break;
+        case SERIES_COUNTED:
+                arm_refresh(recorder);
+                break;
+        case SERIES_DROPPED:
+                recorder->dropped++;
+                break;
+        }
+}
+
+static const char *text_or(const cJSON *item, const char *key, const char *otherwise)
+{
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, key));
+
+        return text ? text : otherwise;
+}
+
+/* An Event about an Event would be an object of the same watch, and lead to the next one for ever. */
+static bool is_of_events(const struct record_watch *watch)
+{
+        return strcmp(watch->kind, "Event") == 0 &&
+               (strcmp(watch->api_version, "v1") == 0 ||
+                strncmp(watch->api_version, "events.k8s.io/", strlen("events.k8s.io/")) == 0);
+}
+
+static const char *action_of(const struct run *run)
+{
+        return run->action == ACTION_FINALIZE     ? "Finalize"
+               : run->action == ACTION_UNSELECTED ? "Unselected"
+                                                  : "Reconcile";
+}
+
+void recorder_run_ended(struct recorder *recorder, const struct run *run, enum run_result result,
+                        const char *text)
+{
+        struct event event = {.watch = run->watch->config,
+                              .key = run->order->key,
+                              .uid = run->order->uid,
+                              .version = run->object.resource_version,
+                              .type = "Warning",
+                              .action = action_of(run)};
+        char note[STATUS_MESSAGE_MAX];
+        const cJSON *item;
+
+        if (!recorder || run_is_replay(run) || run->order->action == ACTION_DELETED ||
+            run->action == ACTION_FINALIZER || is_of_events(event.watch))
+                return;
+        if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && children_waiting(run)))
+                cJSON_ArrayForEach(item, run->answer.events)
+                {
+                        event.type = text_or(item, "type", "Normal");
+                        event.reason = text_or(item, "reason", "");
+                        event.action = text_or(item, "action", action_of(run));
+                        event.note = text_or(item, "note", "");
+                        record(recorder, &event);
+                }
+        if (!run->watch->config->events || run->cancelled || !status_is_failure(result))
+                return;
+        status_describe_failure(run, text, note, sizeof(note));
+        event.reason = status_failure_reason(run, result);
+        event.note = note;
+        record(recorder, &event);
+}
+
+int recorder_report(struct recorder *recorder, const struct message_report *report)
+{
+        const struct worker_watch *watch = worker_watch_find(recorder->worker, report->watch);
+        struct event event = {.key = report->key,
+                              .uid = report->uid,
+                              .version = report->version,
+                              .type = report->type,
+                              .reason = report->reason,
+                              .action = report->action,
+                              .note = report->note};
+
+        if (report->back)
+                recorder_reported(recorder);
+        /* A worker of an older configuration may know a watch that is not there any more. */
+        if (report->watch[0] && !watch)
+                return report->counted ? 0 : -EPROTO;
+        if (watch)
+                event.watch = watch->config;
+        if (watch && is_of_events(watch->config))
+                return 0;
+        if (report->counted)
+                count_here(recorder, report->object, report->identity, report->count, watch ? &event : NULL);
+        else if (watch)
+                record(recorder, &event);
+        worker_part_ended(recorder->worker);
+        return 0;
+}
+
+void recorder_reported(struct recorder *recorder)
+{
+        if (recorder->telling > 0)
+                recorder->telling--;
+        worker_part_ended(recorder->worker);
+}
+
+/* ---- its life */
+
+int recorder_new(struct worker *worker, struct recorder **ret)
+{
+        struct recorder *recorder = calloc(1, sizeof(*recorder));
+        char host[65] = "";
+
+        if (!recorder)
+                return -ENOMEM;
+        recorder->worker = worker;
+        if (series_table_new(&recorder->series) < 0 ||
+            (worker->config->events_shared && series_table_new(&recorder->told) < 0)) {
+                recorder_free(recorder);
+                return -ENOMEM;
+        }
+        if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
+                snprintf(host, sizeof(host), "localhost");
+        snprintf(recorder->instance, sizeof(recorder->instance), "reconciled-%s", host);
+        *ret = recorder;
+        return 0;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+        if (!recorder)
+                return;
+        kube_transfer_cancel(recorder->transfer);
+        sd_event_source_disable_unref(recorder->again);
+        sd_event_source_disable_unref(recorder->refresh);
+        while (recorder->first)
+                remove_first(recorder);
+        series_table_free(recorder->series);
+        series_table_free(recorder->told);
+        free(recorder);
+}
+
+bool recorder_is_busy(const struct recorder *recorder)
+{
+        return recorder && (recorder->first || recorder->telling > 0);
+}
+
+size_t recorder_count(const struct recorder *recorder, struct record_counter *counter, size_t max)
+{
+        if (max < 2)
+                return 0;
+        counter[0] = (struct record_counter){"events_written", recorder ? recorder->written : 0};
+        counter[1] = (struct record_counter){"events_dropped", recorder ? recorder->dropped : 0};
+        return 2;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See finalizer.h. A merge patch replaces the whole list of finalizers, so it carries the resourceVersion
+ * that was read. Where a kind has several watches, the same patch hands an object over: the finalizer of the
+ * one that selects it now goes on as that of the one that does so no more goes off, and the list of children
+ * goes with it.
+ */
+#include "worker/write/finalizer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "object/fingerprint.h"
+#include "worker/dependents/internal.h"
+#include "worker/write/sibling.h"
+
+struct finalizer_view finalizer_view(const struct run *run)
+{
+        struct finalizer_view view = {0};
+
+        (void)finalizer_look(write_current_json(run), strlen(write_current_json(run)),
+                             run->watch->config->finalizer_key, &view);
+        return view;
+}
+
+bool finalizer_is_deleting(const struct run *run)
+{
+        return finalizer_view(run).deleting;
+}
+
+/* The handler sees the object as it is now; of one that is known by its metadata alone, no more than that.
+ */
+static int show_current(struct run *run)
+{
+        char *copy;
+
+        if (fingerprint_is_partial(run->object.json, run->object.json_size))
+                return 0;
+        copy = strdup(run->current);
+        if (!copy)
+                return -ENOMEM;
+        free(run->json);
+        run->json = copy;
+        return 0;
+}
+
+struct finalizers {
+        const struct run *run;
+        struct text all; /* as they shall be, without ours, and with commas between them */
+        bool has_ours;
+};
+
+static bool is_on(const struct run *run, const char *name)
+{
+        struct finalizer_view view = {0};
+        const char *json = write_current_json(run);
+
+        return finalizer_look(json, strlen(json), name, &view) >= 0 && view.ours;
+}
+
+/* Of another watch of the kind, which does not select the object any more. */
+static bool goes_with_ours(const struct run *run, struct span name)
+{
+        for (size_t i = 0; i < run->sibling_count && !run->carrying_out; i++)
+                if (run->sibling[i].state == SIBLING_SELECTS_NOT &&
+                    scan_string_equals(name, run->sibling[i].watch->config->finalizer_key))
+                        return true;
+        return false;
+}
+
+static int take_finalizer(struct span name, void *userdata)
+{
+        struct finalizers *finalizers = userdata;
+
+        if (scan_string_equals(name, finalizers->run->watch->config->finalizer_key) ||
+            sibling_has_left(finalizers->run, name)) {
+                finalizers->has_ours = true;
+                return 0;
+        }
+        if (goes_with_ours(finalizers->run, name))
+                return 0;
+        text_append_string(&finalizers->all, finalizers->all.size > 0 ? "," : "");
+        return text_append(&finalizers->all, name.start, name.size);
+}
+
+static void add_finalizer(struct text *all, const char *name)
+{
+        text_append_string(all, all->size > 0 ? "," : "");
+        text_json_string(all, name);
+}
+
+/* Of the watches that have the object from now on. One that is being deleted gets none. */
+static void add_heirs(const struct run *run, struct text *all)
+{
+        for (size_t i = 0; i < run->sibling_count && run->action == ACTION_UNSELECTED; i++) {
+                const struct record_watch *config = run->sibling[i].watch->config;
+
+                if (run->sibling[i].state == SIBLING_SELECTS && config->finalizer &&
+                    !finalizer_is_deleting(run) && !is_on(run, config->finalizer_key))
+                        add_finalizer(all, config->finalizer_key);
+        }
+}
+
+/* All of others, or none: those must not be lost to a shortage of memory. `all` is the caller's. */
+static int finalizers_read(const struct run *run, struct finalizers *ret)
+{
+        const char *json = write_current_json(run);
+        struct scan_object object;
+        int r = scan_object(json, strlen(json), &object);
+
+        *ret = (struct finalizers){.run = run};
+        if (r >= 0 && object.finalizers.start && object.finalizers.start[0] == '[')
+                r = scan_elements(object.finalizers, take_finalizer, ret);
+        return r < 0 ? r : ret->all.failed ? -ENOMEM : 0;
+}
+
+int finalizer_is_there(struct run *run)
+{
+        struct finalizers finalizers;
+        int r = finalizers_read(run, &finalizers);
+
+        text_done(&finalizers.all);
+        if (r >= 0)
+                return finalizers.has_ours;
+        run_finish(run, RESULT_RETRY, "the object's finalizers cannot be read: %s", strerror(-r));
+        return r;
+}
+
+/* The finalizer is not as the watch wants it. An object that is being deleted gets none. */
+int finalizer_is_wrong(struct run *run)
+{
+        int r;
+
+        if (run->action == ACTION_UNSELECTED)
+                return 0; /* it goes, behind the handler */
+        if (!run->watch->config->finalizer)
+                return run->watch->config->releases && finalizer_view(run).ours;
+        r = finalizer_is_there(run);
+        return r < 0 ? r : !r && !finalizer_is_deleting(run);
+}
+
+/* ---- the list of children, when the object goes to another watch of its kind */
+
+/* The watch that has the object from now on; one that wants finalizers cleans up. NULL: there is none. */
+static const struct record_watch *heir_of(const struct run *run)
+{
+        const struct record_watch *heir = NULL;
+
+        for (size_t i = 0; i < run->sibling_count && run->action == ACTION_UNSELECTED; i++) {
+                const struct record_watch *config = run->sibling[i].watch->config;
+
+                if (run->sibling[i].state == SIBLING_SELECTS &&
+                    (!heir || (config->finalizer && !heir->finalizer)))
+                        heir = config;
+        }
+        return heir;
+}
+
+static int join_lists(const char *theirs, const char *ours, struct text *out)
+{
+        struct child_list first = {0}, second = {0};
+        int r = child_list_from_record(theirs, &first);
+
+        if (r >= 0)
+                r = child_list_from_record(ours, &second);
+        for (size_t i = 0; i < first.count; i++)
+                child_record_add(out, &first.child[i]);
+        for (size_t i = 0; i < second.count; i++)
+                if (!child_list_has(&first, &second.child[i]))
+                        child_record_add(out, &second.child[i]);
+        child_list_done(&first);
+        child_list_done(&second);
+        return r < 0 ? r : out->failed ? -ENOMEM : 0;
+}
+
+static int add_list(const struct run *run, struct text *body)
+{
+        _cleanup_free_ char *ours = children_find_record(run, write_current_json(run)), *theirs = NULL;
+        _cleanup_text_ struct text joined = TEXT_EMPTY;
+        const struct record_watch *heir = heir_of(run);
+        int r;
+
+        if (!heir || !ours)
+                return 0;
+        theirs = children_find_entry(write_current_json(run), false, heir->children_key);
+        r = join_lists(theirs ? theirs : "", ours, &joined);
+        if (r < 0)
+                return r;
+        text_append_string(body, ",\"annotations\":{");
+        text_json_string(body, run->watch->config->children_key);
+        text_append_string(body, ":null,");
+        text_json_string(body, heir->children_key);
+        text_append_string(body, ":");
+        text_json_string(body, joined.data ? joined.data : "");
+        text_append_string(body, "}");
+        return 0;
+}
+
+static bool list_must_go(const struct run *run)
+{
+        _cleanup_free_ char *record = NULL;
+
+        if (!heir_of(run))
+                return false;
+        record = children_find_record(run, write_current_json(run));
+        return record != NULL;
+}
+
+/* ---- writing */
+
+int finalizer_must_go(struct run *run)
+{
+        if (run->action == ACTION_UNSELECTED && list_must_go(run))
+                return 1;
+        if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE)
+                return finalizer_is_there(run);
+        return run->action == ACTION_FINALIZE && run->order->action != ACTION_DELETED &&
+                               !run->answer.not_done
+                       ? finalizer_is_there(run)
+                       : 0;
+}
+
+/* A merge patch replaces whole lists: only where nobody has changed it since. */
+static int finalizer_body(const struct run *run, bool with_ours, struct text *body)
+{
+        struct finalizers finalizers;
+        int r = finalizers_read(run, &finalizers);
+
+        text_append_string(body, "{\"metadata\":{\"uid\":");
+        text_json_string(body, run->order->uid);
+        text_append_string(body, ",\"resourceVersion\":");
+        text_json_string(body, write_current_version(run));
+        text_append_string(body, ",\"finalizers\":[");
+        if (with_ours)
+                add_finalizer(&finalizers.all, run->watch->config->finalizer_key);
+        add_heirs(run, &finalizers.all);
+        text_append(body, finalizers.all.data, finalizers.all.size);
+        text_append_string(body, "]");
+        if (r >= 0)
+                r = finalizers.all.failed ? -ENOMEM : add_list(run, body);
+        text_append_string(body, "}}");
+        text_done(&finalizers.all);
+        return r < 0 ? r : body->failed ? -ENOMEM : 0;
+}
+
+static void on_finalizer_written(struct kube_transfer *transfer _unused_,
+                                 const struct kube_response *response, void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        /* An object that was let go is finished, whatever others have changed meanwhile. */
+        if (run->carrying_out && run->action == ACTION_FINALIZE)
+                run->foreign = false;
+        if (kube_error_is_not_found(&response->error) && run->carrying_out)
+                write_step_done(run); /* it has gone: that is what was wanted */
+        else if (response->error.failure != KUBE_FAILURE_NONE)
+                write_failed(run, "finalizer", response);
+        else if (write_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
+                run_finish(run, RESULT_RETRY,
+                           "the API server's answer to the finalizer cannot be understood");
+        else
+                write_step_done(run);
+}
+
+int finalizer_send(struct run *run)
+{
+        _cleanup_text_ struct text body = TEXT_EMPTY;
+        const struct record_watch *heir = run->action == ACTION_UNSELECTED ? heir_of(run) : NULL;
+        int r;
+
+        if (heir && list_must_go(run))
+                run->heir = heir->name;
+        r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
+
+        return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written, write_siblings_again);
+}

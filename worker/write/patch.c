@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Others write to the object as well while its handler runs. Each write of ours carries the resourceVersion
+ * that was read, so the API server refuses one that is based on an older object (409). Then the object is
+ * read again, and the step that wrote begins anew with what is there now: the answer is kept, only our own
+ * patch is made again. The handler's `patch` is for what the handler has seen, and is not made again.
+ *
+ * With the changes of others, the handler might have answered otherwise. From then on nothing that we write
+ * is claimed as known, so that the change runs the handler once more.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "worker/dependents/dependents.h"
+
+#define TRIES_MAX       10 /* in a row: others may write all the time */
+#define PAUSE_USEC      (10 * USEC_PER_MSEC)
+#define RETRY_AFTER_MAX 10 /* seconds: longer than that no worker is held */
+
+static void on_read(struct kube_transfer *transfer, const struct kube_response *response, void *userdata);
+
+/* ---- what was read again */
+
+static bool is_going(const char *json)
+{
+        struct scan_object object;
+
+        return scan_object(json, strlen(json), &object) >= 0 && object.deletion_timestamp.start;
+}
+
+/* -ENOENT: another object has its name. */
+static int take_object(struct run *run, const struct kube_response *response)
+{
+        uint64_t expected = run->own_fingerprint ? run->own_fingerprint : run->fingerprint, fingerprint = 0;
+        uint64_t essence = children_essence(run);
+        struct scan_object object;
+        char *version = NULL, *copy;
+        int r = scan_object(response->body, response->body_size, &object);
+
+        if (r >= 0 && !scan_string_equals(object.uid, run->order->uid))
+                return -ENOENT;
+        if (r >= 0)
+                r = scan_string(object.resource_version, &version);
+        copy = r >= 0 ? strndup(object.whole.start, object.whole.size) : NULL;
+        if (!copy) {
+                free(version);
+                return r < 0 ? r : -ENOMEM;
+        }
+        free(run->current);
+        free(run->current_version);
+        run->current = copy;
+        run->current_version = version;
+        run->rebased = true;
+        if (write_fingerprint(run, copy, strlen(copy), &fingerprint) < 0 || fingerprint != expected)
+                run->foreign = true;
+        run->foreign_essence = run->foreign_essence || children_essence(run) != essence;
+        return 0;
+}
+
+/* Its handler is asked again, or for the first time, with the object as it is now. */
+static bool begins_anew(const struct run *run, bool was_going)
+{
+        if (!run->carrying_out && run->foreign)
+                return true;
+        if (was_going && !is_going(run->current))
+                return true; /* it lives again, in a database that was restored: it must not be released */
+        return !was_going && run->action != ACTION_FINALIZE && run->action != ACTION_RELEASE &&
+               is_going(run->current);
+}
+
+static void on_read(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
+{
+        struct run *run = userdata;
+        bool was_going = is_going(write_current_json(run));
+        int r;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                run->on_written(transfer, response, run);
+                return;
+        }
+        r = take_object(run, response);
+        if (r == -ENOENT)
+                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
+        else if (r < 0)
+                run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood: %s",
+                           strerror(-r));
+        else if (begins_anew(run, was_going))
+                run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
+        else
+                run->again(run);
+}
+
+/* ---- reading it */
+
+static void read_again(struct run *run)
+{
+        int r = write_get(run, on_read);
+
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "the object cannot be read again: %s", strerror(-r));
+}
+
+static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct run *run = userdata;
+
+        run->conflict_timer = sd_event_source_disable_unref(run->conflict_timer);
+        if (run->cancelled)
+                run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");
+        else
+                read_again(run);
+        return 0;
+}
+
+/* At random, so that two who write to one object do not meet again and again. The first time at once. */
+static uint64_t pause_after(const struct run *run, const struct kube_error *error)
+{
+        if (error->retry_after_sec > 0)
+                return (uint64_t)error->retry_after_sec * USEC_PER_SEC;
+        return run->conflicts > 1 ? (uint64_t)random() % (PAUSE_USEC * run->conflicts) : 0;
+}
+
+/* false: it is told as a conflict. */
+static bool begin(struct run *run, const struct kube_error *error)
+{
+        uint64_t pause;
+
+        if (error->http_status != 409 || error->other_uid || run->cancelled ||
+            error->retry_after_sec > RETRY_AFTER_MAX || run->conflicts++ >= TRIES_MAX)
+                return false;
+        pause = pause_after(run, error);
+        if (pause == 0)
+                read_again(run);
+        else
+                return sd_event_add_time_relative(run->worker->child->event, &run->conflict_timer,
+                                                  CLOCK_MONOTONIC, pause, 1, on_pause_over, run) >= 0;
+        return true;
+}
+
+void conflict_on_patched(struct kube_transfer *transfer, const struct kube_response *response,
+                         void *userdata)
+{
+        struct run *run = userdata;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE && begin(run, &response->error))
+                return;
+        run->on_written(transfer, response, run);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See series.h. A few hundred entries, looked through one by one: an Event is rare and costs a request. */
+#include "worker/write/series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/text.h"
+
+/* The spam guard's bucket of one object. */
+struct bucket {
+        uint64_t object, tokens, refilled, last;
+};
+
+struct series_table {
+        struct series series[SERIES_MAX];
+        struct bucket bucket[SERIES_MAX];
+};
+
+int series_table_new(struct series_table **ret)
+{
+        *ret = calloc(1, sizeof(**ret));
+        return *ret ? 0 : -ENOMEM;
+}
+
+void series_table_free(struct series_table *table)
+{
+        free(table);
+}
+
+/* 0 stands for an entry that is free. */
+static uint64_t identity_of(const char *const *part, size_t count)
+{
+        XXH64_hash_t hash = 0;
+
+        for (size_t i = 0; i < count; i++)
+                hash = XXH3_64bits_withSeed(part[i], strlen(part[i]) + 1, hash);
+        return hash ? hash : 1;
+}
+
+/* Its own, or the one that was not used for longest. */
+static struct bucket *find_bucket(struct series_table *table, uint64_t object, uint64_t now)
+{
+        struct bucket *oldest = &table->bucket[0];
+
+        for (size_t i = 0; i < SERIES_MAX; i++) {
+                if (table->bucket[i].object == object)
+                        return &table->bucket[i];
+                if (table->bucket[i].last < oldest->last)
+                        oldest = &table->bucket[i];
+        }
+        *oldest = (struct bucket){.object = object, .tokens = SERIES_BURST, .refilled = now};
+        return oldest;
+}
+
+static bool take_token(struct series_table *table, uint64_t object, uint64_t now)
+{
+        struct bucket *bucket = find_bucket(table, object, now);
+        uint64_t earned = now > bucket->refilled ? (now - bucket->refilled) / SERIES_REFILL_USEC : 0;
+
+        bucket->last = now;
+        bucket->refilled = now < bucket->refilled ? now : bucket->refilled + earned * SERIES_REFILL_USEC;
+        bucket->tokens = bucket->tokens + earned < SERIES_BURST ? bucket->tokens + earned : SERIES_BURST;
+        if (bucket->tokens == 0)
+                return false;
+        bucket->tokens--;
+        return true;
+}
+
+static struct series *look_up(struct series_table *table, uint64_t identity)
+{
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (table->series[i].identity == identity)
+                        return &table->series[i];
+        return NULL;
+}
+
+static struct series *replace_oldest(struct series_table *table, uint64_t object, uint64_t identity)
+{
+        struct series *oldest = &table->series[0];
+
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (table->series[i].last < oldest->last)
+                        oldest = &table->series[i];
+        *oldest = (struct series){.object = object, .identity = identity};
+        return oldest;
+}
+
+static bool is_due(const struct series *series, uint64_t now)
+{
+        return series->count > series->written && now > series->last_written + SERIES_REFRESH_USEC;
+}
+
+uint64_t series_object(const char *uid)
+{
+        return identity_of(&uid, 1);
+}
+
+uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action)
+{
+        const char *const part[] = {uid, type, reason, action};
+
+        return identity_of(part, ELEMENTS(part));
+}
+
+struct series *series_find(struct series_table *table, uint64_t identity, uint64_t now)
+{
+        struct series *series = look_up(table, identity);
+
+        return series && series->count > 0 && now <= series->last + SERIES_FINISH_USEC ? series : NULL;
+}
+
+enum series_verdict series_note(struct series_table *table, uint64_t object, uint64_t identity,
+                                uint64_t count, uint64_t now, struct series **ret)
+{
+        struct series *series = look_up(table, identity);
+        bool is_new;
+
+        *ret = NULL;
+        if (series && series->count > 0 && now > series->last + SERIES_FINISH_USEC)
+                *series = (struct series){.object = object, .identity = identity};
+        is_new = !series || series->count == 0;
+        /* Repeats are few writes by themselves: only what is new could be spam. */
+        if (is_new && !take_token(table, object, now))
+                return SERIES_DROPPED;
+        if (!series)
+                series = replace_oldest(table, object, identity);
+        series->last = now;
+        series->count += count;
+        *ret = series;
+        if (is_new)
+                return SERIES_CREATE;
+        return series->count >= 2 * series->written || is_due(series, now) ? SERIES_WRITE : SERIES_COUNTED;
+}
+
+struct series *series_due(struct series_table *table, uint64_t now)
+{
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (table->series[i].identity != 0 && is_due(&table->series[i], now))
+                        return &table->series[i];
+        return NULL;
+}
+
+void series_written(struct series *series, uint64_t now)
+{
+        series->written = series->count;
+        series->last_written = now;
+}
+
+void series_forget(struct series_table *table, const char *namespace_name, const char *name)
+{
+        for (size_t i = 0; i < SERIES_MAX; i++)
+                if (strcmp(table->series[i].name, name) == 0 &&
+                    strcmp(table->series[i].namespace_name, namespace_name) == 0)
+                        table->series[i] = (struct series){0};
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See sibling.h. */
+#include "worker/write/sibling.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "object/bookkeeping.h"
+#include "object/fingerprint.h"
+#include "object/namespace.h"
+#include "worker/dependents/internal.h"
+#include "worker/write/finalizer.h"
+
+#define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+#define ITEM_MAX     ((size_t)4 * 1024 * 1024)
+#define TIMEOUT_USEC (30 * USEC_PER_SEC)
+
+static void ask_next(struct run *run);
+
+/* ---- who they are */
+
+static size_t group_size(const char *api_version)
+{
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t)(slash - api_version) : 0;
+}
+
+static bool is_sibling(const struct record_watch *a, const struct record_watch *b)
+{
+        size_t size = group_size(a->api_version);
+
+        return a != b && !b->owner[0] && strcmp(a->kind, b->kind) == 0 &&
+               size == group_size(b->api_version) && memcmp(a->api_version, b->api_version, size) == 0;
+}
+
+static int find_siblings(struct run *run)
+{
+        struct worker *worker = run->worker;
+
+        if (run->sibling)
+                return 0;
+        run->sibling = calloc(worker->watch_count, sizeof(*run->sibling));
+        if (!run->sibling)
+                return -ENOMEM;
+        for (size_t i = 0; i < worker->watch_count; i++)
+                if (is_sibling(run->watch->config, worker->watch[i].config))
+                        run->sibling[run->sibling_count++].watch = &worker->watch[i];
+        return 0;
+}
+
+void sibling_forget(struct run *run)
+{
+        for (size_t i = 0; i < run->sibling_count; i++)
+                run->sibling[i].state = SIBLING_UNKNOWN;
+}
+
+void sibling_done(struct run *run)
+{
+        free(run->sibling);
+        run->sibling = NULL;
+        run->sibling_count = 0;
+}
+
+static const struct sibling *by_record(const struct run *run, const char *key)
+{
+        for (size_t i = 0; i < run->sibling_count; i++)
+                if (strcmp(run->sibling[i].watch->config->children_key, key) == 0)
+                        return &run->sibling[i];
+        return NULL;
+}
+
+/* ---- lists of children */
+
+struct record_visit {
+        sibling_record_t callback;
+        void *userdata;
+};
+
+static int visit_record(struct span key, struct span value, void *userdata)
+{
+        const struct record_visit *visit = userdata;
+        _cleanup_free_ char *name = NULL, *record = NULL;
+        struct child_list list = {0};
+        int r = 0;
+
+        if (!bookkeeping_is_key(key, NULL, CHILDREN_NAME))
+                return 0;
+        if (scan_string(key, &name) < 0 || scan_string(value, &record) < 0)
+                return 0; /* no list of ours */
+        r = child_list_from_record(record, &list);
+        if (r >= 0 && list.count > 0)
+                r = visit->callback(name, &list, visit->userdata);
+        child_list_done(&list);
+        return r < 0 ? r : 0;
+}
+
+int sibling_visit_records(const char *json, sibling_record_t callback, void *userdata)
+{
+        struct record_visit visit = {callback, userdata};
+        struct scan_object object;
+        int r = scan_object(json, strlen(json), &object);
+
+        return r >= 0 && object.annotations.start && object.annotations.start[0] == '{'
+                       ? scan_members(object.annotations, visit_record, &visit)
+                       : r;
+}
+
+bool sibling_keeps(const struct run *run, const char *key)
+{
+        return strcmp(key, run->watch->config->children_key) != 0 && !sibling_is_left(run, key);
+}
+
+static int note_left(const char *key, const struct child_list *list _unused_, void *userdata)
+{
+        return sibling_is_left(userdata, key) ? -EEXIST : 0;
+}
+
+bool sibling_has_left_list(struct run *run)
+{
+        return sibling_visit_records(write_current_json(run), note_left, run) == -EEXIST;
+}
+
+bool sibling_is_left(const struct run *run, const char *key)
+{
+        const struct sibling *sibling = by_record(run, key);
+
+        return sibling && sibling->state == SIBLING_SELECTS_NOT;
+}
+
+/* ---- a child that two watches name */
+
+struct clash {
+        const struct run *run;
+        struct child_list wanted;
+        struct child_owner owner;
+        struct sibling *sibling;         /* the one whose state is to be known */
+        const struct sibling *certainly; /* ... and this one has it */
+        char child[600];
+};
+
+static bool is_same_child(const struct child_owner *owner, const struct child_object *wanted,
+                          const struct child_object *recorded)
+{
+        const char *place = wanted->namespace_name[0] ? wanted->namespace_name : owner->namespace_name;
+
+        return strcmp(wanted->name, recorded->name) == 0 && child_is_same_kind(wanted, recorded) &&
+               (!recorded->namespace_name[0] || strcmp(place, recorded->namespace_name) == 0);
+}
+
+static int look_for_clash(const char *key, const struct child_list *list, void *userdata)
+{
+        struct clash *clash = userdata;
+        struct sibling *sibling = (struct sibling *)(uintptr_t)by_record(clash->run, key);
+
+        if (!sibling || sibling->state == SIBLING_SELECTS_NOT || clash->certainly)
+                return 0;
+        for (size_t i = 0; i < list->count; i++)
+                for (size_t k = 0; k < clash->wanted.count; k++) {
+                        if (!is_same_child(&clash->owner, &clash->wanted.child[k], &list->child[i]))
+                                continue;
+                        if (sibling->state == SIBLING_UNKNOWN) {
+                                clash->sibling = sibling;
+                                return 0;
+                        }
+                        clash->certainly = sibling;
+                        child_describe(&list->child[i], clash->child, sizeof(clash->child));
+                        return 0;
+                }
+        return 0;
+}
+
+/* 1: whether this one has the object is to be asked; 0; negative: the run was ended. */
+static int find_clash(struct run *run, struct sibling **ret)
+{
+        const struct record_watch *config = run->watch->config;
+        struct clash clash = {.run = run};
+        int r = child_owner_init(&clash.owner, config->api_version, config->kind, run->order->uid,
+                                 run->order->key);
+
+        if (r >= 0)
+                r = child_list_from_answer(run->answer.children_text, &clash.wanted);
+        if (r >= 0)
+                r = sibling_visit_records(write_current_json(run), look_for_clash, &clash);
+        child_list_done(&clash.wanted);
+        child_owner_done(&clash.owner);
+        *ret = clash.sibling;
+        if (r < 0)
+                run_finish(run, RESULT_RETRY, "the lists of its children cannot be compared: %s",
+                           strerror(-r));
+        else if (clash.certainly)
+                run_finish(run, RESULT_PERMANENT,
+                           "the handler's answer: children: watch %s has %s already, for the same object: "
+                           "only one of the watches of a kind may name a child",
+                           clash.certainly->watch->config->name, clash.child);
+        return r < 0 || clash.certainly ? -EINVAL : clash.sibling != NULL;
+}
+
+/* ---- what must be known */
+
+static bool has_finalizer(const struct run *run, const char *name)
+{
+        struct finalizer_view view = {0};
+        const char *json = write_current_json(run);
+
+        return finalizer_look(json, strlen(json), name, &view) >= 0 && view.ours;
+}
+
+static bool has_notes(const struct run *run)
+{
+        _cleanup_free_ char *record = children_find_record(run, write_current_json(run));
+
+        return record || has_finalizer(run, run->watch->config->finalizer_key);
+}
+
+static bool has_theirs_only(const struct run *run, const struct sibling *sibling)
+{
+        return run->watch->config->finalizer && !has_finalizer(run, run->watch->config->finalizer_key) &&
+               has_finalizer(run, sibling->watch->config->finalizer_key);
+}
+
+/* When this watch had no id yet, its finalizer had the name that is now that of the one without. An object
+ * that goes, or leaves the selection, gets no new finalizer: it is this one that holds it for us. */
+static bool was_named_so(const struct run *run, const struct sibling *sibling)
+{
+        return !sibling->watch->config->id[0] && run->order->handed_out && has_theirs_only(run, sibling) &&
+               (finalizer_is_deleting(run) || run->action == ACTION_UNSELECTED);
+}
+
+bool sibling_has_left(const struct run *run, struct span finalizer)
+{
+        for (size_t i = 0; i < run->sibling_count; i++)
+                if (run->sibling[i].state == SIBLING_SELECTS_NOT &&
+                    scan_string_equals(finalizer, run->sibling[i].watch->config->finalizer_key) &&
+                    was_named_so(run, &run->sibling[i]))
+                        return true;
+        return false;
+}
+
+/* Before our finalizer goes on: whether the object comes from another one. */
+static bool comes_from(const struct run *run, const struct sibling *sibling)
+{
+        return !run->carrying_out && run->action != ACTION_UNSELECTED && !finalizer_is_deleting(run) &&
+               has_theirs_only(run, sibling);
+}
+
+/* No list has our name yet, but one has that of this watch: perhaps it is what the watch that had the object
+ * before has left, or ours from the time when this watch had no id. */
+static bool has_their_list(const struct run *run, const struct sibling *sibling)
+{
+        const char *json = write_current_json(run);
+        _cleanup_free_ char *ours = children_find_record(run, json), *theirs = NULL;
+
+        if (!ours)
+                theirs = children_find_entry(json, false, sibling->watch->config->children_key);
+        return theirs != NULL;
+}
+
+/* 1: of this one it is to be asked; 0; negative: the run was ended. */
+static int find_unknown(struct run *run, struct sibling **ret)
+{
+        bool leaves = run->carrying_out && run->action == ACTION_UNSELECTED && has_notes(run);
+        bool names = run->carrying_out && run->action == ACTION_RECONCILE && run->answer.children;
+        bool ends = run->carrying_out && run->action == ACTION_FINALIZE;
+
+        for (size_t i = 0; i < run->sibling_count; i++) {
+                *ret = &run->sibling[i];
+                if ((*ret)->state == SIBLING_UNKNOWN &&
+                    (leaves || comes_from(run, *ret) || was_named_so(run, *ret) ||
+                     ((names || ends) && has_their_list(run, *ret))))
+                        return 1;
+        }
+        return names ? find_clash(run, ret) : 0;
+}
+
+int sibling_is_due(struct run *run)
+{
+        struct sibling *unused;
+        int r;
+
+        if (!run->watch->config->shared[0])
+                return 0;
+        r = find_siblings(run);
+        if (r < 0) {
+                run_finish(run, RESULT_RETRY, "no memory for the other watches of its kind");
+                return r;
+        }
+        return find_unknown(run, &unused);
+}
+
+/* ---- asking */
+
+static bool filter_holds(const struct run *run, const char *filter)
+{
+        _cleanup_(jq_program_free_pointer) struct jq_program *program = NULL;
+        const char *json = write_current_json(run);
+        bool holds = true; /* what it says is not known: nothing is taken off */
+
+        if (filter[0] && jq_program_new(filter, &program, NULL) >= 0)
+                (void)jq_program_test(program, json, strlen(json), run->watch->config->metadata_only, &holds,
+                                      NULL);
+        return holds;
+}
+
+/* Without asking; UNKNOWN: it takes a request. */
+static enum sibling_state judge_here(const struct run *run, const struct record_watch *config)
+{
+        const char *key = run->order->key, *slash = strchr(key, '/');
+
+        if (!namespace_match(config->namespace, config->namespace_count, key,
+                             slash ? (size_t)(slash - key) : 0) ||
+            !filter_holds(run, config->filter))
+                return SIBLING_SELECTS_NOT;
+        return config->label_selector[0] || config->field_selector[0] ? SIBLING_UNKNOWN : SIBLING_SELECTS;
+}
+
+static int count_item(const char *item, size_t size _unused_, void *userdata)
+{
+        *(bool *)userdata = item != NULL;
+        return 0;
+}
+
+static int take_list(const struct kube_response *response, bool *ret)
+{
+        _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
+        struct scan_list_metadata metadata;
+        int r = scan_list_new(ITEM_MAX, count_item, ret, &list);
+
+        *ret = false;
+        if (r >= 0)
+                r = scan_list_feed(list, response->body, response->body_size);
+        return r < 0 ? r : scan_list_finish(list, &metadata);
+}
+
+static void on_asked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
+                     void *userdata)
+{
+        struct run *run = userdata;
+        struct sibling *sibling = run->asked;
+        bool found;
+
+        run->transfer = NULL;
+        if (response->error.failure != KUBE_FAILURE_NONE) {
+                write_note_failure(run, response);
+                run_finish(run, write_result_of(&response->error),
+                           "whether watch %s selects the object as well cannot be asked: %s",
+                           sibling->watch->config->name, response->error.message);
+                return;
+        }
+        if (take_list(response, &found) < 0) {
+                run_finish(run, RESULT_RETRY, "the API server's answer to a list cannot be understood");
+                return;
+        }
+        sibling->state = found ? SIBLING_SELECTS : SIBLING_SELECTS_NOT;
+        ask_next(run);
+}
+
+static int ask(struct run *run, struct sibling *sibling)
+{
+        const struct record_watch *config = sibling->watch->config;
+        _cleanup_free_ char *base = NULL, *place = NULL, *name = NULL;
+        _cleanup_text_ struct text path = TEXT_EMPTY, fields = TEXT_EMPTY;
+        struct kube_request request = {
+                .method = "GET",
+                .accept = PARTIAL_LIST,
+                .timeout_usec = TIMEOUT_USEC,
+                .on_done = on_asked,
+                .userdata = run,
+        };
+        int r = kube_key_split(run->order->key, &place, &name);
+
+        if (r < 0)
+                return r;
+        base = kube_path(&run->watch->resource, place, NULL, NULL);
+        text_append_string(&path, base);
+        text_printf(&fields, "metadata.name=%s%s%s", name, config->field_selector[0] ? "," : "",
+                    config->field_selector);
+        kube_path_add(&path, "fieldSelector", fields.data);
+        if (config->label_selector[0])
+                kube_path_add(&path, "labelSelector", config->label_selector);
+        kube_path_add(&path, "limit", "1");
+        if (!base || path.failed || fields.failed)
+                return -ENOMEM;
+        run->asked = sibling;
+        request.path = path.data;
+        return kube_client_start(run->worker->client, &request, &run->transfer);
+}
+
+static void ask_next(struct run *run)
+{
+        struct sibling *sibling;
+        int r;
+
+        while ((r = find_unknown(run, &sibling)) > 0) {
+                sibling->state = judge_here(run, sibling->watch->config);
+                if (sibling->state != SIBLING_UNKNOWN)
+                        continue;
+                r = ask(run, sibling);
+                if (r < 0)
+                        run_finish(run, write_result_not_started(r),
+                                   "the other watches of its kind cannot be looked at: %s", strerror(-r));
+                return;
+        }
+        if (r == 0)
+                write_step_done(run);
+}
+
+int sibling_send(struct run *run)
+{
+        ask_next(run);
+        return 0;
+}
