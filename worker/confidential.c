@@ -52,61 +52,62 @@ const char *confidential_words(bool confidential, const struct kube_error *error
         return buffer;
 }
 
-static int keep(const struct worker *worker, struct child_object *child)
+static int keep(const struct worker *worker, struct dependent *dependent)
 {
         char id[KEPT_ID_SIZE];
-        int r = kept_write(worker->config->kept_folder, child->previous, strlen(child->previous), id);
+        int r = kept_write(worker->config->kept_folder, dependent->previous, strlen(dependent->previous),
+                           id);
 
-        child->kept = strdup(r >= 0 ? id : "");
-        return r < 0 ? r : child->kept ? 0 : -ENOMEM;
+        dependent->kept = strdup(r >= 0 ? id : "");
+        return r < 0 ? r : dependent->kept ? 0 : -ENOMEM;
 }
 
-void children_keep_former(struct children *children)
+void former_keep(struct dependents *dependents)
 {
-        const struct run *run = children->run;
+        const struct run *run = dependents->run;
 
-        for (size_t i = 0; i < children->wanted.count; i++) {
-                struct child_object *child = &children->wanted.child[i];
+        for (size_t i = 0; i < dependents->wanted.count; i++) {
+                struct dependent *dependent = &dependents->wanted.item[i];
                 char name[600];
                 int r = 0;
 
-                if (child->touched && child->previous && !child->kept &&
-                    is_confidential(run->worker, child->api_version, child->kind))
-                        r = keep(run->worker, child);
+                if (dependent->touched && dependent->previous && !dependent->kept &&
+                    is_confidential(run->worker, dependent->api_version, dependent->kind))
+                        r = keep(run->worker, dependent);
                 if (r < 0)
                         log_warning("watch %s, %s: the former content of %s cannot be kept in memory: %s",
                                     run->order->watch, run->order->key,
-                                    child_describe(child, name, sizeof(name)), strerror(-r));
+                                    dependent_describe(dependent, name, sizeof(name)), strerror(-r));
         }
 }
 
-void children_find_former(struct children *children)
+void former_find(struct dependents *dependents)
 {
-        struct child_list *list = &children->plan.undo;
+        struct dependent_list *list = &dependents->plan.undo;
 
         for (size_t i = 0; i < list->count; i++) {
-                struct child_object *child = &list->child[i];
+                struct dependent *dependent = &list->item[i];
 
-                if (child->kept && !child->previous)
-                        child->lost = kept_read(children->run->worker->config->kept_folder, child->kept,
-                                                &child->previous) < 0;
+                if (dependent->kept && !dependent->previous)
+                        dependent->lost = kept_read(dependents->run->worker->config->kept_folder,
+                                                    dependent->kept, &dependent->previous) < 0;
         }
 }
 
-void children_drop_former(const struct run *run, const struct child_list *list)
+void former_drop(const struct run *run, const struct dependent_list *list)
 {
         for (size_t i = 0; i < list->count; i++)
-                if (list->child[i].kept)
-                        kept_drop(run->worker->config->kept_folder, list->child[i].kept);
+                if (list->item[i].kept)
+                        kept_drop(run->worker->config->kept_folder, list->item[i].kept);
 }
 
-void children_leave_lost(struct children *children, struct child_object *child)
+void former_leave_lost(struct dependents *dependents, struct dependent *dependent)
 {
-        const struct message_run *order = children->run->order;
+        const struct message_run *order = dependents->run->order;
         char name[600], *cause;
 
-        child_describe(child, name, sizeof(name));
-        child->settled = true;
+        dependent_describe(dependent, name, sizeof(name));
+        dependent->settled = true;
         log_write(LOG_WARNING, MESSAGE_ID_SECRET_LOST,
                   LOG_FIELDS({"RECONCILED_WATCH", order->watch}, {"RECONCILED_KEY", order->key},
                              {"RECONCILED_UID", order->uid}),
@@ -114,8 +115,8 @@ void children_leave_lost(struct children *children, struct child_object *child)
                   "lost; it stays as the failed attempt has made it",
                   order->watch, order->key, name);
         if (asprintf(&cause, "%.1200s; %s is not rolled back: what it was before is lost",
-                     children->plan.cause, name) < 0)
+                     dependents->plan.cause, name) < 0)
                 return;
-        free(children->plan.cause);
-        children->plan.cause = cause;
+        free(dependents->plan.cause);
+        dependents->plan.cause = cause;
 }

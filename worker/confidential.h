@@ -14,9 +14,9 @@ const char *confidential_words(bool confidential, const struct kube_error *error
 #define WORDS_SIZE 200
 
 /* The state that `onFailure: rollback` restores is kept in memory (lib/os/kept.h), and may be lost. */
-void children_keep_former(struct children *children);
-void children_find_former(struct children *children);
+void former_keep(struct dependents *dependents);
+void former_find(struct dependents *dependents);
 /* Nobody refers to it any more. */
-void children_drop_former(const struct run *run, const struct child_list *list);
-/* Leaves the child as the attempt has made it, and says so in the log and in the cause of the failure. */
-void children_leave_lost(struct children *children, struct child_object *child);
+void former_drop(const struct run *run, const struct dependent_list *list);
+/* Leaves the dependent as the attempt has made it, and says so in the log and in the cause of the failure. */
+void former_leave_lost(struct dependents *dependents, struct dependent *dependent);

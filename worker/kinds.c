@@ -41,7 +41,7 @@ static struct kind **find_kind(struct worker *worker, const char *api_version, c
         return place;
 }
 
-void kind_forget(struct worker *worker, const char *api_version, const char *name)
+void kinds_forget(struct worker *worker, const char *api_version, const char *name)
 {
         struct kind **place = find_kind(worker, api_version, name), *kind = *place;
 
@@ -52,7 +52,7 @@ void kind_forget(struct worker *worker, const char *api_version, const char *nam
         kind_free(kind);
 }
 
-int kind_keep(struct worker *worker, const char *api_version, struct kube_resource *resource)
+int kinds_keep(struct worker *worker, const char *api_version, struct kube_resource *resource)
 {
         struct kind *kind = calloc(1, sizeof(*kind));
 
@@ -72,7 +72,7 @@ int kind_keep(struct worker *worker, const char *api_version, struct kube_resour
         return 0;
 }
 
-int kind_copy(const struct kube_resource *from, struct kube_resource *ret)
+int kinds_copy(const struct kube_resource *from, struct kube_resource *ret)
 {
         struct kube_resource copy = *from;
 
@@ -88,9 +88,9 @@ int kind_copy(const struct kube_resource *from, struct kube_resource *ret)
         return 0;
 }
 
-int kind_get(struct worker *worker, const char *api_version, const char *name, struct kube_resource *ret)
+int kinds_get(struct worker *worker, const char *api_version, const char *name, struct kube_resource *ret)
 {
         const struct kind *kind = *find_kind(worker, api_version, name);
 
-        return kind ? kind_copy(&kind->resource, ret) : -ENOENT;
+        return kind ? kinds_copy(&kind->resource, ret) : -ENOENT;
 }

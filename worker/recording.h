@@ -10,17 +10,17 @@
  */
 #include "worker/worker.h"
 
-#define RECORD_FILES_MAX 1000
-#define RECORD_BYTES_MAX ((uint64_t)100 * 1024 * 1024)
+#define RECORDING_FILES_MAX 1000
+#define RECORDING_BYTES_MAX ((uint64_t)100 * 1024 * 1024)
 
-struct record;
+struct recording;
 
 /* Where the configuration wants nothing kept, *ret becomes NULL, which all functions take. */
-int record_new(struct worker *worker, struct record **ret);
-void record_free(struct record *record);
+int recording_new(struct worker *worker, struct recording **ret);
+void recording_free(struct recording *recording);
 /* All that goes to the API server is kept as well, and a handler's output is shown at once. */
-bool record_is_by_hand(const struct record *record);
+bool recording_is_by_hand(const struct recording *recording);
 
-void record_request(struct run *run, const struct text *request);
-void record_answer(struct run *run, const char *answer, size_t size);
-void record_end(struct run *run, enum run_result result, const char *text);
+void recording_request(struct run *run, const struct text *request);
+void recording_answer(struct run *run, const char *answer, size_t size);
+void recording_end(struct run *run, enum run_result result, const char *text);

@@ -94,7 +94,7 @@ static int on_config(struct child *child, struct message **config)
         if (r >= 0)
                 r = recorder_new(worker, &worker->recorder);
         if (r >= 0)
-                r = record_new(worker, &worker->record);
+                r = recording_new(worker, &worker->recording);
         if (r >= 0)
                 r = applied_new(&worker->applied);
         if (r >= 0 && worker->config->dry_run)
@@ -254,6 +254,6 @@ void worker_done(struct worker *worker)
         kinds_free(worker);
         applied_free(worker->applied);
         kube_client_free(worker->client);
-        record_free(worker->record);
+        recording_free(worker->recording);
         message_free(worker->config_message);
 }

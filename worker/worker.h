@@ -22,12 +22,12 @@ struct run;
 
 struct applied;
 struct coprocess;
-struct children;
-struct settle_plan;
+struct dependents;
+struct park_plan;
 struct sibling;
 struct kind;
 struct recorder;
-struct record;
+struct recording;
 
 struct worker_watch {
         const struct record_watch *config;
@@ -56,9 +56,9 @@ struct worker {
         sd_event_source *next_source, *patience_timer;
         uint64_t refresh_serial;
         uint64_t runs;
-        struct recorder *recorder; /* of Events */
-        struct record *record;     /* of runs; NULL: not wanted */
-        struct kind *kind;         /* of children, looked up */
+        struct recorder *recorder;   /* of Events */
+        struct recording *recording; /* of runs; NULL: not wanted */
+        struct kind *kind;           /* of children, looked up */
         size_t kind_count;
         struct applied *applied;    /* ... and what they are since then */
         bool stopping, events_over; /* Events that still wait are not waited for any more */
@@ -125,10 +125,10 @@ struct run {
         size_t sibling_count;
         const char *heir;      /* the watch that our list of children was given to; borrowed; NULL */
         struct sibling *asked; /* whose selection is being asked for */
-        struct children *children;
-        struct settle_plan *resumed; /* the same attempt, which has waited for kinds to be served; owned */
-        char *current;               /* the object after our last write; NULL: as read */
-        char *current_version;       /* its resourceVersion */
+        struct dependents *dependents;
+        struct park_plan *resumed; /* the same attempt, which has waited for kinds to be served; owned */
+        char *current;             /* the object after our last write; NULL: as read */
+        char *current_version;     /* its resourceVersion */
         uint64_t own_fingerprint;
         char *own_version;
         char *settling; /* of RESULT_SETTLING */

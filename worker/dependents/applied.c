@@ -9,7 +9,7 @@
 #include "object/fingerprint.h"
 
 struct entry {
-        struct applied_text text; /* child 0: none */
+        struct applied_text text; /* dependent 0: none */
         uint64_t state;           /* what it is since then */
 };
 
@@ -34,24 +34,24 @@ static uint64_t chain(uint64_t seed, const char *text)
         return XXH3_64bits_withSeed(text, strlen(text) + 1, seed);
 }
 
-struct applied_text applied_text_of(const struct child_owner *owner, const struct child_object *child,
+struct applied_text applied_text_of(const struct dependent_owner *owner, const struct dependent *dependent,
                                     const struct text *body)
 {
         uint64_t hash = chain(0, owner->uid);
 
-        hash = chain(hash, child->api_version);
-        hash = chain(hash, child->kind);
-        hash = chain(hash, child->namespace_name);
-        hash = chain(hash, child->name);
+        hash = chain(hash, dependent->api_version);
+        hash = chain(hash, dependent->kind);
+        hash = chain(hash, dependent->namespace_name);
+        hash = chain(hash, dependent->name);
         return (struct applied_text){
-                .child = hash ? hash : 1,
+                .dependent = hash ? hash : 1,
                 .text = XXH3_64bits(body->data, body->size),
         };
 }
 
 static size_t place_of(const struct applied_text *text)
 {
-        return text->child & (APPLIED_MAX - 1);
+        return text->dependent & (APPLIED_MAX - 1);
 }
 
 int applied_state_of(const char *json, size_t size, uint64_t *ret)
@@ -76,5 +76,6 @@ bool applied_made(const struct applied *applied, const struct applied_text *text
 {
         const struct entry *entry = &applied->entry[place_of(text)];
 
-        return entry->text.child == text->child && entry->text.text == text->text && entry->state == state;
+        return entry->text.dependent == text->dependent && entry->text.text == text->text &&
+               entry->state == state;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What this worker has applied of children, and what they became by that: to apply the same once more to one
+ * What this worker has applied of dependents, and what they became by that: to apply the same once more to one
  * that nobody else has touched would change nothing. Three numbers each, in a table of a fixed size: a new
  * entry takes the place of an old one, and what is forgotten is merely applied again.
  */
@@ -14,7 +14,7 @@
 struct applied;
 
 struct applied_text {
-        uint64_t child; /* whose, and which one */
+        uint64_t dependent; /* whose, and which one */
         uint64_t text;
 };
 
@@ -22,12 +22,12 @@ int applied_new(struct applied **ret);
 void applied_free(struct applied *applied);
 DEFINE_CLEANUP(struct applied *, applied_free);
 
-struct applied_text applied_text_of(const struct child_owner *owner, const struct child_object *child,
+struct applied_text applied_text_of(const struct dependent_owner *owner, const struct dependent *dependent,
                                     const struct text *body);
 /* Of an object as the API server gives it: its UID, its version and, as a database that was restored from a
  * backup gives versions anew, what it says. */
 int applied_state_of(const char *json, size_t size, uint64_t *ret);
-/* By this text the child came to be in this state. */
+/* By this text the dependent came to be in this state. */
 void applied_keep(struct applied *applied, const struct applied_text *text, uint64_t state);
 /* Whether this text was the last one, and made it so. */
 bool applied_made(const struct applied *applied, const struct applied_text *text, uint64_t state);

@@ -18,7 +18,7 @@ static int wrong(struct error *error, int index, const char *key, const char *te
                          key[0] ? "." : "", key, text);
 }
 
-/* Members of a child's metadata that are not its author's to set, and why. */
+/* Members of a dependent's metadata that are not its author's to set, and why. */
 static const struct {
         const char *name, *why;
 } untouchable[] = {
@@ -93,36 +93,36 @@ static int check_twice(const cJSON *object, int index, const char *parent, struc
         return 0;
 }
 
-static int check_one(const cJSON *child, int index, struct error *error)
+static int check_one(const cJSON *dependent, int index, struct error *error)
 {
-        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(child, "metadata");
+        const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(dependent, "metadata");
         int r;
 
-        if (!cJSON_IsObject(child))
+        if (!cJSON_IsObject(dependent))
                 return wrong(error, index, "", "must be an object");
-        if (!is_api_version(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(child, "apiVersion"))))
+        if (!is_api_version(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "apiVersion"))))
                 return wrong(error, index, "apiVersion", "must be a text like \"v1\" or \"apps/v1\"");
-        if (!is_segment(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(child, "kind"))))
+        if (!is_segment(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(dependent, "kind"))))
                 return wrong(error, index, "kind", "must be a text like \"ConfigMap\"");
         r = check_metadata(metadata, index, error);
         if (r >= 0)
-                r = check_twice(child, index, "", error);
+                r = check_twice(dependent, index, "", error);
         return r < 0 ? r : check_twice(metadata, index, "metadata.", error);
 }
 
-int children_check(const cJSON *array, struct error *error)
+int dependents_check(const cJSON *array, struct error *error)
 {
-        const cJSON *child;
+        const cJSON *dependent;
         int index = 0;
 
         if (!cJSON_IsArray(array))
                 return error_set(error, -EINVAL, "the handler's answer: children: must be a list");
-        if (cJSON_GetArraySize(array) > CHILDREN_MAX)
+        if (cJSON_GetArraySize(array) > DEPENDENTS_MAX)
                 return error_set(error, -EINVAL, "the handler's answer: children: more than %d",
-                                 CHILDREN_MAX);
-        cJSON_ArrayForEach(child, array)
+                                 DEPENDENTS_MAX);
+        cJSON_ArrayForEach(dependent, array)
         {
-                int r = check_one(child, index++, error);
+                int r = check_one(dependent, index++, error);
 
                 if (r < 0)
                         return r;
@@ -169,57 +169,57 @@ static int rank_of(const char *kind)
         return (int)ELEMENTS(first_kind);
 }
 
-static void child_done(struct child_object *child)
+static void dependent_done(struct dependent *dependent)
 {
-        free(child->api_version);
-        free(child->kind);
-        free(child->namespace_name);
-        free(child->name);
-        free(child->uid);
-        free(child->previous);
-        free(child->kept);
-        free(child->version);
-        free(child->shown);
-        kube_resource_done(&child->resource);
+        free(dependent->api_version);
+        free(dependent->kind);
+        free(dependent->namespace_name);
+        free(dependent->name);
+        free(dependent->uid);
+        free(dependent->previous);
+        free(dependent->kept);
+        free(dependent->version);
+        free(dependent->shown);
+        kube_resource_done(&dependent->resource);
 }
 
-void child_list_done(struct child_list *list)
+void dependent_list_done(struct dependent_list *list)
 {
         for (size_t i = 0; i < list->count; i++)
-                child_done(&list->child[i]);
-        free(list->child);
-        *list = (struct child_list){0};
+                dependent_done(&list->item[i]);
+        free(list->item);
+        *list = (struct dependent_list){0};
 }
 
-int child_list_add(struct child_list *list, struct child_object *child)
+int dependent_list_add(struct dependent_list *list, struct dependent *dependent)
 {
-        struct child_object *grown = NULL;
+        struct dependent *grown = NULL;
 
-        if (child->api_version && child->kind && child->namespace_name && child->name)
-                grown = reallocarray(list->child, list->count + 1, sizeof(*grown));
+        if (dependent->api_version && dependent->kind && dependent->namespace_name && dependent->name)
+                grown = reallocarray(list->item, list->count + 1, sizeof(*grown));
         if (!grown) {
-                child_done(child);
+                dependent_done(dependent);
                 return -ENOMEM;
         }
-        child->rank = rank_of(child->kind);
-        list->child = grown;
-        list->child[list->count++] = *child;
+        dependent->rank = rank_of(dependent->kind);
+        list->item = grown;
+        list->item[list->count++] = *dependent;
         return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
-        const struct child_object *first = a, *second = b;
+        const struct dependent *first = a, *second = b;
 
         if (first->rank != second->rank)
                 return first->rank < second->rank ? -1 : 1;
         return (first->index > second->index) - (first->index < second->index);
 }
 
-static void list_sort(struct child_list *list)
+static void list_sort(struct dependent_list *list)
 {
         if (list->count > 1)
-                qsort(list->child, list->count, sizeof(*list->child), compare);
+                qsort(list->item, list->count, sizeof(*list->item), compare);
 }
 
 static int decode(struct span value, char **ret)
@@ -230,31 +230,31 @@ static int decode(struct span value, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-static int add_from_text(struct child_list *list, struct span text, size_t index)
+static int add_from_text(struct dependent_list *list, struct span text, size_t index)
 {
-        struct child_object child = {.text = text, .index = index};
+        struct dependent dependent = {.text = text, .index = index};
         struct scan_object object;
         int r = scan_object(text.start, text.size, &object);
 
         if (r >= 0)
-                r = decode(object.api_version, &child.api_version);
+                r = decode(object.api_version, &dependent.api_version);
         if (r >= 0)
-                r = decode(object.kind, &child.kind);
+                r = decode(object.kind, &dependent.kind);
         if (r >= 0)
-                r = decode(object.namespace_name, &child.namespace_name);
+                r = decode(object.namespace_name, &dependent.namespace_name);
         if (r >= 0)
-                r = decode(object.name, &child.name);
+                r = decode(object.name, &dependent.name);
         if (r < 0) {
-                child_done(&child);
+                dependent_done(&dependent);
                 return r;
         }
-        return child_list_add(list, &child);
+        return dependent_list_add(list, &dependent);
 }
 
-int child_list_from_answer(struct span array, struct child_list *ret)
+int dependent_list_from_answer(struct span array, struct dependent_list *ret)
 {
         const char *position = array.start + 1, *end = array.start + array.size;
-        struct child_list list = {0};
+        struct dependent_list list = {0};
         int r = 0;
 
         for (size_t index = 0; r >= 0; index++) {
@@ -270,7 +270,7 @@ int child_list_from_answer(struct span array, struct child_list *ret)
                 r = add_from_text(&list, text, index);
         }
         if (r < 0) {
-                child_list_done(&list);
+                dependent_list_done(&list);
                 return r;
         }
         list_sort(&list);
@@ -281,10 +281,10 @@ int child_list_from_answer(struct span array, struct child_list *ret)
 /* ---- the record */
 
 /* group/version/kind/namespace/name, without the group for the core's; 1: cannot be understood. */
-static int add_from_record(struct child_list *list, const char *entry, size_t size)
+static int add_from_record(struct dependent_list *list, const char *entry, size_t size)
 {
         _cleanup_free_ char *copy = strndup(entry, size);
-        struct child_object child = {.index = list->count};
+        struct dependent dependent = {.index = list->count};
         char *part[3];
 
         if (!copy)
@@ -298,19 +298,19 @@ static int add_from_record(struct child_list *list, const char *entry, size_t si
         if (!is_segment(part[0]) || (part[1][0] && !is_segment(part[1])) || !is_segment(part[2]) ||
             !is_api_version(copy))
                 return 1;
-        child.api_version = TAKE_PTR(copy);
-        child.kind = strdup(part[2]);
-        child.namespace_name = strdup(part[1]);
-        child.name = strdup(part[0]);
-        return child_list_add(list, &child);
+        dependent.api_version = TAKE_PTR(copy);
+        dependent.kind = strdup(part[2]);
+        dependent.namespace_name = strdup(part[1]);
+        dependent.name = strdup(part[0]);
+        return dependent_list_add(list, &dependent);
 }
 
-int child_list_from_record(const char *record, struct child_list *ret)
+int dependent_list_from_record(const char *record, struct dependent_list *ret)
 {
-        struct child_list list = {0};
+        struct dependent_list list = {0};
         int r = 0;
 
-        while (*record && r >= 0 && list.count < 2 * CHILDREN_MAX) {
+        while (*record && r >= 0 && list.count < 2 * DEPENDENTS_MAX) {
                 size_t size = strcspn(record, ",");
 
                 if (size > 0)
@@ -319,7 +319,7 @@ int child_list_from_record(const char *record, struct child_list *ret)
                 record += *record == ',';
         }
         if (r < 0) {
-                child_list_done(&list);
+                dependent_list_done(&list);
                 return r;
         }
         list_sort(&list);
@@ -327,10 +327,10 @@ int child_list_from_record(const char *record, struct child_list *ret)
         return 0;
 }
 
-void child_record_add(struct text *record, const struct child_object *child)
+void dependent_record_add(struct text *record, const struct dependent *dependent)
 {
-        text_printf(record, "%s%s/%s/%s/%s", record->size > 0 ? "," : "", child->api_version, child->kind,
-                    child->namespace_name, child->name);
+        text_printf(record, "%s%s/%s/%s/%s", record->size > 0 ? "," : "", dependent->api_version,
+                    dependent->kind, dependent->namespace_name, dependent->name);
 }
 
 static size_t group_size(const char *api_version)
@@ -353,13 +353,13 @@ static bool list_has_word(const struct text *list, const char *word)
         return false;
 }
 
-void child_group_kinds_add(struct text *list, const struct child_object *child)
+void dependent_group_kinds_add(struct text *list, const struct dependent *dependent)
 {
-        size_t size = group_size(child->api_version);
+        size_t size = group_size(dependent->api_version);
         char word[512];
 
-        snprintf(word, sizeof(word), "%s%s%.*s", child->kind, size > 0 ? "." : "", (int)size,
-                 child->api_version);
+        snprintf(word, sizeof(word), "%s%s%.*s", dependent->kind, size > 0 ? "." : "", (int)size,
+                 dependent->api_version);
         if (!list_has_word(list, word))
                 text_printf(list, "%s%s", list->size > 0 ? "," : "", word);
 }
@@ -371,21 +371,21 @@ static bool is_same_group(const char *a, const char *b)
         return size == group_size(b) && memcmp(a, b, size) == 0;
 }
 
-bool child_is_same_kind(const struct child_object *a, const struct child_object *b)
+bool dependent_is_same_kind(const struct dependent *a, const struct dependent *b)
 {
         return strcmp(a->kind, b->kind) == 0 && is_same_group(a->api_version, b->api_version);
 }
 
-bool child_is_same(const struct child_object *a, const struct child_object *b)
+bool dependent_is_same(const struct dependent *a, const struct dependent *b)
 {
         return strcmp(a->name, b->name) == 0 && strcmp(a->namespace_name, b->namespace_name) == 0 &&
-               child_is_same_kind(a, b);
+               dependent_is_same_kind(a, b);
 }
 
-bool child_list_has(const struct child_list *list, const struct child_object *child)
+bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent)
 {
         for (size_t i = 0; i < list->count; i++)
-                if (child_is_same(&list->child[i], child))
+                if (dependent_is_same(&list->item[i], dependent))
                         return true;
         return false;
 }
@@ -408,10 +408,10 @@ static void base64url(const uint8_t *byte, size_t size, char *out)
         *out = '\0';
 }
 
-int child_owner_init(struct child_owner *owner, const char *api_version, const char *kind, const char *uid,
-                     const char *key)
+int dependent_owner_init(struct dependent_owner *owner, const char *api_version, const char *kind,
+                         const char *uid, const char *key)
 {
-        struct child_owner new = {.api_version = api_version, .kind = kind, .uid = uid};
+        struct dependent_owner new = {.api_version = api_version, .kind = kind, .uid = uid};
         _cleanup_text_ struct text text = TEXT_EMPTY;
         uint8_t sum[SHA256_SIZE];
         char digits[48];
@@ -422,7 +422,7 @@ int child_owner_init(struct child_owner *owner, const char *api_version, const c
         text_printf(&text, "%s.%s.%s.%.*s", new.name, new.namespace_name, kind, (int)group_size(api_version),
                     api_version);
         if (text.failed) {
-                child_owner_done(&new);
+                dependent_owner_done(&new);
                 return -ENOMEM;
         }
         sha256(text.data, text.size, sum);
@@ -432,21 +432,21 @@ int child_owner_init(struct child_owner *owner, const char *api_version, const c
         return 0;
 }
 
-void child_owner_done(struct child_owner *owner)
+void dependent_owner_done(struct dependent_owner *owner)
 {
         free(owner->namespace_name);
         free(owner->name);
-        *owner = (struct child_owner){0};
+        *owner = (struct dependent_owner){0};
 }
 
-bool child_may_refer(const struct child_owner *owner, const struct child_object *child)
+bool dependent_may_refer(const struct dependent_owner *owner, const struct dependent *dependent)
 {
-        return !owner->namespace_name[0] || strcmp(owner->namespace_name, child->namespace_name) == 0;
+        return !owner->namespace_name[0] || strcmp(owner->namespace_name, dependent->namespace_name) == 0;
 }
 
 /* ---- the body */
 
-static void write_reference(const struct child_owner *owner, struct text *out)
+static void write_reference(const struct dependent_owner *owner, struct text *out)
 {
         text_append_string(out, "\"ownerReferences\":[{\"apiVersion\":");
         text_json_string(out, owner->api_version);
@@ -464,7 +464,7 @@ static bool is_empty_object(struct span object)
         return object.start[1 + strspn(object.start + 1, " \t\r\n")] == '}';
 }
 
-/* One more member for the child's `map`, which may be missing: metadata has members in any case. */
+/* One more member for the dependent's `map`, which may be missing: metadata has members in any case. */
 static void write_member(const char *map, struct span there, const char *key, const char *value,
                          const char **from, struct text *out)
 {
@@ -481,7 +481,7 @@ static void write_member(const char *map, struct span there, const char *key, co
 }
 
 /* In the order in which they stand in the text; what is missing comes first. */
-static void write_members(const struct child_owner *owner, const struct scan_object *object,
+static void write_members(const struct dependent_owner *owner, const struct scan_object *object,
                           const char **from, struct text *out)
 {
         bool annotation_first = !object->annotations.start ||
@@ -497,12 +497,12 @@ static void write_members(const struct child_owner *owner, const struct scan_obj
                 write_member("annotations", object->annotations, key, owner->id, from, out);
 }
 
-int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out)
+int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out)
 {
         _cleanup_text_ struct text secret = TEXT_EMPTY;
-        bool is_secret = strcmp(child->kind, "Secret") == 0 && strcmp(child->api_version, "v1") == 0;
-        int r = is_secret ? child_secret_body(child->text, &secret) : 0;
-        struct span text = r > 0 ? (struct span){secret.data, secret.size} : child->text;
+        bool is_secret = strcmp(dependent->kind, "Secret") == 0 && strcmp(dependent->api_version, "v1") == 0;
+        int r = is_secret ? secret_data_body(dependent->text, &secret) : 0;
+        struct span text = r > 0 ? (struct span){secret.data, secret.size} : dependent->text;
         const char *from = text.start, *end = from + text.size;
         struct scan_object object;
 
@@ -512,7 +512,7 @@ int child_body(const struct child_owner *owner, const struct child_object *child
                 return r;
         text_append(out, from, (size_t)(object.metadata.start + 1 - from));
         from = object.metadata.start + 1;
-        if (child_may_refer(owner, child)) {
+        if (dependent_may_refer(owner, dependent)) {
                 write_reference(owner, out);
                 text_append_string(out, ",");
         }
@@ -521,7 +521,7 @@ int child_body(const struct child_owner *owner, const struct child_object *child
         return out->failed ? -ENOMEM : 0;
 }
 
-int child_body_for(const struct text *body, const char *uid, struct text *out)
+int dependent_body_for(const struct text *body, const char *uid, struct text *out)
 {
         struct scan_object object;
         int r = scan_object(body->data, body->size, &object);
@@ -538,17 +538,17 @@ int child_body_for(const struct text *body, const char *uid, struct text *out)
         return out->failed ? -ENOMEM : 0;
 }
 
-bool child_is_owner(const struct child_object *child, const struct child_owner *owner)
+bool dependent_is_owner(const struct dependent *dependent, const struct dependent_owner *owner)
 {
-        return strcmp(child->name, owner->name) == 0 &&
-               strcmp(child->namespace_name, owner->namespace_name) == 0 &&
-               strcmp(child->kind, owner->kind) == 0 &&
-               is_same_group(child->api_version, owner->api_version);
+        return strcmp(dependent->name, owner->name) == 0 &&
+               strcmp(dependent->namespace_name, owner->namespace_name) == 0 &&
+               strcmp(dependent->kind, owner->kind) == 0 &&
+               is_same_group(dependent->api_version, owner->api_version);
 }
 
-const char *child_describe(const struct child_object *child, char *buffer, size_t size)
+const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size)
 {
-        snprintf(buffer, size, "%s %s%s%s", child->kind, child->namespace_name,
-                 child->namespace_name[0] ? "/" : "", child->name);
+        snprintf(buffer, size, "%s %s%s%s", dependent->kind, dependent->namespace_name,
+                 dependent->namespace_name[0] ? "/" : "", dependent->name);
         return buffer;
 }

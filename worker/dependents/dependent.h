@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One child of an object: what the handler asked for, what the object's annotation remembers, and the body
+ * One dependent of an object: what the handler asked for, what the object's annotation remembers, and the body
  * that is applied. Pure data: nothing here asks the API server anything.
  */
 #include <cjson/cJSON.h>
@@ -11,9 +11,9 @@
 #include "kube/resource.h"
 #include "object/scan.h"
 
-#define CHILDREN_MAX 1000 /* of one object */
+#define DEPENDENTS_MAX 1000 /* of one object */
 
-struct child_object {
+struct dependent {
         struct span text; /* as the handler wrote it; start NULL: it is only remembered */
         size_t index;     /* in the answer */
         char *api_version, *kind;
@@ -40,54 +40,54 @@ struct child_object {
         bool lost;   /* it was there, and nobody knows any more what it was */
 };
 
-struct child_list {
-        struct child_object *child;
+struct dependent_list {
+        struct dependent *item;
         size_t count;
 };
 
-/* The owner, and what its children carry. */
-struct child_owner {
+/* The owner, and what its dependents carry. */
+struct dependent_owner {
         const char *api_version, *kind, *uid;
         char *namespace_name, *name;    /* namespace "" for an object of the cluster */
         char set[64];                   /* the ApplySet id */
-        const char *operator_name, *id; /* of the watch, if it has one: noted on children; NULL */
+        const char *operator_name, *id; /* of the watch, if it has one: noted on dependents; NULL */
 };
 
 /* The answer's `children` as a tree: 0, or -EINVAL with the place of what is wrong. */
-int children_check(const cJSON *array, struct error *error);
+int dependents_check(const cJSON *array, struct error *error);
 
 /* `array`: the same as text, checked. In the order in which they are to be applied. */
-int child_list_from_answer(struct span array, struct child_list *ret);
+int dependent_list_from_answer(struct span array, struct dependent_list *ret);
 /* From the annotation's value; what cannot be understood in it is left out. In the order of kinds. */
-int child_list_from_record(const char *record, struct child_list *ret);
-void child_list_done(struct child_list *list);
+int dependent_list_from_record(const char *record, struct dependent_list *ret);
+void dependent_list_done(struct dependent_list *list);
 
 /* Adds it; its texts are taken over, also on failure. */
-int child_list_add(struct child_list *list, struct child_object *child);
+int dependent_list_add(struct dependent_list *list, struct dependent *dependent);
 
-bool child_is_same(const struct child_object *a, const struct child_object *b); /* whatever its version */
-bool child_is_same_kind(const struct child_object *a, const struct child_object *b); /* likewise */
-bool child_list_has(const struct child_list *list, const struct child_object *child);
+bool dependent_is_same(const struct dependent *a, const struct dependent *b);      /* whatever its version */
+bool dependent_is_same_kind(const struct dependent *a, const struct dependent *b); /* likewise */
+bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent);
 
 /* Appends "v1/ConfigMap/default/a" to a comma separated list. */
-void child_record_add(struct text *record, const struct child_object *child);
+void dependent_record_add(struct text *record, const struct dependent *dependent);
 /* ... and "Deployment.apps", once each, as ApplySets have it. */
-void child_group_kinds_add(struct text *list, const struct child_object *child);
+void dependent_group_kinds_add(struct text *list, const struct dependent *dependent);
 
-int child_owner_init(struct child_owner *owner, const char *api_version, const char *kind, const char *uid,
-                     const char *key);
-void child_owner_done(struct child_owner *owner);
+int dependent_owner_init(struct dependent_owner *owner, const char *api_version, const char *kind,
+                         const char *uid, const char *key);
+void dependent_owner_done(struct dependent_owner *owner);
 /* Whether the API server takes an owner reference for it as what it is. */
-bool child_may_refer(const struct child_owner *owner, const struct child_object *child);
+bool dependent_may_refer(const struct dependent_owner *owner, const struct dependent *dependent);
 /* What is applied: the handler's text with the set's label and, where it may be, the owner reference. */
-int child_body(const struct child_owner *owner, const struct child_object *child, struct text *out);
+int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out);
 
 /* child-secret.c: a Secret whose stringData is data. 1; 0: it has none, or it cannot be moved. */
-int child_secret_body(struct span object, struct text *out);
+int secret_data_body(struct span object, struct text *out);
 /* The same body, for the object with this UID alone: the API server applies it to no other, and makes none.
  */
-int child_body_for(const struct text *body, const char *uid, struct text *out);
-bool child_is_owner(const struct child_object *child, const struct child_owner *owner);
+int dependent_body_for(const struct text *body, const char *uid, struct text *out);
+bool dependent_is_owner(const struct dependent *dependent, const struct dependent_owner *owner);
 
 /* "ConfigMap default/a" */
-const char *child_describe(const struct child_object *child, char *buffer, size_t size);
+const char *dependent_describe(const struct dependent *dependent, char *buffer, size_t size);

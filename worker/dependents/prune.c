@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deleting what was left out, and everything when the object goes. A child is over when it was seen to be
+ * Deleting what was left out, and everything when the object goes. A dependent is over when it was seen to be
  * gone, or to be somebody else's; nothing else lets it be forgotten, neither a refusal nor a server that
  * does not answer.
  */
@@ -15,34 +15,34 @@
 
 /* ---- kinds that are not served as they were */
 
-void children_leave_kind(struct children *children, const struct child_object *child)
+void dependents_leave_kind(struct dependents *dependents, const struct dependent *dependent)
 {
-        for (size_t i = 0; i < children->known.count && children->phase == PHASE_PRUNE; i++)
-                if (child_is_same_kind(&children->known.child[i], child))
-                        children->known.child[i].failed = true;
+        for (size_t i = 0; i < dependents->known.count && dependents->phase == DEPENDENTS_PRUNE; i++)
+                if (dependent_is_same_kind(&dependents->known.item[i], dependent))
+                        dependents->known.item[i].failed = true;
 }
 
 /* A server that is another one for a moment does not serve what was there and will be. */
-bool children_is_believed(const struct children *children)
+bool dependents_is_believed(const struct dependents *dependents)
 {
-        return children->undo || children->run->order->attempt >= UNSERVED_MAX;
+        return dependents->undo || dependents->run->order->attempt >= UNSERVED_MAX;
 }
 
-/* The answer about the child's kind holds for all children of that kind. */
-static int settle_kind(struct children *children, const struct child_object *child,
+/* The answer about the dependent's kind holds for all dependents of that kind. */
+static int settle_kind(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_resource *resource)
 {
         int r = 0;
 
-        for (size_t i = 0; i < children->known.count && r >= 0; i++) {
-                struct child_object *other = &children->known.child[i];
+        for (size_t i = 0; i < dependents->known.count && r >= 0; i++) {
+                struct dependent *other = &dependents->known.item[i];
 
-                if (!child_is_same_kind(other, child) || other->resource.plural || other->settled)
+                if (!dependent_is_same_kind(other, dependent) || other->resource.plural || other->settled)
                         continue;
                 other->settled = !resource; /* its objects are gone with it */
-                other->lookups += other != child;
+                other->lookups += other != dependent;
                 if (resource)
-                        r = kind_copy(resource, &other->resource);
+                        r = kinds_copy(resource, &other->resource);
         }
         return r;
 }
@@ -50,35 +50,35 @@ static int settle_kind(struct children *children, const struct child_object *chi
 static void on_searched(struct kube_resource *resource, const struct kube_error *error,
                         const struct kube_response *response, void *userdata)
 {
-        struct children *children = userdata;
-        struct child_object *child = children_current_child(children);
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
         int r = 0;
 
-        children->search = NULL;
-        if (resource || (error->http_status == 404 && children_is_believed(children))) {
-                r = settle_kind(children, child, resource);
+        dependents->search = NULL;
+        if (resource || (error->http_status == 404 && dependents_is_believed(dependents))) {
+                r = settle_kind(dependents, dependent, resource);
                 if (resource)
                         kube_resource_done(resource);
         } else {
-                children_leave_kind(children, child);
+                dependents_leave_kind(dependents, dependent);
                 if (error->http_status == 404 || error->failure == KUBE_FAILURE_PROTOCOL)
-                        children_fail(children, child, "cannot be deleted yet", error->message);
-                else if (!children_take_refusal(children, "cannot be looked up", error, response))
+                        dependents_fail(dependents, dependent, "cannot be deleted yet", error->message);
+                else if (!dependents_take_refusal(dependents, "cannot be looked up", error, response))
                         return;
         }
         if (r < 0)
-                run_finish(children->run, RESULT_RETRY, "no memory for the kinds of its children");
+                run_finish(dependents->run, RESULT_RETRY, "no memory for the kinds of its children");
         else
-                children_advance(children);
+                dependents_advance(dependents);
 }
 
-void children_search_kind(struct children *children, const struct child_object *child)
+void prune_search_kind(struct dependents *dependents, const struct dependent *dependent)
 {
-        int r = kube_search_start(children->run->worker->client, child->api_version, child->kind,
-                                  on_searched, children, &children->search);
+        int r = kube_search_start(dependents->run->worker->client, dependent->api_version, dependent->kind,
+                                  on_searched, dependents, &dependents->search);
 
         if (r < 0)
-                run_finish(children->run, RESULT_RETRY, "its children's kinds cannot be looked up: %s",
+                run_finish(dependents->run, RESULT_RETRY, "its children's kinds cannot be looked up: %s",
                            strerror(-r));
 }
 
@@ -87,29 +87,29 @@ void children_search_kind(struct children *children, const struct child_object *
 static void on_deleted(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
-        struct children *children = userdata;
-        struct child_object *child = children_current_child(children);
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
         struct scan_object object = {0};
         bool going;
 
-        children->run->transfer = NULL;
+        dependents->run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE || kube_error_is_not_found(&response->error)) {
                 /* A Status, or the object as it was, means that it is gone; with the time of its deletion
                  * it is going. */
                 going = response->error.failure == KUBE_FAILURE_NONE &&
                         (scan_object(response->body, response->body_size, &object) < 0 ||
                          object.deletion_timestamp.start);
-                children->left += going;
-                if (child)
-                        child->settled = !going;
-                children->position++;
-        } else if (!children_take_failure(children, "cannot be deleted", response)) {
+                dependents->left += going;
+                if (dependent)
+                        dependent->settled = !going;
+                dependents->position++;
+        } else if (!dependents_take_failure(dependents, "cannot be deleted", response)) {
                 return;
         }
-        children_advance(children);
+        dependents_advance(dependents);
 }
 
-static int delete_one(struct children *children, const struct child_object *child, struct span uid)
+static int delete_one(struct dependents *dependents, const struct dependent *dependent, struct span uid)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
 
@@ -117,14 +117,15 @@ static int delete_one(struct children *children, const struct child_object *chil
                                   "\"Background\",\"preconditions\":{\"uid\":");
         text_append(&body, uid.start, uid.size);
         text_append_string(&body, "}}");
-        return body.failed ? -ENOMEM : children_request(children, child, "DELETE", &body, on_deleted);
+        return body.failed ? -ENOMEM
+                           : dependents_request(dependents, dependent, "DELETE", &body, on_deleted);
 }
 
 /* 1: its deletion was started. */
-static int judge_found(struct children *children, const struct child_object *child,
+static int judge_found(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_response *response)
 {
-        _cleanup_free_ char *set = children_find_entry(response->body, true, PART_OF_KEY);
+        _cleanup_free_ char *set = notes_find(response->body, true, PART_OF_KEY);
         struct scan_object object;
         char name[600];
         int r = scan_object(response->body, response->body_size, &object);
@@ -132,85 +133,85 @@ static int judge_found(struct children *children, const struct child_object *chi
         if (r < 0 || !object.uid.start)
                 return r < 0 ? r : -EBADMSG;
         /* Another object has this name now. */
-        if (child->uid && child->uid[0] && !scan_string_equals(object.uid, child->uid))
+        if (dependent->uid && dependent->uid[0] && !scan_string_equals(object.uid, dependent->uid))
                 return 0;
-        if (!set || strcmp(set, children->owner.set) != 0) {
+        if (!set || strcmp(set, dependents->owner.set) != 0) {
                 log_warning("watch %s, %s: %s is not deleted: it does not carry the label " PART_OF_KEY
                             "=%s any more, and counts as somebody else's",
-                            children->run->order->watch, children->run->order->key,
-                            child_describe(child, name, sizeof(name)), children->owner.set);
+                            dependents->run->order->watch, dependents->run->order->key,
+                            dependent_describe(dependent, name, sizeof(name)), dependents->owner.set);
                 return 0;
         }
         if (!object.deletion_timestamp.start)
-                return delete_one(children, child, object.uid);
-        children->left++;
+                return delete_one(dependents, dependent, object.uid);
+        dependents->left++;
         return 0;
 }
 
 static void on_found(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                      void *userdata)
 {
-        struct children *children = userdata;
-        struct run *run = children->run;
-        struct child_object *child = children_current_child(children);
-        size_t left = children->left;
+        struct dependents *dependents = userdata;
+        struct run *run = dependents->run;
+        struct dependent *dependent = dependents_current(dependents);
+        size_t left = dependents->left;
         int r;
 
         run->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                if (children_take_failure(children, "cannot be looked at", response))
-                        children_advance(children);
+                if (dependents_take_failure(dependents, "cannot be looked at", response))
+                        dependents_advance(dependents);
                 return;
         }
-        r = response->error.failure != KUBE_FAILURE_NONE ? 0 : judge_found(children, child, response);
+        r = response->error.failure != KUBE_FAILURE_NONE ? 0 : judge_found(dependents, dependent, response);
         if (r < 0) {
                 run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
         } else if (r == 0) {
-                child->settled = children->left == left;
-                children->position++;
-                children_advance(children);
+                dependent->settled = dependents->left == left;
+                dependents->position++;
+                dependents_advance(dependents);
         }
 }
 
 /* 0: it is found where the record says; 1: its kind is being asked for, or the run was ended; 2: it is over.
  * A kind that belongs to namespaces and did not, or the reverse, is another one of its name. */
-static int find_place(struct children *children, struct child_object *child)
+static int find_place(struct dependents *dependents, struct dependent *dependent)
 {
-        int r = children_resolve(children, child);
+        int r = dependents_resolve(dependents, dependent);
 
-        if (r != 0 || child->resource.namespaced == (child->namespace_name[0] != '\0'))
+        if (r != 0 || dependent->resource.namespaced == (dependent->namespace_name[0] != '\0'))
                 return r;
-        if (child->lookups > 0)
+        if (dependent->lookups > 0)
                 return 2;
-        kind_forget(children->run->worker, child->api_version, child->kind);
-        kube_resource_done(&child->resource);
-        return children_resolve(children, child);
+        kinds_forget(dependents->run->worker, dependent->api_version, dependent->kind);
+        kube_resource_done(&dependent->resource);
+        return dependents_resolve(dependents, dependent);
 }
 
 /* ---- another object of the same name */
 
-static int take_heirs(const char *key _unused_, const struct child_list *list, void *userdata)
+static int take_heirs(const char *key _unused_, const struct dependent_list *list, void *userdata)
 {
         int r = 0;
 
         for (size_t i = 0; i < list->count && r >= 0; i++)
-                r = children_copy(&list->child[i], userdata);
+                r = dependent_list_copy(&list->item[i], userdata);
         return r;
 }
 
-/* Children in the lists of the object that has the name now are kept: both objects' sets have one label. */
+/* Dependents in the lists of the object that has the name now are kept: both objects' sets have one label. */
 static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                     void *userdata)
 {
         struct run *run = userdata;
-        struct children *children = run->children;
+        struct dependents *dependents = run->dependents;
         int r = 0;
 
         run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE)
-                r = sibling_visit_records(response->body, take_heirs, &children->wanted);
+                r = notes_visit_records(response->body, take_heirs, &dependents->wanted);
         else if (!kube_error_is_not_found(&response->error) &&
-                 (response->error.http_status != 404 || !children_is_believed(children))) {
+                 (response->error.http_status != 404 || !dependents_is_believed(dependents))) {
                 write_note_failure(run, response);
                 run_finish(run, write_result_of(&response->error),
                            "its children are not deleted yet: whether another object has its name cannot be "
@@ -218,49 +219,50 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
                            response->error.message);
                 return;
         }
-        children->heir_known = true;
+        dependents->heir_known = true;
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "its children cannot be taken care of: %s", strerror(-r));
         else
-                children_advance(children);
+                dependents_advance(dependents);
 }
 
 /* ---- all of them */
 
-static bool is_left_alone(const struct children *children, const struct child_object *child)
+static bool is_left_alone(const struct dependents *dependents, const struct dependent *dependent)
 {
-        return child->settled || child->failed || child->previous ||
-               child_list_has(&children->wanted, child);
+        return dependent->settled || dependent->failed || dependent->previous ||
+               dependent_list_has(&dependents->wanted, dependent);
 }
 
-/* Children that were left out are deleted once all wanted ones are there. */
-int children_prune_next(struct children *children)
+/* Dependents that were left out are deleted once all wanted ones are there. */
+int prune_next(struct dependents *dependents)
 {
-        struct run *run = children->run;
-        struct child_object *child;
+        struct run *run = dependents->run;
+        struct dependent *dependent;
         int r;
 
-        if (!children->pruning && !children->cleanup && !children->undo &&
-            (children->failures > 0 || children->awaited > 0))
+        if (!dependents->pruning && !dependents->cleanup && !dependents->undo &&
+            (dependents->failures > 0 || dependents->awaited > 0))
                 return 0;
-        children->pruning = true;
-        if (run->order->action == ACTION_DELETED && !children->heir_known) {
+        dependents->pruning = true;
+        if (run->order->action == ACTION_DELETED && !dependents->heir_known) {
                 r = write_get(run, on_heir);
                 return r < 0 ? r : 1;
         }
-        for (; (child = children_current_child(children)); children->position++) {
-                if (is_left_alone(children, child))
+        for (; (dependent = dependents_current(dependents)); dependents->position++) {
+                if (is_left_alone(dependents, dependent))
                         continue;
-                if (!children->cleanup && child_list_has(&children->kept, child)) {
-                        child->settled = true; /* it is another one's now */
+                if (!dependents->cleanup && dependent_list_has(&dependents->kept, dependent)) {
+                        dependent->settled = true; /* it is another one's now */
                         continue;
                 }
-                r = child_is_owner(child, &children->owner) ? 2 : find_place(children, child);
+                r = dependent_is_owner(dependent, &dependents->owner) ? 2
+                                                                      : find_place(dependents, dependent);
                 if (r == 0)
-                        return children_request(children, child, "GET", NULL, on_found);
+                        return dependents_request(dependents, dependent, "GET", NULL, on_found);
                 if (r != 2)
                         return r;
-                child->settled = true;
+                dependent->settled = true;
         }
         return 0;
 }

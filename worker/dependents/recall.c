@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An object whose annotations somebody has replaced does not know its children any more. The ledger knows of
+ * An object whose annotations somebody has replaced does not know its dependents any more. The ledger knows of
  * which kinds they were; so those that carry the object's ApplySet label are asked of the API server, before
  * anything is written, pruned or released.
  */
@@ -18,57 +18,59 @@
 
 /* ---- kinds, as the ledger keeps them: "v1/ConfigMap,apps/v1/Deployment" */
 
-static bool has_kind(const struct child_list *list, size_t count, const struct child_object *child)
+static bool has_kind(const struct dependent_list *list, size_t count, const struct dependent *dependent)
 {
         for (size_t i = 0; i < count; i++)
-                if (strcmp(list->child[i].api_version, child->api_version) == 0 &&
-                    strcmp(list->child[i].kind, child->kind) == 0)
+                if (strcmp(list->item[i].api_version, dependent->api_version) == 0 &&
+                    strcmp(list->item[i].kind, dependent->kind) == 0)
                         return true;
         return false;
 }
 
-int children_kinds(const struct children *children, struct text *out)
+int recall_kinds(const struct dependents *dependents, struct text *out)
 {
-        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
-        struct child_list list = {0};
+        _cleanup_free_ char *record =
+                notes_find_record(dependents->run, write_current_json(dependents->run));
+        struct dependent_list list = {0};
         int r;
 
-        if (children->cleanup || children->undo || (children->lost.count > 0 && !children->recalled))
+        if (dependents->cleanup || dependents->undo || (dependents->lost.count > 0 && !dependents->recalled))
                 return -ENODATA;
-        r = record ? child_list_from_record(record, &list) : 0;
+        r = record ? dependent_list_from_record(record, &list) : 0;
         for (size_t i = 0; i < list.count; i++)
-                if (!has_kind(&list, i, &list.child[i]))
-                        text_printf(out, "%s%s/%s", out->size > 0 ? "," : "", list.child[i].api_version,
-                                    list.child[i].kind);
-        child_list_done(&list);
+                if (!has_kind(&list, i, &list.item[i]))
+                        text_printf(out, "%s%s/%s", out->size > 0 ? "," : "", list.item[i].api_version,
+                                    list.item[i].kind);
+        dependent_list_done(&list);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
-static int add_kind(struct child_list *list, const char *text, size_t size)
+static int add_kind(struct dependent_list *list, const char *text, size_t size)
 {
         const char *slash = memrchr(text, '/', size);
-        struct child_object child = {.index = list->count};
+        struct dependent dependent = {.index = list->count};
 
         if (!slash)
                 return 0;
-        child.api_version = strndup(text, (size_t)(slash - text));
-        child.kind = strndup(slash + 1, size - (size_t)(slash + 1 - text));
-        child.namespace_name = strdup("");
-        child.name = strdup("");
-        return child_list_add(list, &child);
+        dependent.api_version = strndup(text, (size_t)(slash - text));
+        dependent.kind = strndup(slash + 1, size - (size_t)(slash + 1 - text));
+        dependent.namespace_name = strdup("");
+        dependent.name = strdup("");
+        return dependent_list_add(list, &dependent);
 }
 
-int children_read_lost(struct children *children)
+int recall_begin(struct dependents *dependents)
 {
-        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
-        const char *kinds = children->run->order->kinds;
-        bool is_there = record || sibling_has_left_list(children->run); /* perhaps under another name */
+        _cleanup_free_ char *record =
+                notes_find_record(dependents->run, write_current_json(dependents->run));
+        const char *kinds = dependents->run->order->kinds;
+        bool is_there = record || sibling_has_left_list(dependents->run); /* perhaps under another name */
         int r = 0;
 
         while (!is_there && *kinds && r >= 0) {
                 size_t size = strcspn(kinds, ",");
 
-                r = add_kind(&children->lost, kinds, size);
+                r = add_kind(&dependents->lost, kinds, size);
                 kinds += size;
                 kinds += *kinds == ',';
         }
@@ -134,43 +136,43 @@ static bool is_of_watch(const struct run *run, const struct scan_object *object)
 
 static int take_item(const char *item, size_t size, void *userdata)
 {
-        struct children *children = userdata;
-        const struct child_object *kind = children_current_child(children);
-        struct child_object child = {.index = children->known.count};
+        struct dependents *dependents = userdata;
+        const struct dependent *kind = dependents_current(dependents);
+        struct dependent dependent = {.index = dependents->known.count};
         struct scan_object object;
         int r = item ? scan_object(item, size, &object) : -EBADMSG;
 
-        if (r >= 0 && (!is_ours(children->run, &object) || !is_of_watch(children->run, &object)))
+        if (r >= 0 && (!is_ours(dependents->run, &object) || !is_of_watch(dependents->run, &object)))
                 return 0;
         if (r >= 0)
-                r = scan_string(object.name, &child.name);
+                r = scan_string(object.name, &dependent.name);
         if (r >= 0 && object.namespace_name.start)
-                r = scan_string(object.namespace_name, &child.namespace_name);
+                r = scan_string(object.namespace_name, &dependent.namespace_name);
         else if (r >= 0)
-                child.namespace_name = strdup("");
+                dependent.namespace_name = strdup("");
         if (r < 0) {
-                free(child.name);
+                free(dependent.name);
                 return r;
         }
-        child.api_version = strdup(kind->api_version);
-        child.kind = strdup(kind->kind);
-        return child_list_add(&children->known, &child);
+        dependent.api_version = strdup(kind->api_version);
+        dependent.kind = strdup(kind->kind);
+        return dependent_list_add(&dependents->known, &dependent);
 }
 
 /* What stands in another list is not lost. */
-static void drop_kept(struct children *children)
+static void drop_kept(struct dependents *dependents)
 {
-        for (size_t i = 0; i < children->known.count; i++)
-                children->known.child[i].settled =
-                        children->known.child[i].settled ||
-                        child_list_has(&children->kept, &children->known.child[i]);
+        for (size_t i = 0; i < dependents->known.count; i++)
+                dependents->known.item[i].settled =
+                        dependents->known.item[i].settled ||
+                        dependent_list_has(&dependents->kept, &dependents->known.item[i]);
 }
 
-static int take_list(struct children *children, const struct kube_response *response)
+static int take_list(struct dependents *dependents, const struct kube_response *response)
 {
         _cleanup_(scan_list_free_pointer) struct scan_list *list = NULL;
         struct scan_list_metadata metadata;
-        int r = scan_list_new(ITEM_MAX, take_item, children, &list);
+        int r = scan_list_new(ITEM_MAX, take_item, dependents, &list);
 
         if (r >= 0)
                 r = scan_list_feed(list, response->body, response->body_size);
@@ -178,42 +180,42 @@ static int take_list(struct children *children, const struct kube_response *resp
                 r = scan_list_finish(list, &metadata);
         if (r < 0)
                 return r;
-        free(children->next_page);
-        children->next_page = metadata.continue_token[0] ? strdup(metadata.continue_token) : NULL;
+        free(dependents->next_page);
+        dependents->next_page = metadata.continue_token[0] ? strdup(metadata.continue_token) : NULL;
         if (metadata.continue_token[0])
-                return children->next_page ? 0 : -ENOMEM;
-        children->position++;
+                return dependents->next_page ? 0 : -ENOMEM;
+        dependents->position++;
         return 0;
 }
 
 static void on_listed(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                       void *userdata)
 {
-        struct children *children = userdata;
-        struct run *run = children->run;
+        struct dependents *dependents = userdata;
+        struct run *run = dependents->run;
         int r = 0;
 
         run->transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
-                r = take_list(children, response);
-        } else if (response->error.http_status == 403 && !children->own_namespace &&
-                   children->owner.namespace_name[0]) {
-                children->own_namespace = true; /* the right to list may end there */
-        } else if (kube_error_is_gone(&response->error) && children->next_page) {
-                free(TAKE_PTR(children->next_page)); /* from the beginning */
-        } else if (!children_take_failure(children, "cannot be looked for", response)) {
+                r = take_list(dependents, response);
+        } else if (response->error.http_status == 403 && !dependents->own_namespace &&
+                   dependents->owner.namespace_name[0]) {
+                dependents->own_namespace = true; /* the right to list may end there */
+        } else if (kube_error_is_gone(&response->error) && dependents->next_page) {
+                free(TAKE_PTR(dependents->next_page)); /* from the beginning */
+        } else if (!dependents_take_failure(dependents, "cannot be looked for", response)) {
                 return;
         }
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the list of its children cannot be understood: %s",
                            strerror(-r));
         else
-                children_advance(children);
+                dependents_advance(dependents);
 }
 
-static int list_kind(struct children *children, const struct child_object *kind)
+static int list_kind(struct dependents *dependents, const struct dependent *kind)
 {
-        struct run *run = children->run;
+        struct run *run = dependents->run;
         _cleanup_free_ char *base = NULL;
         _cleanup_text_ struct text path = TEXT_EMPTY, selector = TEXT_EMPTY;
         struct kube_request request = {
@@ -221,18 +223,18 @@ static int list_kind(struct children *children, const struct child_object *kind)
                 .accept = PARTIAL_LIST,
                 .timeout_usec = TIMEOUT_USEC,
                 .on_done = on_listed,
-                .userdata = children,
+                .userdata = dependents,
         };
-        bool narrow = children->own_namespace && kind->resource.namespaced;
+        bool narrow = dependents->own_namespace && kind->resource.namespaced;
         int r;
 
-        base = kube_path(&kind->resource, narrow ? children->owner.namespace_name : NULL, NULL, NULL);
+        base = kube_path(&kind->resource, narrow ? dependents->owner.namespace_name : NULL, NULL, NULL);
         text_append_string(&path, base);
-        text_printf(&selector, PART_OF_KEY "=%s", children->owner.set);
+        text_printf(&selector, PART_OF_KEY "=%s", dependents->owner.set);
         kube_path_add(&path, "labelSelector", selector.data);
         kube_path_add(&path, "limit", PAGE);
-        if (children->next_page)
-                kube_path_add(&path, "continue", children->next_page);
+        if (dependents->next_page)
+                kube_path_add(&path, "continue", dependents->next_page);
         if (!base || path.failed || selector.failed)
                 return -ENOMEM;
         request.path = path.data;
@@ -240,27 +242,27 @@ static int list_kind(struct children *children, const struct child_object *kind)
         return r < 0 ? r : 1;
 }
 
-/* If one kind could not be listed, the children that were found are not all: nothing is done then. */
-int children_recall_next(struct children *children)
+/* If one kind could not be listed, the dependents that were found are not all: nothing is done then. */
+int recall_next(struct dependents *dependents)
 {
-        struct child_object *kind = children_current_child(children);
+        struct dependent *kind = dependents_current(dependents);
         int r;
 
         if (kind) {
-                r = children_resolve(children, kind);
-                return r != 0 ? r : list_kind(children, kind);
+                r = dependents_resolve(dependents, kind);
+                return r != 0 ? r : list_kind(dependents, kind);
         }
-        if (children->failures > 0) {
-                children_finish_failed(children);
+        if (dependents->failures > 0) {
+                dependents_finish_failed(dependents);
                 return 1;
         }
-        children->recalled = children->lost.count > 0;
-        if (children->recalled)
-                drop_kept(children);
-        if (children->recalled)
+        dependents->recalled = dependents->lost.count > 0;
+        if (dependents->recalled)
+                drop_kept(dependents);
+        if (dependents->recalled)
                 log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
                             "by their label",
-                            children->run->order->watch, children->run->order->key, children->known.count,
-                            counted(children->known.count, "was", "were"));
+                            dependents->run->order->watch, dependents->run->order->key,
+                            dependents->known.count, counted(dependents->known.count, "was", "were"));
         return 0;
 }

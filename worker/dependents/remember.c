@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an object's annotations remember of its children: what is pruned, and what goes with the object. */
+/* What an object's annotations remember of its dependents: what is pruned, and what goes with the object. */
 #include <errno.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static int take_entry(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-char *children_find_entry(const char *json, bool label, const char *key)
+char *notes_find(const char *json, bool label, const char *key)
 {
         struct metadata_search search = {.key = key};
         struct scan_object object;
@@ -39,86 +39,89 @@ char *children_find_entry(const char *json, bool label, const char *key)
         return text;
 }
 
-char *children_find_record(const struct run *run, const char *json)
+char *notes_find_record(const struct run *run, const char *json)
 {
-        return children_find_entry(json, false, run->watch->config->children_key);
+        return notes_find(json, false, run->watch->config->children_key);
 }
 
 /* Takes over what is new. */
-static int join(struct child_list *list, struct child_list *found)
+static int join(struct dependent_list *list, struct dependent_list *found)
 {
         int r = 0;
 
         for (size_t i = 0; i < found->count && r >= 0; i++) {
-                if (child_list_has(list, &found->child[i]))
+                if (dependent_list_has(list, &found->item[i]))
                         continue;
-                r = child_list_add(list, &found->child[i]);
-                found->child[i] = (struct child_object){0};
+                r = dependent_list_add(list, &found->item[i]);
+                found->item[i] = (struct dependent){0};
         }
         return r;
 }
 
-int children_copy(const struct child_object *child, struct child_list *list)
+int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list)
 {
-        struct child_object copy = {.index = list->count};
+        struct dependent copy = {.index = list->count};
 
-        if (child_list_has(list, child))
+        if (dependent_list_has(list, dependent))
                 return 0;
-        copy.api_version = strdup(child->api_version);
-        copy.kind = strdup(child->kind);
-        copy.namespace_name = strdup(child->namespace_name);
-        copy.name = strdup(child->name);
-        return child_list_add(list, &copy);
+        copy.api_version = strdup(dependent->api_version);
+        copy.kind = strdup(dependent->kind);
+        copy.namespace_name = strdup(dependent->namespace_name);
+        copy.name = strdup(dependent->name);
+        return dependent_list_add(list, &copy);
 }
 
-/* Children of a watch that has the object no more are ours from now on; those of the others stay theirs. */
-static int take_record(const char *key, const struct child_list *list, void *userdata)
+/* Dependents of a watch that has the object no more are ours from now on; those of the others stay theirs. */
+static int take_record(const char *key, const struct dependent_list *list, void *userdata)
 {
-        struct children *children = userdata;
-        bool is_left = sibling_is_left(children->run, key);
+        struct dependents *dependents = userdata;
+        bool is_left = sibling_is_left(dependents->run, key);
         int r = 0;
 
-        if (!is_left && !sibling_keeps(children->run, key))
+        if (!is_left && !sibling_keeps(dependents->run, key))
                 return 0;
-        children->takes_over = children->takes_over || is_left;
+        dependents->takes_over = dependents->takes_over || is_left;
         for (size_t i = 0; i < list->count && r >= 0; i++)
-                r = children_copy(&list->child[i], is_left ? &children->known : &children->kept);
+                r = dependent_list_copy(&list->item[i], is_left ? &dependents->known : &dependents->kept);
         return r;
 }
 
-static int read_other_records(struct children *children)
+static int read_other_records(struct dependents *dependents)
 {
-        child_list_done(&children->kept);
-        children->takes_over = false;
-        return sibling_visit_records(write_current_json(children->run), take_record, children);
+        dependent_list_done(&dependents->kept);
+        dependents->takes_over = false;
+        return notes_visit_records(write_current_json(dependents->run), take_record, dependents);
 }
 
-int children_read_record(struct children *children)
+int remember_read(struct dependents *dependents)
 {
-        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
+        _cleanup_free_ char *record =
+                notes_find_record(dependents->run, write_current_json(dependents->run));
         int r = 0;
 
-        child_list_done(&children->known);
+        dependent_list_done(&dependents->known);
         if (record)
-                r = child_list_from_record(record, &children->known);
-        return r < 0 ? r : read_other_records(children);
+                r = dependent_list_from_record(record, &dependents->known);
+        return r < 0 ? r : read_other_records(dependents);
 }
 
-int children_join_record(struct children *children)
+int remember_join(struct dependents *dependents)
 {
-        _cleanup_free_ char *record = children_find_record(children->run, write_current_json(children->run));
-        struct child_list found = {0};
-        int r = record ? child_list_from_record(record, &found) : 0;
+        _cleanup_free_ char *record =
+                notes_find_record(dependents->run, write_current_json(dependents->run));
+        struct dependent_list found = {0};
+        int r = record ? dependent_list_from_record(record, &found) : 0;
 
         if (r >= 0)
-                r = join(&children->known, &found);
+                r = join(&dependents->known, &found);
         if (r >= 0)
-                r = read_other_records(children);
-        child_list_done(&found);
-        for (size_t i = 0; i < children->wanted.count; i++) {
-                struct child_object *child = &children->wanted.child[i];
+                r = read_other_records(dependents);
+        dependent_list_done(&found);
+        for (size_t i = 0; i < dependents->wanted.count; i++) {
+                struct dependent *dependent = &dependents->wanted.item[i];
 
-                child->recorded = child->recorded && child_list_has(&children->known, child);
+                dependent->recorded =
+                        dependent->recorded && dependent_list_has(&dependents->known, dependent);
         }
         return r;
 }
@@ -143,24 +146,24 @@ static void drop_lists(const struct run *run, struct text *body)
                 }
 }
 
-/* Without a child, of whichever watch and operator, the object is no parent of a set any more. */
-static int record_body(struct children *children, const struct text *record, const struct text *kinds,
+/* Without a dependent, of whichever watch and operator, the object is no parent of a set any more. */
+static int record_body(struct dependents *dependents, const struct text *record, const struct text *kinds,
                        struct text *body)
 {
         _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
         if (kinds->size > 0) {
-                text_append_string(&set, children->owner.set);
+                text_append_string(&set, dependents->owner.set);
                 text_append_string(&tooling, TOOLING);
         }
         text_append_string(body, "{\"metadata\":{\"uid\":");
-        text_json_string(body, children->owner.uid);
+        text_json_string(body, dependents->owner.uid);
         text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, write_current_version(children->run));
+        text_json_string(body, write_current_version(dependents->run));
         text_append_string(body, ",\"labels\":{");
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
-        drop_lists(children->run, body);
-        add_member(body, children->run->watch->config->children_key, record);
+        drop_lists(dependents->run, body);
+        add_member(body, dependents->run->watch->config->children_key, record);
         text_append_string(body, ",");
         add_member(body, TOOLING_KEY, &tooling);
         text_append_string(body, ",");
@@ -179,20 +182,20 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 write_failed(run, "list of its children", response);
                 return;
         }
-        run->children->remembered = true;
-        if (write_take_result(run, response) < 0 || children_read_record(run->children) < 0)
+        run->dependents->remembered = true;
+        if (write_take_result(run, response) < 0 || remember_read(run->dependents) < 0)
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the list of its children cannot be understood");
         else
-                children_advance(run->children);
+                dependents_advance(run->dependents);
 }
 
-/* A child whose kind is not known at the moment is wanted, and remembered as it was. */
-static bool is_written(const struct children *children, const struct child_object *known)
+/* A dependent whose kind is not known at the moment is wanted, and remembered as it was. */
+static bool is_written(const struct dependents *dependents, const struct dependent *known)
 {
-        for (size_t i = 0; i < children->wanted.count; i++)
-                if (children->wanted.child[i].resource.plural &&
-                    child_is_same(&children->wanted.child[i], known))
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (dependents->wanted.item[i].resource.plural &&
+                    dependent_is_same(&dependents->wanted.item[i], known))
                         return true;
         return false;
 }
@@ -249,68 +252,70 @@ static int check_room(struct run *run, size_t ours)
         return 1;
 }
 
-int children_send_record(struct children *children)
+int remember_send(struct dependents *dependents)
 {
         _cleanup_text_ struct text record = TEXT_EMPTY, kinds = TEXT_EMPTY, body = TEXT_EMPTY;
         int r;
 
-        for (size_t i = 0; i < children->wanted.count; i++)
-                if (children->wanted.child[i].resource.plural) {
-                        struct child_object *child = &children->wanted.child[i];
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                if (dependents->wanted.item[i].resource.plural) {
+                        struct dependent *dependent = &dependents->wanted.item[i];
 
-                        child->is_new = child->is_new || !child_list_has(&children->known, child);
-                        child->recorded = true;
-                        child_record_add(&record, child);
-                        child_group_kinds_add(&kinds, child);
+                        dependent->is_new =
+                                dependent->is_new || !dependent_list_has(&dependents->known, dependent);
+                        dependent->recorded = true;
+                        dependent_record_add(&record, dependent);
+                        dependent_group_kinds_add(&kinds, dependent);
                 }
-        for (size_t i = 0; i < children->known.count; i++)
-                if (!children->known.child[i].settled && !is_written(children, &children->known.child[i])) {
-                        child_record_add(&record, &children->known.child[i]);
-                        child_group_kinds_add(&kinds, &children->known.child[i]);
+        for (size_t i = 0; i < dependents->known.count; i++)
+                if (!dependents->known.item[i].settled &&
+                    !is_written(dependents, &dependents->known.item[i])) {
+                        dependent_record_add(&record, &dependents->known.item[i]);
+                        dependent_group_kinds_add(&kinds, &dependents->known.item[i]);
                 }
-        for (size_t i = 0; i < children->kept.count; i++)
-                child_group_kinds_add(&kinds, &children->kept.child[i]);
-        r = check_room(children->run, record.size + kinds.size);
+        for (size_t i = 0; i < dependents->kept.count; i++)
+                dependent_group_kinds_add(&kinds, &dependents->kept.item[i]);
+        r = check_room(dependents->run, record.size + kinds.size);
         if (r != 0)
                 return r;
-        r = record_body(children, &record, &kinds, &body);
+        r = record_body(dependents, &record, &kinds, &body);
         if (r >= 0)
-                r = write_patch(children->run, NULL, &body, on_recorded, write_siblings_again);
+                r = write_patch(dependents->run, NULL, &body, on_recorded, write_siblings_again);
         return r < 0 ? r : 1;
 }
 
 /* Where a kind has several watches, the object may have gone to another one, with the list, or be gone and
- * made anew, since it was read: then a child that is applied now stands in no list. A write that is locked
+ * made anew, since it was read: then a dependent that is applied now stands in no list. A write that is locked
  * by the version that was read finds that out. */
-static bool must_confirm(const struct children *children)
+static bool must_confirm(const struct dependents *dependents)
 {
-        const struct run *run = children->run;
+        const struct run *run = dependents->run;
 
         return run->action == ACTION_RECONCILE && run->watch->config->shared[0] &&
-               children->wanted.count > 0;
+               dependents->wanted.count > 0;
 }
 
-int children_remember_next(struct children *children)
+int remember_next(struct dependents *dependents)
 {
-        if (must_confirm(children) && !children->remembered)
-                return children_send_record(children);
-        if ((children->recalled || children->takes_over) && children->known.count > 0 &&
-            !children->remembered)
-                return children_send_record(children);
-        for (size_t i = 0; i < children->wanted.count && !children->remembered; i++) {
-                const struct child_object *child = &children->wanted.child[i];
+        if (must_confirm(dependents) && !dependents->remembered)
+                return remember_send(dependents);
+        if ((dependents->recalled || dependents->takes_over) && dependents->known.count > 0 &&
+            !dependents->remembered)
+                return remember_send(dependents);
+        for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++) {
+                const struct dependent *dependent = &dependents->wanted.item[i];
 
-                if (child->resource.plural && !child_list_has(&children->known, child))
-                        return children_send_record(children);
+                if (dependent->resource.plural && !dependent_list_has(&dependents->known, dependent))
+                        return remember_send(dependents);
         }
         return 0;
 }
 
-int children_forget_next(struct children *children)
+int remember_forget_next(struct dependents *dependents)
 {
-        for (size_t i = 0; i < children->known.count && !children->remembered && children->failures == 0;
-             i++)
-                if (children->known.child[i].settled)
-                        return children_send_record(children);
+        for (size_t i = 0;
+             i < dependents->known.count && !dependents->remembered && dependents->failures == 0; i++)
+                if (dependents->known.item[i].settled)
+                        return remember_send(dependents);
         return 0;
 }

@@ -86,7 +86,7 @@ static bool is_object(struct span value)
         return value.start && value.start[0] == '{';
 }
 
-int child_secret_body(struct span object, struct text *out)
+int secret_data_body(struct span object, struct text *out)
 {
         struct secret secret = {.out = out, .first = true};
         int r = scan_members(object, take_member, &secret);

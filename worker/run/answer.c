@@ -137,8 +137,8 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         if (strcmp(key, "id") == 0)
                 return 0; /* of a line that serves; what it answers was looked up by it */
         if (strcmp(key, "children") == 0) {
-                answer->children = value;
-                return children_check(value, error);
+                answer->dependents = value;
+                return dependents_check(value, error);
         }
         if (strcmp(key, "done") == 0) {
                 answer->not_done = cJSON_IsFalse(value);
@@ -244,7 +244,7 @@ static int take_text(struct span key, struct span value, void *userdata)
         else if (scan_string_equals(key, "patch") && value.start[0] == '{')
                 answer->patch_text = value;
         else if (scan_string_equals(key, "children") && value.start[0] == '[')
-                answer->children_text = value;
+                answer->dependents_text = value;
         return 0;
 }
 

@@ -17,14 +17,14 @@ struct answer {
         const cJSON *patch;      /* object or NULL */
         const cJSON *events;     /* list or NULL */
         const cJSON *conditions; /* list or NULL */
-        const cJSON *children;   /* list or NULL: they stay as they are */
+        const cJSON *dependents; /* list or NULL: they stay as they are */
         struct span status_text, patch_text,
-                children_text; /* the same, as the handler wrote them: inside its output */
-        const char *message;   /* or NULL */
-        const char *error;     /* the handler says that it has failed, and why; or NULL */
-        bool not_done;         /* `done: false`: the cleanup goes on */
-        bool permanent;        /* ... and that it will, until the object changes */
-        bool fatal;            /* ... and that the operator should end (allowFatal) */
+                dependents_text; /* the same, as the handler wrote them: inside its output */
+        const char *message;     /* or NULL */
+        const char *error;       /* the handler says that it has failed, and why; or NULL */
+        bool not_done;           /* `done: false`: the cleanup goes on */
+        bool permanent;          /* ... and that it will, until the object changes */
+        bool fatal;              /* ... and that the operator should end (allowFatal) */
         uint64_t requeue_after_usec;
 };
 

@@ -292,7 +292,7 @@ static int send_request(struct coprocess *coprocess)
 
         coprocess->run->handler_stamp = coprocess->stamp;
         if (r >= 0) {
-                record_request(coprocess->run, &request);
+                recording_request(coprocess->run, &request);
                 r = process_write(coprocess->process, &request);
         }
         if (r >= 0)

@@ -8,8 +8,8 @@
 #include "object/identity.h"
 #include "worker/worker.h"
 
-#define REQUEST_VERSION      1
-#define REQUEST_CHILDREN_MAX 1000
+#define REQUEST_VERSION   1
+#define REQUEST_OWNED_MAX 1000
 
 /* Nothing else of ours reaches a handler: no credential, no socket of systemd's. */
 static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC_ALL",
@@ -98,7 +98,7 @@ int request_complete_object(const struct run *run, char **ret_json)
         return *ret_json ? 0 : -ENOMEM;
 }
 
-struct children_list {
+struct owned_list {
         const struct run *run;
         const struct record_watch *config; /* of the owned kind */
         struct text *out;
@@ -106,29 +106,29 @@ struct children_list {
         size_t room; /* bytes that the request may have */
 };
 
-/* The store finds children by the UID in their reference, which anyone who may make an object can forge. */
-static bool is_child(const struct run *run, const struct store_object *child)
+/* The store finds dependents by the UID in their reference, which anyone who may make an object can forge. */
+static bool is_owned(const struct run *run, const struct store_object *owned)
 {
         const struct record_watch *config = run->watch->config;
         struct owner owner;
 
-        return owner_find(child->json, child->json_size, config->api_version, config->kind, &owner) >= 0 &&
+        return owner_find(owned->json, owned->json_size, config->api_version, config->kind, &owner) >= 0 &&
                owner_is(&owner, run->order->key, run->order->uid);
 }
 
-static int add_child(const struct store_object *child, void *userdata)
+static int add_object(const struct store_object *owned, void *userdata)
 {
-        struct children_list *list = userdata;
+        struct owned_list *list = userdata;
         const struct run *run = list->run;
         struct scan_object object;
         int r;
 
-        if (!is_child(run, child))
+        if (!is_owned(run, owned))
                 return 0;
-        r = scan_object(child->json, child->json_size, &object);
-        if (r < 0 || list->count == REQUEST_CHILDREN_MAX)
+        r = scan_object(owned->json, owned->json_size, &object);
+        if (r < 0 || list->count == REQUEST_OWNED_MAX)
                 return r < 0 ? r : 0;
-        if (list->out->size + child->json_size > list->room)
+        if (list->out->size + owned->json_size > list->room)
                 return -E2BIG; /* nothing more is read: that alone would take the memory */
         if (list->count++ > 0)
                 text_append_string(list->out, ",");
@@ -158,8 +158,7 @@ char *request_excess(const struct run *run, const struct record_watch *kind, siz
 }
 
 /* What was made of it is given back before anything else is done. */
-static int give_up(struct run *run, const struct children_list *list, struct store *reader,
-                   const char *prefix)
+static int give_up(struct run *run, const struct owned_list *list, struct store *reader, const char *prefix)
 {
         size_t bytes = strlen(run->json) + (run->related ? strlen(run->related) : 0);
         struct store_extent extent;
@@ -175,17 +174,17 @@ static int give_up(struct run *run, const struct children_list *list, struct sto
 }
 
 /* As the stores of those kinds show them. */
-static int add_children(struct run *run, struct text *out)
+static int add_owned(struct run *run, struct text *out)
 {
         const struct worker *worker = run->worker;
         const char *key = run->order->key, *slash = strchr(key, '/');
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
         size_t max = run->watch->config->request_max, related = run->related ? strlen(run->related) : 0;
-        struct children_list list = {.run = run,
-                                     .out = out,
-                                     .room = max == 0        ? SIZE_MAX
-                                             : max > related ? max - related
-                                                             : 0};
+        struct owned_list list = {.run = run,
+                                  .out = out,
+                                  .room = max == 0        ? SIZE_MAX
+                                          : max > related ? max - related
+                                                          : 0};
         bool any = false;
 
         if (!prefix)
@@ -200,7 +199,7 @@ static int add_children(struct run *run, struct text *out)
                 text_append_string(out, any ? "" : ",\"children\":[");
                 any = true;
                 list.config = watch->config;
-                r = store_visit_owned(watch->reader, run->order->uid, prefix, add_child, &list);
+                r = store_visit_owned(watch->reader, run->order->uid, prefix, add_object, &list);
                 if (r == -EBADMSG)
                         return run_store_damaged(run, watch->config);
                 if (r == -E2BIG)
@@ -247,7 +246,7 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         text_json_string(out, order->watch);
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
-        r = add_children(run, out);
+        r = add_owned(run, out);
         if (r >= 0 && run->related)
                 r = text_printf(out, ",\"related\":%s", run->related);
         if (r < 0)

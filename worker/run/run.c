@@ -37,8 +37,8 @@ void run_free(struct run *run)
         process_free(run->process);
         kube_transfer_cancel(run->transfer);
         kube_discovery_cancel(run->discovery);
-        children_free(run->children);
-        children_forget_resumed(run);
+        dependents_free(run->dependents);
+        park_forget_resumed(run);
         sibling_done(run);
         answer_done(&run->answer);
         store_object_done(&run->object);
@@ -90,7 +90,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         struct worker *worker = run->worker;
         _cleanup_text_ struct text kinds = TEXT_EMPTY;
         uint64_t now = clock_boottime_usec();
-        bool kinds_known = run->children && children_kinds(run->children, &kinds) >= 0;
+        bool kinds_known = run->dependents && recall_kinds(run->dependents, &kinds) >= 0;
         struct message_done done = {
                 .sequence = run->order->sequence,
                 .action = (uint64_t)run->action,
@@ -126,7 +126,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         int r;
 
         recorder_run_ended(worker->recorder, run, result, text);
-        record_end(run, (enum run_result)done.result, text);
+        recording_end(run, (enum run_result)done.result, text);
         r = child_send(worker->child, MESSAGE_DONE, &done);
         worker->run = NULL;
         run_free(run);
@@ -220,7 +220,7 @@ void run_log_line(const char *line, void *userdata)
         const struct run *run = userdata;
         char attempt[24];
 
-        if (record_is_by_hand(run->worker->record)) {
+        if (recording_is_by_hand(run->worker->recording)) {
                 fprintf(stderr, "%s\n", line);
                 return;
         }
@@ -290,7 +290,7 @@ static void carry_out(struct run *run, const char *text, size_t size)
 void coprocess_answered(struct run *run, const char *line, size_t size)
 {
         run->handler_done = true;
-        record_answer(run, line, size);
+        recording_answer(run, line, size);
         run->output = strndup(line, size);
         if (run->output)
                 carry_out(run, run->output, size);
@@ -358,7 +358,7 @@ static void on_handler_done(const struct process_result *result, void *userdata)
         run->usage = result->usage;
         run->out_of_memory = result->memory_end != MEMORY_ENOUGH;
         run->handler_done = true;
-        record_answer(run, result->output->data, result->output->size);
+        recording_answer(run, result->output->data, result->output->size);
         if (result->left_over)
                 run_log_line(PROCESS_LEFT_OVER, run);
         if (result->end == PROCESS_EXITED && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
@@ -425,7 +425,7 @@ static int start_exec(struct run *run)
         if (r >= 0 && (!argument || !environment))
                 r = -ENOMEM;
         if (r >= 0) {
-                record_request(run, &input);
+                recording_request(run, &input);
                 run->handler_stamp = arguments_stamp(config);
                 r = process_start(run->worker->child->event, &options, &run->process);
         }
@@ -455,7 +455,7 @@ static const char *start_advice(int error)
         }
 }
 
-/* An attempt that failed is undone first; that of an object which is going is over: its children go too. */
+/* An attempt that failed is undone first; that of an object which is going is over: its dependents go too. */
 static bool order_is_settling(const struct run *run)
 {
         struct scan_object object;
@@ -465,7 +465,7 @@ static bool order_is_settling(const struct run *run)
 }
 
 /* A change of something related runs everybody who might depend on it. What an attempt that waits for its
- * children has begun is no success yet: nothing is as it was after the last one. */
+ * dependents has begun is no success yet: nothing is as it was after the last one. */
 static bool is_unneeded(const struct run *run)
 {
         const struct message_run *order = run->order;
@@ -566,7 +566,7 @@ static void begin(struct run *run)
         if (run->action == ACTION_FINALIZER)
                 write_prepare(run);
         else if (order_is_settling(run))
-                children_undo(run);
+                dependents_go_on(run);
         else
                 run_attempt(run);
 }

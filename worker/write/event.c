@@ -477,7 +477,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         if (!recorder || run_is_replay(run) || run->order->action == ACTION_DELETED ||
             run->action == ACTION_FINALIZER || is_of_events(event.watch))
                 return;
-        if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && children_waiting(run)))
+        if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && dependents_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)
                 {
                         event.type = text_or(item, "type", "Normal");

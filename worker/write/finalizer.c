@@ -2,7 +2,7 @@
 /*
  * See finalizer.h. A merge patch replaces the whole list of finalizers, so it carries the resourceVersion
  * that was read. Where a kind has several watches, the same patch hands an object over: the finalizer of the
- * one that selects it now goes on as that of the one that does so no more goes off, and the list of children
+ * one that selects it now goes on as that of the one that does so no more goes off, and the list of dependents
  * goes with it.
  */
 #include "worker/write/finalizer.h"
@@ -139,7 +139,7 @@ int finalizer_is_wrong(struct run *run)
         return r < 0 ? r : !r && !finalizer_is_deleting(run);
 }
 
-/* ---- the list of children, when the object goes to another watch of its kind */
+/* ---- the list of dependents, when the object goes to another watch of its kind */
 
 /* The watch that has the object from now on; one that wants finalizers cleans up. NULL: there is none. */
 static const struct record_watch *heir_of(const struct run *run)
@@ -158,31 +158,31 @@ static const struct record_watch *heir_of(const struct run *run)
 
 static int join_lists(const char *theirs, const char *ours, struct text *out)
 {
-        struct child_list first = {0}, second = {0};
-        int r = child_list_from_record(theirs, &first);
+        struct dependent_list first = {0}, second = {0};
+        int r = dependent_list_from_record(theirs, &first);
 
         if (r >= 0)
-                r = child_list_from_record(ours, &second);
+                r = dependent_list_from_record(ours, &second);
         for (size_t i = 0; i < first.count; i++)
-                child_record_add(out, &first.child[i]);
+                dependent_record_add(out, &first.item[i]);
         for (size_t i = 0; i < second.count; i++)
-                if (!child_list_has(&first, &second.child[i]))
-                        child_record_add(out, &second.child[i]);
-        child_list_done(&first);
-        child_list_done(&second);
+                if (!dependent_list_has(&first, &second.item[i]))
+                        dependent_record_add(out, &second.item[i]);
+        dependent_list_done(&first);
+        dependent_list_done(&second);
         return r < 0 ? r : out->failed ? -ENOMEM : 0;
 }
 
 static int add_list(const struct run *run, struct text *body)
 {
-        _cleanup_free_ char *ours = children_find_record(run, write_current_json(run)), *theirs = NULL;
+        _cleanup_free_ char *ours = notes_find_record(run, write_current_json(run)), *theirs = NULL;
         _cleanup_text_ struct text joined = TEXT_EMPTY;
         const struct record_watch *heir = heir_of(run);
         int r;
 
         if (!heir || !ours)
                 return 0;
-        theirs = children_find_entry(write_current_json(run), false, heir->children_key);
+        theirs = notes_find(write_current_json(run), false, heir->children_key);
         r = join_lists(theirs ? theirs : "", ours, &joined);
         if (r < 0)
                 return r;
@@ -202,7 +202,7 @@ static bool list_must_go(const struct run *run)
 
         if (!heir_of(run))
                 return false;
-        record = children_find_record(run, write_current_json(run));
+        record = notes_find_record(run, write_current_json(run));
         return record != NULL;
 }
 

@@ -34,7 +34,7 @@ static bool is_going(const char *json)
 static int take_object(struct run *run, const struct kube_response *response)
 {
         uint64_t expected = run->own_fingerprint ? run->own_fingerprint : run->fingerprint, fingerprint = 0;
-        uint64_t essence = children_essence(run);
+        uint64_t essence = object_essence(run);
         struct scan_object object;
         char *version = NULL, *copy;
         int r = scan_object(response->body, response->body_size, &object);
@@ -55,7 +55,7 @@ static int take_object(struct run *run, const struct kube_response *response)
         run->rebased = true;
         if (write_fingerprint(run, copy, strlen(copy), &fingerprint) < 0 || fingerprint != expected)
                 run->foreign = true;
-        run->foreign_essence = run->foreign_essence || children_essence(run) != essence;
+        run->foreign_essence = run->foreign_essence || object_essence(run) != essence;
         return 0;
 }
 

@@ -71,10 +71,10 @@ static const struct sibling *by_record(const struct run *run, const char *key)
         return NULL;
 }
 
-/* ---- lists of children */
+/* ---- lists of dependents */
 
 struct record_visit {
-        sibling_record_t callback;
+        notes_record_t callback;
         void *userdata;
 };
 
@@ -82,21 +82,21 @@ static int visit_record(struct span key, struct span value, void *userdata)
 {
         const struct record_visit *visit = userdata;
         _cleanup_free_ char *name = NULL, *record = NULL;
-        struct child_list list = {0};
+        struct dependent_list list = {0};
         int r = 0;
 
         if (!bookkeeping_is_key(key, NULL, CHILDREN_NAME))
                 return 0;
         if (scan_string(key, &name) < 0 || scan_string(value, &record) < 0)
                 return 0; /* no list of ours */
-        r = child_list_from_record(record, &list);
+        r = dependent_list_from_record(record, &list);
         if (r >= 0 && list.count > 0)
                 r = visit->callback(name, &list, visit->userdata);
-        child_list_done(&list);
+        dependent_list_done(&list);
         return r < 0 ? r : 0;
 }
 
-int sibling_visit_records(const char *json, sibling_record_t callback, void *userdata)
+int notes_visit_records(const char *json, notes_record_t callback, void *userdata)
 {
         struct record_visit visit = {callback, userdata};
         struct scan_object object;
@@ -112,14 +112,14 @@ bool sibling_keeps(const struct run *run, const char *key)
         return strcmp(key, run->watch->config->children_key) != 0 && !sibling_is_left(run, key);
 }
 
-static int note_left(const char *key, const struct child_list *list _unused_, void *userdata)
+static int note_left(const char *key, const struct dependent_list *list _unused_, void *userdata)
 {
         return sibling_is_left(userdata, key) ? -EEXIST : 0;
 }
 
 bool sibling_has_left_list(struct run *run)
 {
-        return sibling_visit_records(write_current_json(run), note_left, run) == -EEXIST;
+        return notes_visit_records(write_current_json(run), note_left, run) == -EEXIST;
 }
 
 bool sibling_is_left(const struct run *run, const char *key)
@@ -129,27 +129,27 @@ bool sibling_is_left(const struct run *run, const char *key)
         return sibling && sibling->state == SIBLING_SELECTS_NOT;
 }
 
-/* ---- a child that two watches name */
+/* ---- a dependent that two watches name */
 
 struct clash {
         const struct run *run;
-        struct child_list wanted;
-        struct child_owner owner;
+        struct dependent_list wanted;
+        struct dependent_owner owner;
         struct sibling *sibling;         /* the one whose state is to be known */
         const struct sibling *certainly; /* ... and this one has it */
-        char child[600];
+        char name[600];
 };
 
-static bool is_same_child(const struct child_owner *owner, const struct child_object *wanted,
-                          const struct child_object *recorded)
+static bool is_same_dependent(const struct dependent_owner *owner, const struct dependent *wanted,
+                              const struct dependent *recorded)
 {
         const char *place = wanted->namespace_name[0] ? wanted->namespace_name : owner->namespace_name;
 
-        return strcmp(wanted->name, recorded->name) == 0 && child_is_same_kind(wanted, recorded) &&
+        return strcmp(wanted->name, recorded->name) == 0 && dependent_is_same_kind(wanted, recorded) &&
                (!recorded->namespace_name[0] || strcmp(place, recorded->namespace_name) == 0);
 }
 
-static int look_for_clash(const char *key, const struct child_list *list, void *userdata)
+static int look_for_clash(const char *key, const struct dependent_list *list, void *userdata)
 {
         struct clash *clash = userdata;
         struct sibling *sibling = (struct sibling *)(uintptr_t)by_record(clash->run, key);
@@ -158,14 +158,14 @@ static int look_for_clash(const char *key, const struct child_list *list, void *
                 return 0;
         for (size_t i = 0; i < list->count; i++)
                 for (size_t k = 0; k < clash->wanted.count; k++) {
-                        if (!is_same_child(&clash->owner, &clash->wanted.child[k], &list->child[i]))
+                        if (!is_same_dependent(&clash->owner, &clash->wanted.item[k], &list->item[i]))
                                 continue;
                         if (sibling->state == SIBLING_UNKNOWN) {
                                 clash->sibling = sibling;
                                 return 0;
                         }
                         clash->certainly = sibling;
-                        child_describe(&list->child[i], clash->child, sizeof(clash->child));
+                        dependent_describe(&list->item[i], clash->name, sizeof(clash->name));
                         return 0;
                 }
         return 0;
@@ -176,15 +176,15 @@ static int find_clash(struct run *run, struct sibling **ret)
 {
         const struct record_watch *config = run->watch->config;
         struct clash clash = {.run = run};
-        int r = child_owner_init(&clash.owner, config->api_version, config->kind, run->order->uid,
-                                 run->order->key);
+        int r = dependent_owner_init(&clash.owner, config->api_version, config->kind, run->order->uid,
+                                     run->order->key);
 
         if (r >= 0)
-                r = child_list_from_answer(run->answer.children_text, &clash.wanted);
+                r = dependent_list_from_answer(run->answer.dependents_text, &clash.wanted);
         if (r >= 0)
-                r = sibling_visit_records(write_current_json(run), look_for_clash, &clash);
-        child_list_done(&clash.wanted);
-        child_owner_done(&clash.owner);
+                r = notes_visit_records(write_current_json(run), look_for_clash, &clash);
+        dependent_list_done(&clash.wanted);
+        dependent_owner_done(&clash.owner);
         *ret = clash.sibling;
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the lists of its children cannot be compared: %s",
@@ -193,7 +193,7 @@ static int find_clash(struct run *run, struct sibling **ret)
                 run_finish(run, RESULT_PERMANENT,
                            "the handler's answer: children: watch %s has %s already, for the same object: "
                            "only one of the watches of a kind may name a child",
-                           clash.certainly->watch->config->name, clash.child);
+                           clash.certainly->watch->config->name, clash.name);
         return r < 0 || clash.certainly ? -EINVAL : clash.sibling != NULL;
 }
 
@@ -209,7 +209,7 @@ static bool has_finalizer(const struct run *run, const char *name)
 
 static bool has_notes(const struct run *run)
 {
-        _cleanup_free_ char *record = children_find_record(run, write_current_json(run));
+        _cleanup_free_ char *record = notes_find_record(run, write_current_json(run));
 
         return record || has_finalizer(run, run->watch->config->finalizer_key);
 }
@@ -250,10 +250,10 @@ static bool comes_from(const struct run *run, const struct sibling *sibling)
 static bool has_their_list(const struct run *run, const struct sibling *sibling)
 {
         const char *json = write_current_json(run);
-        _cleanup_free_ char *ours = children_find_record(run, json), *theirs = NULL;
+        _cleanup_free_ char *ours = notes_find_record(run, json), *theirs = NULL;
 
         if (!ours)
-                theirs = children_find_entry(json, false, sibling->watch->config->children_key);
+                theirs = notes_find(json, false, sibling->watch->config->children_key);
         return theirs != NULL;
 }
 
@@ -261,7 +261,7 @@ static bool has_their_list(const struct run *run, const struct sibling *sibling)
 static int find_unknown(struct run *run, struct sibling **ret)
 {
         bool leaves = run->carrying_out && run->action == ACTION_UNSELECTED && has_notes(run);
-        bool names = run->carrying_out && run->action == ACTION_RECONCILE && run->answer.children;
+        bool names = run->carrying_out && run->action == ACTION_RECONCILE && run->answer.dependents;
         bool ends = run->carrying_out && run->action == ACTION_FINALIZE;
 
         for (size_t i = 0; i < run->sibling_count; i++) {

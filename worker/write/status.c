@@ -71,8 +71,8 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
 
                 bool is_ready = ready && strcmp(condition.type, ready->type) == 0;
 
-                /* The children that are waited for come first. */
-                if (is_ready && children_waiting(run) && !answers_not_ready(run))
+                /* The dependents that are waited for come first. */
+                if (is_ready && dependents_waiting(run) && !answers_not_ready(run))
                         continue;
                 if (r >= 0)
                         r = condition_set(list, &condition, generation, now);
@@ -157,8 +157,8 @@ int status_prepare(struct run *run)
                         return -EINVAL;
                 }
                 told.message = run->answer.message;
-                if (children_waiting(run)) {
-                        snprintf(waiting, sizeof(waiting), "waiting for %s", children_waiting(run));
+                if (dependents_waiting(run)) {
+                        snprintf(waiting, sizeof(waiting), "waiting for %s", dependents_waiting(run));
                         told = (struct condition){type, "False", "Waiting", waiting};
                 }
                 list = merge_conditions(run, tells_ready ? &told : NULL, true);

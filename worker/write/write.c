@@ -288,9 +288,9 @@ static int has_object(struct run *run)
                merge_effect_on(write_current_json(run), NULL, run->answer.patch) != MERGE_SAME;
 }
 
-static int has_children(struct run *run)
+static int has_dependents(struct run *run)
 {
-        return run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE && children_are_due(run);
+        return run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE && dependents_are_due(run);
 }
 
 static const struct {
@@ -299,7 +299,7 @@ static const struct {
         int (*send)(struct run *run);
 } steps[] = {
         {false, sibling_is_due, sibling_send},     {false, finalizer_is_wrong, finalizer_send},
-        {true, sibling_is_due, sibling_send},      {true, has_children, children_send},
+        {true, sibling_is_due, sibling_send},      {true, has_dependents, dependents_send},
         {true, has_object, send_object},           {true, status_prepare, status_send},
         {true, finalizer_must_go, finalizer_send},
 };
@@ -324,7 +324,7 @@ void write_step_again(struct run *run)
 void write_siblings_again(struct run *run)
 {
         if (run->action == ACTION_UNSELECTED || !run->carrying_out ||
-            steps[run->write_step].send == children_send) {
+            steps[run->write_step].send == dependents_send) {
                 sibling_forget(run);
                 while (run->write_step > 0 && steps[run->write_step].send != sibling_send)
                         run->write_step--;
@@ -340,8 +340,8 @@ static void all_written(struct run *run)
         if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
                 run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
                            run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");
-        else if (run->action == ACTION_RECONCILE && children_waiting(run))
-                children_begin_wait(run);
+        else if (run->action == ACTION_RECONCILE && dependents_waiting(run))
+                wait_begin(run);
         else
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
 }
@@ -546,7 +546,7 @@ void write_start(struct run *run)
         run->carrying_out = true;
         while (run->write_step < ELEMENTS(steps) && !steps[run->write_step].carrying_out)
                 run->write_step++;
-        if (run->action != ACTION_RECONCILE && run->answer.children)
+        if (run->action != ACTION_RECONCILE && run->answer.dependents)
                 log_warning(
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker remembers of the children that it has applied. */
+/* What a worker remembers of the dependents that it has applied. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,17 +14,17 @@
 
 static struct applied_text text_of(const char *owner, const char *name, char *body)
 {
-        struct child_owner of = {.uid = owner};
-        struct child_object child = {.api_version = (char[]){"v1"},
-                                     .kind = (char[]){"ConfigMap"},
-                                     .namespace_name = (char[]){"default"},
-                                     .name = strdup(name)};
+        struct dependent_owner of = {.uid = owner};
+        struct dependent dependent = {.api_version = (char[]){"v1"},
+                                      .kind = (char[]){"ConfigMap"},
+                                      .namespace_name = (char[]){"default"},
+                                      .name = strdup(name)};
         struct text text = {.data = body, .size = strlen(body)};
         struct applied_text result;
 
-        assert_non_null(child.name);
-        result = applied_text_of(&of, &child, &text);
-        free(child.name);
+        assert_non_null(dependent.name);
+        result = applied_text_of(&of, &dependent, &text);
+        free(dependent.name);
         return result;
 }
 

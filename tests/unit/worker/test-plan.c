@@ -61,7 +61,7 @@ static void test_only_our_fields(void **state)
 
         (void)state;
         for (size_t i = 0; i < ELEMENTS(row); i++) {
-                _cleanup_free_ char *body = settle_applied_body(row[i].object, "me");
+                _cleanup_free_ char *body = managed_fields_body(row[i].object, "me");
 
                 if (!row[i].body)
                         assert_null(body);
@@ -70,64 +70,64 @@ static void test_only_our_fields(void **state)
         }
 }
 
-static struct child_object child(const char *name, const char *previous)
+static struct dependent dependent(const char *name, const char *previous)
 {
-        return (struct child_object){.api_version = strdup("v1"),
-                                     .kind = strdup("ConfigMap"),
-                                     .namespace_name = strdup("default"),
-                                     .name = strdup(name),
-                                     .uid = strdup("u"),
-                                     .previous = previous ? strdup(previous) : NULL};
+        return (struct dependent){.api_version = strdup("v1"),
+                                  .kind = strdup("ConfigMap"),
+                                  .namespace_name = strdup("default"),
+                                  .name = strdup(name),
+                                  .uid = strdup("u"),
+                                  .previous = previous ? strdup(previous) : NULL};
 }
 
 static void test_a_plan_survives(void **state)
 {
-        struct settle_plan plan = {
+        struct park_plan plan = {
                 .cause = strdup("no \"luck\""), .deadline = 1ULL << 62, .fingerprint = UINT64_MAX};
-        struct child_object made = child("made", NULL),
-                            changed = child("changed", "{\"data\":{\"x\":\"1\"}}");
-        struct settle_plan back;
+        struct dependent made = dependent("made", NULL),
+                         changed = dependent("changed", "{\"data\":{\"x\":\"1\"}}");
+        struct park_plan back;
         struct text text = TEXT_EMPTY;
 
         (void)state;
-        assert_int_equal(child_list_add(&plan.undo, &made), 0);
-        assert_int_equal(child_list_add(&plan.undo, &changed), 0);
-        assert_int_equal(settle_plan_write(&plan, &text), 0);
-        assert_int_equal(settle_plan_read(text.data, &back), 0);
+        assert_int_equal(dependent_list_add(&plan.undo, &made), 0);
+        assert_int_equal(dependent_list_add(&plan.undo, &changed), 0);
+        assert_int_equal(park_plan_write(&plan, &text), 0);
+        assert_int_equal(park_plan_read(text.data, &back), 0);
         assert_string_equal(back.cause, "no \"luck\"");
         assert_true(back.deadline == plan.deadline && back.fingerprint == UINT64_MAX);
         assert_int_equal(back.undo.count, 2);
-        assert_null(back.undo.child[0].previous);
-        assert_string_equal(back.undo.child[0].uid, "u");
-        assert_string_equal(back.undo.child[1].previous, "{\"data\":{\"x\":\"1\"}}");
-        settle_plan_done(&back);
-        settle_plan_done(&plan);
+        assert_null(back.undo.item[0].previous);
+        assert_string_equal(back.undo.item[0].uid, "u");
+        assert_string_equal(back.undo.item[1].previous, "{\"data\":{\"x\":\"1\"}}");
+        park_plan_done(&back);
+        park_plan_done(&plan);
         text_done(&text);
-        assert_int_equal(settle_plan_read("{\"cause\":1}", &back), -EBADMSG);
-        assert_int_equal(settle_plan_read("nonsense", &back), -EBADMSG);
+        assert_int_equal(park_plan_read("{\"cause\":1}", &back), -EBADMSG);
+        assert_int_equal(park_plan_read("nonsense", &back), -EBADMSG);
 }
 
 static void test_what_is_too_large_is_not_restored(void **state)
 {
-        struct settle_plan plan = {.cause = strdup("cause")};
-        char *large = malloc(SETTLE_PLAN_MAX + 1);
-        struct child_object made = child("made", NULL), changed;
+        struct park_plan plan = {.cause = strdup("cause")};
+        char *large = malloc(PARK_PLAN_MAX + 1);
+        struct dependent made = dependent("made", NULL), changed;
         struct text text = TEXT_EMPTY;
-        struct settle_plan back;
+        struct park_plan back;
 
         (void)state;
-        memset(large, '1', SETTLE_PLAN_MAX);
-        large[SETTLE_PLAN_MAX] = '\0';
-        changed = child("changed", large);
+        memset(large, '1', PARK_PLAN_MAX);
+        large[PARK_PLAN_MAX] = '\0';
+        changed = dependent("changed", large);
         free(large);
-        assert_int_equal(child_list_add(&plan.undo, &changed), 0);
-        assert_int_equal(child_list_add(&plan.undo, &made), 0);
-        assert_int_equal(settle_plan_write(&plan, &text), -E2BIG);
-        assert_int_equal(settle_plan_read(text.data, &back), 0);
+        assert_int_equal(dependent_list_add(&plan.undo, &changed), 0);
+        assert_int_equal(dependent_list_add(&plan.undo, &made), 0);
+        assert_int_equal(park_plan_write(&plan, &text), -E2BIG);
+        assert_int_equal(park_plan_read(text.data, &back), 0);
         assert_int_equal(back.undo.count, 1);
-        assert_string_equal(back.undo.child[0].name, "made");
-        settle_plan_done(&back);
-        settle_plan_done(&plan);
+        assert_string_equal(back.undo.item[0].name, "made");
+        park_plan_done(&back);
+        park_plan_done(&plan);
         text_done(&text);
 }
 

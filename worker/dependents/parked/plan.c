@@ -20,25 +20,25 @@ static void append(struct text *out, const char *key, const char *value)
         text_append_string(out, ",");
 }
 
-static void write_child(const struct child_object *child, bool with_previous, struct text *out)
+static void write_dependent(const struct dependent *dependent, bool with_previous, struct text *out)
 {
         text_append_string(out, "{");
-        append(out, "apiVersion", child->api_version);
-        append(out, "kind", child->kind);
-        append(out, "namespace", child->namespace_name);
-        append(out, "name", child->name);
-        if (child->kept)
-                append(out, "kept", child->kept);
-        else if (child->previous && with_previous)
-                text_printf(out, "\"restore\":%s,", child->previous);
-        if (child->shown && child->shown[0])
-                append(out, "shown", child->shown);
+        append(out, "apiVersion", dependent->api_version);
+        append(out, "kind", dependent->kind);
+        append(out, "namespace", dependent->namespace_name);
+        append(out, "name", dependent->name);
+        if (dependent->kept)
+                append(out, "kept", dependent->kept);
+        else if (dependent->previous && with_previous)
+                text_printf(out, "\"restore\":%s,", dependent->previous);
+        if (dependent->shown && dependent->shown[0])
+                append(out, "shown", dependent->shown);
         text_append_string(out, "\"uid\":");
-        text_json_string(out, child->uid ? child->uid : "");
+        text_json_string(out, dependent->uid ? dependent->uid : "");
         text_append_string(out, "}");
 }
 
-static int write_plan(const struct settle_plan *plan, bool with_previous, struct text *out)
+static int write_plan(const struct park_plan *plan, bool with_previous, struct text *out)
 {
         bool first = true;
 
@@ -49,18 +49,18 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
                     "\",\"undo\":[",
                     plan->deadline, plan->fingerprint, plan->essence);
         for (size_t i = 0; i < plan->undo.count; i++) {
-                if (plan->undo.child[i].previous && !plan->undo.child[i].kept && !with_previous)
+                if (plan->undo.item[i].previous && !plan->undo.item[i].kept && !with_previous)
                         continue;
                 if (!first)
                         text_append_string(out, ",");
-                write_child(&plan->undo.child[i], with_previous, out);
+                write_dependent(&plan->undo.item[i], with_previous, out);
                 first = false;
         }
         text_append_string(out, "],\"wait\":[");
         for (size_t i = 0; i < plan->wait.count; i++) {
                 if (i > 0)
                         text_append_string(out, ",");
-                write_child(&plan->wait.child[i], false, out);
+                write_dependent(&plan->wait.item[i], false, out);
         }
         text_printf(out,
                     "],\"result\":\"%" PRIu64 "\",\"related\":\"%" PRIu64 "\",\"requeueAfter\":\"%" PRIu64
@@ -77,10 +77,10 @@ static int write_plan(const struct settle_plan *plan, bool with_previous, struct
         if (plan->slow)
                 text_append_string(out, ",\"slow\":true");
         text_append_string(out, "}");
-        return out->failed ? -ENOMEM : out->size > SETTLE_PLAN_MAX ? -E2BIG : 0;
+        return out->failed ? -ENOMEM : out->size > PARK_PLAN_MAX ? -E2BIG : 0;
 }
 
-int settle_plan_write(const struct settle_plan *plan, struct text *out)
+int park_plan_write(const struct park_plan *plan, struct text *out)
 {
         int r = write_plan(plan, true, out);
 
@@ -105,11 +105,11 @@ static uint64_t read_number(const cJSON *object, const char *key)
         return text ? strtoull(text, NULL, 10) : 0;
 }
 
-static int read_child(const cJSON *item, struct child_list *list)
+static int read_dependent(const cJSON *item, struct dependent_list *list)
 {
         const cJSON *restore = cJSON_GetObjectItemCaseSensitive(item, "restore");
         bool is_kept = cJSON_HasObjectItem(item, "kept");
-        struct child_object child = {
+        struct dependent dependent = {
                 .api_version = copy_member(item, "apiVersion"),
                 .kind = copy_member(item, "kind"),
                 .namespace_name = copy_member(item, "namespace"),
@@ -121,17 +121,18 @@ static int read_child(const cJSON *item, struct child_list *list)
                 .index = list->count,
         };
 
-        if (is_kept && !child.kept) /* without it, it would count as made by the attempt, and be deleted */
-                child.lost = true;
-        return child_list_add(list, &child);
+        if (is_kept &&
+            !dependent.kept) /* without it, it would count as made by the attempt, and be deleted */
+                dependent.lost = true;
+        return dependent_list_add(list, &dependent);
 }
 
-int settle_plan_read(const char *text, struct settle_plan *ret)
+int park_plan_read(const char *text, struct park_plan *ret)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *root = json_parse(text, strlen(text));
         const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "undo");
         const cJSON *wait = cJSON_GetObjectItemCaseSensitive(root, "wait"), *item;
-        struct settle_plan plan = {
+        struct park_plan plan = {
                 .cause = copy_member(root, "cause"),
                 .deadline = read_number(root, "deadline"),
                 .fingerprint = read_number(root, "fingerprint"),
@@ -151,29 +152,29 @@ int settle_plan_read(const char *text, struct settle_plan *ret)
         cJSON_ArrayForEach(item, list)
         {
                 if (r >= 0)
-                        r = read_child(item, &plan.undo);
+                        r = read_dependent(item, &plan.undo);
         }
         cJSON_ArrayForEach(item, wait)
         {
                 if (r >= 0)
-                        r = read_child(item, &plan.wait);
+                        r = read_dependent(item, &plan.wait);
         }
         if (r < 0) {
-                settle_plan_done(&plan);
+                park_plan_done(&plan);
                 return r;
         }
         *ret = plan;
         return 0;
 }
 
-void settle_plan_done(struct settle_plan *plan)
+void park_plan_done(struct park_plan *plan)
 {
         free(plan->cause);
         free(plan->message);
         free(plan->ready);
-        child_list_done(&plan->wait);
-        child_list_done(&plan->undo);
-        *plan = (struct settle_plan){0};
+        dependent_list_done(&plan->wait);
+        dependent_list_done(&plan->undo);
+        *plan = (struct park_plan){0};
 }
 
 /* ---- what was applied: fieldsV1 as structured-merge-diff writes it */
@@ -282,7 +283,7 @@ static void copy_identity(cJSON *body, const cJSON *object, const char *key)
                 cJSON_AddItemToObject(body, key, value);
 }
 
-char *settle_applied_body(const char *text, const char *manager)
+char *managed_fields_body(const char *text, const char *manager)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *object = json_parse(text, strlen(text)), *body = NULL;
         const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(object, "metadata");

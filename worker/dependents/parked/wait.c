@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `children: {wait: ...}`: a run is over when its children are ready. What is not ready when everything is
+ * `children: {wait: ...}`: a run is over when its dependents are ready. What is not ready when everything is
  * written is looked at again later, by the same attempt, without a worker in between. One that has failed,
  * or takes too long, is a failure of the attempt like any other in its children.
  */
@@ -22,94 +22,95 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 #define WHY_MAX          300
 
 /* What the store shows later is judged only if it is no older than this. */
-static void note_version(struct child_object *child, const char *json, size_t size)
+static void note_version(struct dependent *dependent, const char *json, size_t size)
 {
         struct scan_object object;
 
-        free(TAKE_PTR(child->shown));
+        free(TAKE_PTR(dependent->shown));
         if (scan_object(json, size, &object) >= 0)
-                (void)scan_string(object.resource_version, &child->shown);
+                (void)scan_string(object.resource_version, &dependent->shown);
 }
 
-void children_judge(struct children *children, struct child_object *child, const char *json, size_t size)
+void wait_judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size)
 {
         char why[WHY_MAX];
 
-        if (children->run->watch->config->wait_usec == 0)
+        if (dependents->run->watch->config->wait_usec == 0)
                 return;
-        child->unready =
-                readiness_of(child->api_version, child->kind, json, why, sizeof(why)) != READINESS_READY;
-        if (child->unready)
-                note_version(child, json, size);
-        if (child->unready && children->waiting[0] == '\0')
-                snprintf(children->waiting, sizeof(children->waiting), "%s %s: %s", child->kind, child->name,
-                         why);
+        dependent->unready = readiness_of(dependent->api_version, dependent->kind, json, why, sizeof(why)) !=
+                             READINESS_READY;
+        if (dependent->unready)
+                note_version(dependent, json, size);
+        if (dependent->unready && dependents->waiting[0] == '\0')
+                snprintf(dependents->waiting, sizeof(dependents->waiting), "%s %s: %s", dependent->kind,
+                         dependent->name, why);
 }
 
-const char *children_waiting(const struct run *run)
+const char *dependents_waiting(const struct run *run)
 {
-        return run->children && !run->children->undo && run->children->waiting[0] ? run->children->waiting
-                                                                                  : NULL;
+        return run->dependents && !run->dependents->undo && run->dependents->waiting[0]
+                       ? run->dependents->waiting
+                       : NULL;
 }
 
 /* The lists borrow from `list`; the caller frees the two arrays. */
-static int choose(const struct child_list *list, bool rollback, struct settle_plan *plan)
+static int choose(const struct dependent_list *list, bool rollback, struct park_plan *plan)
 {
-        plan->wait.child = calloc(list->count + 1, sizeof(*list->child));
-        plan->undo.child = calloc(list->count + 1, sizeof(*list->child));
-        if (!plan->wait.child || !plan->undo.child)
+        plan->wait.item = calloc(list->count + 1, sizeof(*list->item));
+        plan->undo.item = calloc(list->count + 1, sizeof(*list->item));
+        if (!plan->wait.item || !plan->undo.item)
                 return -ENOMEM;
         for (size_t i = 0; i < list->count; i++) {
-                if (list->child[i].unready && (!plan->again || !list->child[i].applied))
-                        plan->wait.child[plan->wait.count++] = list->child[i];
-                if (list->child[i].touched && rollback)
-                        plan->undo.child[plan->undo.count++] = list->child[i];
+                if (list->item[i].unready && (!plan->again || !list->item[i].applied))
+                        plan->wait.item[plan->wait.count++] = list->item[i];
+                if (list->item[i].touched && rollback)
+                        plan->undo.item[plan->undo.count++] = list->item[i];
         }
         return 0;
 }
 
-void children_begin_wait(struct run *run)
+void wait_begin(struct run *run)
 {
-        struct children *children = run->children;
+        struct dependents *dependents = run->dependents;
         const struct record_watch *config = run->watch->config;
-        struct settle_plan plan = {
+        struct park_plan plan = {
                 .cause = (char[]){""},
                 .message = (char *)(uintptr_t)(run->answer.message ? run->answer.message : ""),
                 .requeue_after_usec = run->answer.requeue_after_usec,
-                .deadline = children_now(run) + config->wait_usec,
-                .answered = children_now(run),
+                .deadline = park_now(run) + config->wait_usec,
+                .answered = park_now(run),
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
-                .essence = run->foreign_essence ? 0 : children_essence(run),
+                .essence = run->foreign_essence ? 0 : object_essence(run),
                 .related = run->related_fingerprint,
         };
         const cJSON *ready = status_answered_ready(run);
         char text[WHY_MAX * 2];
 
         plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
-        snprintf(text, sizeof(text), "waiting for %s", children->waiting);
-        children_keep_former(children);
-        if ((ready && !plan.ready) || choose(&children->wanted, config->rollback, &plan) < 0)
+        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
+        former_keep(dependents);
+        if ((ready && !plan.ready) || choose(&dependents->wanted, config->rollback, &plan) < 0)
                 run_finish(run, RESULT_RETRY, "no memory to wait for its children");
         else
-                children_settle(run, &plan, LOOK_AGAIN_USEC, text);
-        free(plan.wait.child);
-        free(plan.undo.child);
+                park_run(run, &plan, LOOK_AGAIN_USEC, text);
+        free(plan.wait.item);
+        free(plan.undo.item);
         free(plan.ready);
 }
 
 /* ---- kinds that come with the answer */
 
-static bool serves(const cJSON *definition, const struct child_object *child)
+static bool serves(const cJSON *definition, const struct dependent *dependent)
 {
         const cJSON *spec = cJSON_GetObjectItemCaseSensitive(definition, "spec"), *version;
         const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
         const char *group = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(spec, "group"));
         const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(names, "kind"));
-        const char *slash = strchr(child->api_version, '/');
+        const char *slash = strchr(dependent->api_version, '/');
 
-        if (!group || !kind || !slash || strcmp(kind, child->kind) != 0 ||
-            strlen(group) != (size_t)(slash - child->api_version) ||
-            strncmp(group, child->api_version, strlen(group)) != 0)
+        if (!group || !kind || !slash || strcmp(kind, dependent->kind) != 0 ||
+            strlen(group) != (size_t)(slash - dependent->api_version) ||
+            strncmp(group, dependent->api_version, strlen(group)) != 0)
                 return false;
         cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions"))
         {
@@ -124,97 +125,97 @@ static bool serves(const cJSON *definition, const struct child_object *child)
 
 /* A server needs a moment for a definition. An attempt that failed for that, and took the definition back,
  * would do the same for ever. */
-bool children_await_kind(struct children *children, struct child_object *child)
+bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 {
-        const struct settle_plan *resumed = children->run->resumed;
+        const struct park_plan *resumed = dependents->run->resumed;
 
-        if (resumed && children_now(children->run) >= resumed->deadline)
+        if (resumed && park_now(dependents->run) >= resumed->deadline)
                 return false;
-        for (size_t i = 0; i < children->wanted.count; i++) {
-                const struct child_object *other = &children->wanted.child[i];
+        for (size_t i = 0; i < dependents->wanted.count; i++) {
+                const struct dependent *other = &dependents->wanted.item[i];
                 _cleanup_(cJSON_Delete_pointer) cJSON *definition = NULL;
 
                 if (!other->applied || strcmp(other->kind, "CustomResourceDefinition") != 0)
                         continue;
                 definition = json_parse(other->text.start, other->text.size);
-                if (!serves(definition, child))
+                if (!serves(definition, dependent))
                         continue;
-                child->unready = true;
-                children->awaited++;
-                children->waiting[0] = '\0'; /* that one is not ready is of no interest before */
-                children_note_unready(children, child, "the server does not serve its kind yet");
+                dependent->unready = true;
+                dependents->awaited++;
+                dependents->waiting[0] = '\0'; /* that one is not ready is of no interest before */
+                dependents_note_unready(dependents, dependent, "the server does not serve its kind yet");
                 return true;
         }
         return false;
 }
 
-void children_begin_await(struct children *children)
+void wait_begin_for_kinds(struct dependents *dependents)
 {
-        struct run *run = children->run;
+        struct run *run = dependents->run;
         const struct record_watch *config = run->watch->config;
-        struct settle_plan plan = {
+        struct park_plan plan = {
                 .cause = (char[]){""},
                 .again = true,
-                .deadline = run->resumed ? run->resumed->deadline : children_now(run) + config->settle_usec,
-                .answered = children_now(run),
+                .deadline = run->resumed ? run->resumed->deadline : park_now(run) + config->settle_usec,
+                .answered = park_now(run),
                 .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
-                .essence = run->foreign_essence ? 0 : children_essence(run),
+                .essence = run->foreign_essence ? 0 : object_essence(run),
                 .related = run->related_fingerprint,
         };
         char text[WHY_MAX * 2];
 
-        snprintf(text, sizeof(text), "waiting for %s", children->waiting);
-        children_keep_former(children);
-        if (choose(&children->wanted, config->rollback, &plan) < 0)
+        snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
+        former_keep(dependents);
+        if (choose(&dependents->wanted, config->rollback, &plan) < 0)
                 run_finish(run, RESULT_RETRY, "no memory to wait for its children");
         else
-                children_settle(run, &plan, LOOK_AGAIN_USEC, text);
-        free(plan.wait.child);
-        free(plan.undo.child);
+                park_run(run, &plan, LOOK_AGAIN_USEC, text);
+        free(plan.wait.item);
+        free(plan.undo.item);
 }
 
-void children_forget_resumed(struct run *run)
+void park_forget_resumed(struct run *run)
 {
         if (run->resumed)
-                settle_plan_done(run->resumed);
+                park_plan_done(run->resumed);
         free(run->resumed);
         run->resumed = NULL;
 }
 
-void children_resume(struct children *children)
+void wait_take_over(struct dependents *dependents)
 {
-        struct settle_plan *resumed = children->run->resumed;
+        struct park_plan *resumed = dependents->run->resumed;
 
         for (size_t i = 0; resumed && i < resumed->undo.count; i++) {
-                struct child_object *done = &resumed->undo.child[i];
+                struct dependent *done = &resumed->undo.item[i];
 
-                for (size_t j = 0; j < children->wanted.count; j++) {
-                        struct child_object *child = &children->wanted.child[j];
+                for (size_t j = 0; j < dependents->wanted.count; j++) {
+                        struct dependent *dependent = &dependents->wanted.item[j];
 
-                        if (child->looked || !child_is_same(child, done))
+                        if (dependent->looked || !dependent_is_same(dependent, done))
                                 continue;
-                        child->looked = child->touched = true;
-                        child->uid = TAKE_PTR(done->uid);
-                        child->previous = TAKE_PTR(done->previous);
-                        child->kept = TAKE_PTR(done->kept);
-                        child->lost = done->lost;
+                        dependent->looked = dependent->touched = true;
+                        dependent->uid = TAKE_PTR(done->uid);
+                        dependent->previous = TAKE_PTR(done->previous);
+                        dependent->kept = TAKE_PTR(done->kept);
+                        dependent->lost = done->lost;
                 }
         }
 }
 
 /* The kinds are served: the same attempt, from the beginning, because its answer is not kept. */
-static void begin_again(struct children *children)
+static void begin_again(struct dependents *dependents)
 {
-        struct run *run = children->run;
+        struct run *run = dependents->run;
 
         run->resumed = malloc(sizeof(*run->resumed));
         if (!run->resumed) {
                 run_finish(run, RESULT_RETRY, "no memory to go on with its children");
                 return;
         }
-        *run->resumed = children->plan;
-        children->plan = (struct settle_plan){0};
-        children_free(TAKE_PTR(run->children));
+        *run->resumed = dependents->plan;
+        dependents->plan = (struct park_plan){0};
+        dependents_free(TAKE_PTR(run->dependents));
         run->fingerprint = run->object.fingerprint;
         run_attempt(run);
 }
@@ -222,7 +223,7 @@ static void begin_again(struct children *children)
 /* ---- the next look */
 
 /* It stays what it was, also when the wait ends. */
-int children_take_ready(struct run *run, const struct settle_plan *plan)
+int wait_take_ready(struct run *run, const struct park_plan *plan)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
 
@@ -234,28 +235,29 @@ int children_take_ready(struct run *run, const struct settle_plan *plan)
         return run->answer.root ? 0 : -ENOMEM;
 }
 
-void children_note_unready(struct children *children, const struct child_object *child, const char *why)
+void dependents_note_unready(struct dependents *dependents, const struct dependent *dependent,
+                             const char *why)
 {
-        if (children->waiting[0] == '\0' || child->failed)
-                snprintf(children->waiting, sizeof(children->waiting), "%s %s: %.300s", child->kind,
-                         child->name, why);
+        if (dependents->waiting[0] == '\0' || dependent->failed)
+                snprintf(dependents->waiting, sizeof(dependents->waiting), "%s %s: %.300s", dependent->kind,
+                         dependent->name, why);
 }
 
-/* Each change of a child that the watch owns brings the run back, unless attempts have failed before. */
-static bool is_told_of_all(const struct children *children)
+/* Each change of a dependent that the watch owns brings the run back, unless attempts have failed before. */
+static bool is_told_of_all(const struct dependents *dependents)
 {
-        bool all = children->run->order->attempt == 1;
+        bool all = dependents->run->order->attempt == 1;
 
-        for (size_t i = 0; i < children->known.count && all; i++)
-                all = children->known.child[i].settled || children->known.child[i].in_store;
+        for (size_t i = 0; i < dependents->known.count && all; i++)
+                all = dependents->known.item[i].settled || dependents->known.item[i].in_store;
         return all;
 }
 
 /* Its time does not run, and before a Retry-After is over nothing is sent. */
-uint64_t children_silence_delay(const struct children *children)
+uint64_t park_silence_delay(const struct dependents *dependents)
 {
-        uint64_t held = children->run->held_until, now = clock_boottime_usec();
-        uint64_t delay = (children_now(children->run) - children->plan.answered) / 4;
+        uint64_t held = dependents->run->held_until, now = clock_boottime_usec();
+        uint64_t delay = (park_now(dependents->run) - dependents->plan.answered) / 4;
 
         if (delay < LOOK_AGAIN_USEC)
                 delay = LOOK_AGAIN_USEC;
@@ -265,182 +267,184 @@ uint64_t children_silence_delay(const struct children *children)
 }
 
 /* Often at first, then less and less: what has taken minutes may take some seconds more. */
-static uint64_t look_again_after(const struct children *children, const struct settle_plan *plan)
+static uint64_t look_again_after(const struct dependents *dependents, const struct park_plan *plan)
 {
-        const struct record_watch *config = children->run->watch->config;
-        uint64_t now = children_now(children->run),
+        const struct record_watch *config = dependents->run->watch->config;
+        uint64_t now = park_now(dependents->run),
                  wait = plan->again ? config->settle_usec : config->wait_usec;
         uint64_t begun = plan->deadline > wait ? plan->deadline - wait : 0;
         uint64_t after = now > begun ? (now - begun) / 10 : 0;
 
         if (plan->silent)
-                return children_silence_delay(children);
+                return park_silence_delay(dependents);
         if (after < LOOK_AGAIN_USEC)
                 after = LOOK_AGAIN_USEC;
-        if (after > LOOK_SELDOM_USEC || is_told_of_all(children))
+        if (after > LOOK_SELDOM_USEC || is_told_of_all(dependents))
                 after = LOOK_SELDOM_USEC;
         return now + after < plan->deadline ? after : plan->deadline > now ? plan->deadline - now : 0;
 }
 
-static void note_look(struct children *children, enum readiness readiness, const char *why)
+static void note_look(struct dependents *dependents, enum readiness readiness, const char *why)
 {
-        struct child_object *child = children_current_child(children);
+        struct dependent *dependent = dependents_current(dependents);
 
-        child->settled = readiness == READINESS_READY;
-        child->failed = readiness == READINESS_FAILED;
-        if (!child->settled)
-                children_note_unready(children, child, why);
-        children->failures += child->failed;
-        children->position++;
+        dependent->settled = readiness == READINESS_READY;
+        dependent->failed = readiness == READINESS_FAILED;
+        if (!dependent->settled)
+                dependents_note_unready(dependents, dependent, why);
+        dependents->failures += dependent->failed;
+        dependents->position++;
 }
 
-void children_note_refused(struct children *children, const struct child_object *child,
-                           const struct kube_error *error)
+void dependents_note_refused(struct dependents *dependents, const struct dependent *dependent,
+                             const struct kube_error *error)
 {
         char why[WHY_MAX];
 
-        children->silent = children->silent || write_result_of(error) != RESULT_RETRY;
+        dependents->silent = dependents->silent || write_result_of(error) != RESULT_RETRY;
         snprintf(why, sizeof(why), "%.200s", error->message);
-        children_note_unready(children, child, why);
+        dependents_note_unready(dependents, dependent, why);
 }
 
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                       void *userdata)
 {
-        struct children *children = userdata;
-        struct child_object *child = children_current_child(children);
+        struct dependents *dependents = userdata;
+        struct dependent *dependent = dependents_current(dependents);
         char why[WHY_MAX] = "it is gone";
         enum readiness readiness = READINESS_NOT_YET;
 
-        uint64_t took = children_now(children->run) - children->asked;
+        uint64_t took = park_now(dependents->run) - dependents->asked;
 
-        children->run->transfer = NULL;
+        dependents->run->transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                write_note_failure(children->run, response);
-                children_note_refused(children, child, &response->error);
-                children->position++;
-                if (children_is_about_server(children, &response->error))
-                        children_finish_wait(children);
+                write_note_failure(dependents->run, response);
+                dependents_note_refused(dependents, dependent, &response->error);
+                dependents->position++;
+                if (dependents_is_about_server(dependents, &response->error))
+                        wait_finish(dependents);
                 else
-                        children_advance(children);
+                        dependents_advance(dependents);
                 return;
         }
         if (took > SLOW_USEC)
-                children->slow_usec += took;
+                dependents->slow_usec += took;
         if (response->error.failure == KUBE_FAILURE_NONE)
-                readiness = readiness_of(child->api_version, child->kind, response->body, why, sizeof(why));
-        note_look(children, readiness, why);
-        children_advance(children);
+                readiness = readiness_of(dependent->api_version, dependent->kind, response->body, why,
+                                         sizeof(why));
+        note_look(dependents, readiness, why);
+        dependents_advance(dependents);
 }
 
 /* false: the server is to be asked. The store may still show what was there before our apply; and what would
  * fail the attempt is not believed to a store, whose server may have been silent for a while. */
-static bool look_in_store(struct children *children, struct child_object *child)
+static bool look_in_store(struct dependents *dependents, struct dependent *dependent)
 {
         _cleanup_(store_object_done) struct store_object object = {0};
         enum readiness readiness;
         char why[WHY_MAX];
 
-        if (!child->shown || !child->shown[0] || !children_in_store(children, child, &object) ||
-            resource_version_less(object.resource_version, child->shown))
+        if (!dependent->shown || !dependent->shown[0] ||
+            !dependents_in_store(dependents, dependent, &object) ||
+            resource_version_less(object.resource_version, dependent->shown))
                 return false;
-        readiness = readiness_of(child->api_version, child->kind, object.json, why, sizeof(why));
+        readiness = readiness_of(dependent->api_version, dependent->kind, object.json, why, sizeof(why));
         if (readiness == READINESS_FAILED ||
-            (readiness != READINESS_READY && children_now(children->run) >= children->plan.deadline))
+            (readiness != READINESS_READY && park_now(dependents->run) >= dependents->plan.deadline))
                 return false;
-        child->in_store = true;
-        note_look(children, readiness, why);
+        dependent->in_store = true;
+        note_look(dependents, readiness, why);
         return true;
 }
 
-int children_look_next(struct children *children)
+int wait_next(struct dependents *dependents)
 {
-        struct child_object *child;
+        struct dependent *dependent;
         int r;
 
-        while ((child = children_current_child(children))) {
-                if (look_in_store(children, child))
+        while ((dependent = dependents_current(dependents))) {
+                if (look_in_store(dependents, dependent))
                         continue;
-                children->asked = children_now(children->run);
-                r = children_resolve(children, child);
+                dependents->asked = park_now(dependents->run);
+                r = dependents_resolve(dependents, dependent);
                 if (r != 0)
                         return r;
-                if (!children->plan.again)
-                        return children_request(children, child, "GET", NULL, on_looked);
-                note_look(children, READINESS_READY, "");
+                if (!dependents->plan.again)
+                        return dependents_request(dependents, dependent, "GET", NULL, on_looked);
+                note_look(dependents, READINESS_READY, "");
         }
         return 0;
 }
 
-static void fail(struct children *children)
+static void fail(struct dependents *dependents)
 {
-        const struct record_watch *config = children->run->watch->config;
-        uint64_t allowed = children->plan.again ? config->settle_usec : config->wait_usec;
-        struct settle_plan undo = {
-                .deadline = children_now(children->run) + config->settle_usec,
-                .answered = children_now(children->run),
-                .fingerprint = children->plan.fingerprint,
-                .essence = children->plan.essence,
-                .undo = children->plan.undo,
+        const struct record_watch *config = dependents->run->watch->config;
+        uint64_t allowed = dependents->plan.again ? config->settle_usec : config->wait_usec;
+        struct park_plan undo = {
+                .deadline = park_now(dependents->run) + config->settle_usec,
+                .answered = park_now(dependents->run),
+                .fingerprint = dependents->plan.fingerprint,
+                .essence = dependents->plan.essence,
+                .undo = dependents->plan.undo,
         };
         char duration[64], cause[WHY_MAX * 3];
 
-        if (children->failures > 0)
-                snprintf(cause, sizeof(cause), "a child of it has failed: %s", children->waiting);
+        if (dependents->failures > 0)
+                snprintf(cause, sizeof(cause), "a child of it has failed: %s", dependents->waiting);
         else
                 snprintf(cause, sizeof(cause), "a child of it was not ready within %s: %s",
-                         duration_format(allowed, duration, sizeof(duration)), children->waiting);
+                         duration_format(allowed, duration, sizeof(duration)), dependents->waiting);
         undo.cause = cause;
         if (undo.undo.count > 0)
-                children_settle(children->run, &undo, 0, cause);
+                park_run(dependents->run, &undo, 0, cause);
         else
-                run_finish(children->run, RESULT_RETRY, "%s", cause);
+                run_finish(dependents->run, RESULT_RETRY, "%s", cause);
 }
 
-/* The time in which the server did not answer is not the children's: who makes them ready had none either,
+/* The time in which the server did not answer is not the dependents's: who makes them ready had none either,
  * or we could not see it. Behind it they are looked at once more at least, but not for ever where each
  * answer is slow. */
-void children_count_time(struct children *children)
+void park_count_time(struct dependents *dependents)
 {
-        struct settle_plan *plan = &children->plan;
-        uint64_t now = children_now(children->run), lost;
+        struct park_plan *plan = &dependents->plan;
+        uint64_t now = park_now(dependents->run), lost;
 
         if (plan->answered == 0 || plan->answered > now)
                 plan->answered = now;
-        plan->silent = plan->silent || children->silent;
-        if (children->silent || children->asked == 0)
+        plan->silent = plan->silent || dependents->silent;
+        if (dependents->silent || dependents->asked == 0)
                 return;
-        lost = plan->silent ? now - plan->answered : children->slow_usec;
+        lost = plan->silent ? now - plan->answered : dependents->slow_usec;
         plan->deadline += lost;
         if (lost > 0 && !plan->slow && plan->deadline < now + LOOK_AGAIN_USEC)
                 plan->deadline = now + LOOK_AGAIN_USEC;
-        plan->slow = children->slow_usec > 0;
+        plan->slow = dependents->slow_usec > 0;
         plan->silent = false;
         plan->answered = now;
 }
 
-void children_finish_wait(struct children *children)
+void wait_finish(struct dependents *dependents)
 {
-        struct run *run = children->run;
-        struct settle_plan plan;
+        struct run *run = dependents->run;
+        struct park_plan plan;
         char text[WHY_MAX * 2];
 
-        children_count_time(children);
-        plan = children->plan;
+        park_count_time(dependents);
+        plan = dependents->plan;
 
-        if (children->waiting[0] == '\0' && plan.again) {
-                begin_again(children);
-        } else if (children->waiting[0] == '\0') {
-                children_drop_former(run, &plan.undo);
+        if (dependents->waiting[0] == '\0' && plan.again) {
+                begin_again(dependents);
+        } else if (dependents->waiting[0] == '\0') {
+                former_drop(run, &plan.undo);
                 /* What the answer has left to do: the condition Ready, and the next time. */
-                run->answer.message = children->plan.message[0] ? children->plan.message : NULL;
-                run->answer.requeue_after_usec = children->plan.requeue_after_usec;
+                run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
+                run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
                 write_start(run);
-        } else if (children->failures > 0 || (!plan.silent && children_now(run) >= plan.deadline)) {
-                fail(children);
+        } else if (dependents->failures > 0 || (!plan.silent && park_now(run) >= plan.deadline)) {
+                fail(dependents);
         } else {
-                plan.wait = children->known;
-                snprintf(text, sizeof(text), "waiting for %s", children->waiting);
-                children_settle(run, &plan, look_again_after(children, &plan), text);
+                plan.wait = dependents->known;
+                snprintf(text, sizeof(text), "waiting for %s", dependents->waiting);
+                park_run(run, &plan, look_again_after(dependents, &plan), text);
         }
 }
