@@ -15,7 +15,12 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "credential/handlers/account.h"
+#include "credential/handlers/handlers.h"
+#include "credential/publish.h"
+#include "credential/renew.h"
 #include "ipc/close-in.h"
+#include "kubeconfig/kubeconfig.h"
 
 #define RELOAD_USEC USEC_PER_MINUTE
 
@@ -25,89 +30,6 @@ static int load(struct credential *credential, struct kubeconfig *ret, struct er
         const char *context = credential->source.context ? credential->source.context : config->context;
 
         return kubeconfig_load(&(struct kubeconfig_options){config->kubeconfig, context}, ret, error);
-}
-
-static struct record_header *headers_of(const struct kubeconfig *config)
-{
-        struct record_header *header = calloc(config->header.count + 1, sizeof(*header));
-
-        for (size_t i = 0; header && i < config->header.count; i++)
-                header[i] =
-                        (struct record_header){config->header.pair[i].name, config->header.pair[i].value};
-        return header;
-}
-
-int credential_message(const struct credential *credential, struct message_credential *ret)
-{
-        const struct kubeconfig *current = &credential->current;
-        struct record_header *header = headers_of(current);
-
-        *ret = (struct message_credential){
-                .serial = credential->serial,
-                .server = current->server,
-                .tls_server_name = current->tls_server_name,
-                .insecure = current->insecure,
-                .certificate_authority = current->certificate_authority,
-                .client_certificate = current->client_certificate,
-                .client_key = current->client_key,
-                .token = current->token,
-                .username = current->username,
-                .password = current->password,
-                .proxy_url = current->proxy_url,
-                .default_namespace = current->default_namespace,
-                .header = header,
-                .header_count = current->header.count,
-                .identity = current->identity,
-        };
-        return header ? 0 : -ENOMEM;
-}
-
-static int send_credential(struct credential *credential)
-{
-        struct message_credential message;
-        int r = credential_message(credential, &message);
-
-        if (r >= 0)
-                r = child_send(credential->child, MESSAGE_CREDENTIAL, &message);
-        free((void *)(uintptr_t)message.header);
-        return r;
-}
-
-static int replace(char **place, const char *value)
-{
-        char *copy = value[0] ? strdup(value) : NULL;
-
-        if (!value[0])
-                return 0;
-        if (!copy)
-                return -ENOMEM;
-        credential_wipe_string(place);
-        *place = copy;
-        return 0;
-}
-
-int credential_publish(struct credential *credential)
-{
-        const struct plugin_credential *brought = &credential->brought;
-        struct kubeconfig merged;
-        int r = kubeconfig_copy(&credential->source, &merged);
-
-        if (r >= 0 && credential->has_brought) {
-                r = replace(&merged.token, brought->token);
-                if (r >= 0)
-                        r = replace(&merged.client_certificate, brought->client_certificate);
-                if (r >= 0)
-                        r = replace(&merged.client_key, brought->client_key);
-        }
-        if (r < 0) {
-                kubeconfig_done(&merged);
-                return r;
-        }
-        kubeconfig_done(&credential->current);
-        credential->current = merged;
-        credential->serial++;
-        r = account_published(credential);
-        return r < 0 ? r : send_credential(credential);
 }
 
 /* ---- what it gives up */
@@ -167,7 +89,7 @@ static int repeat(struct credential *credential, bool asked)
         if (!asked || credential->serial == 0 || credential->repeated_serial == credential->serial)
                 return 0;
         credential->repeated_serial = credential->serial;
-        return send_credential(credential);
+        return credential_send(credential);
 }
 
 static int take_fresh(struct credential *credential, struct kubeconfig *fresh)
@@ -176,8 +98,8 @@ static int take_fresh(struct credential *credential, struct kubeconfig *fresh)
         credential->source = *fresh;
         log_info("the credential has changed: %s", credential->source.identity);
         if (credential->source.exec.command)
-                return plugin_run_anew(credential);
-        plugin_stop(credential);
+                return renew_run_anew(credential);
+        renew_stop(credential);
         return credential_publish(credential);
 }
 
@@ -187,7 +109,7 @@ int credential_reload(struct credential *credential, bool asked)
         struct kubeconfig fresh;
         int r = load_again(credential, &fresh, &error);
 
-        access_refresh(credential);
+        handlers_refresh(credential);
         if (r == -EPERM && asked) /* the server does not take the old one any more */
                 return child_fatal(credential->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the server refuses the credential, and there is a new one: %s",
@@ -206,7 +128,7 @@ int credential_reload(struct credential *credential, bool asked)
                 return take_fresh(credential, &fresh);
         kubeconfig_done(&fresh);
         if (credential->source.exec.command)
-                return asked ? plugin_refused(credential) : 0;
+                return asked ? renew_refused(credential) : 0;
         return repeat(credential, asked);
 }
 
@@ -220,6 +142,11 @@ static int on_timer(sd_event_source *source, uint64_t usec _unused_, void *userd
 }
 
 /* ---- begin and end */
+
+static void on_refused(struct credential *credential)
+{
+        (void)credential_reload(credential, true);
+}
 
 int credential_begin(struct credential *credential)
 {
@@ -237,11 +164,11 @@ int credential_begin(struct credential *credential)
         r = give_up_rest(credential);
         if (r < 0)
                 return r;
-        r = access_begin(credential);
+        r = handlers_begin(credential, on_refused);
         if (r < 0)
                 return r;
         credential->started_boottime = clock_boottime_usec();
-        r = credential->source.exec.command ? plugin_run(credential) : credential_publish(credential);
+        r = credential->source.exec.command ? renew_run(credential) : credential_publish(credential);
         if (r >= 0)
                 r = sd_event_add_time_relative(child->event, &credential->timer, CLOCK_BOOTTIME, RELOAD_USEC,
                                                USEC_PER_SEC, on_timer, credential);
@@ -250,8 +177,8 @@ int credential_begin(struct credential *credential)
 
 void credential_done(struct credential *credential)
 {
-        plugin_stop(credential);
-        access_done(credential);
+        renew_stop(credential);
+        handlers_done(credential);
         sd_event_source_disable_unref(credential->timer);
         kubeconfig_done(&credential->source);
         kubeconfig_done(&credential->current);

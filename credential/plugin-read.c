@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ExecCredential, as a plugin has printed it. */
+#include "credential/plugin-read.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/duration.h"
-#include "credential/pem.h"
-#include "credential/plugin.h"
+#include "kubeconfig/pem.h"
+#include "kubeconfig/secret.h"
 
 void plugin_credential_done(struct plugin_credential *credential)
 {
-        credential_wipe_string(&credential->token);
-        credential_wipe_string(&credential->client_certificate);
-        credential_wipe_string(&credential->client_key);
+        secret_wipe(&credential->token);
+        secret_wipe(&credential->client_certificate);
+        secret_wipe(&credential->client_key);
         credential->expires_realtime = 0;
 }
 

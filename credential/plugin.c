@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running an exec plugin: see plugin.h. */
 #include "credential/plugin.h"
 
 #include <errno.h>

@@ -3,17 +3,18 @@
  * When the exec plugin runs: at the start, shortly before what it has brought expires, and when the server
  * refuses it; one at a time, slower and slower while it fails, or while the server refuses what it brings.
  */
+#include "credential/renew.h"
+
 #include <errno.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "credential/credential.h"
+#include "credential/backoff.h"
+#include "credential/publish.h"
 
-#define EARLY_USEC     (30 * USEC_PER_SEC) /* before the expiration, or a tenth of the time that is left */
-#define RETRY_MIN_USEC USEC_PER_SEC
-#define RETRY_MAX_USEC USEC_PER_MINUTE
+#define EARLY_USEC    (30 * USEC_PER_SEC) /* before the expiration, or a tenth of the time that is left */
 /* What was accepted for as long is refused for a new reason. */
-#define ACCEPTED_USEC  (3 * RETRY_MAX_USEC)
+#define ACCEPTED_USEC (3 * CREDENTIAL_BACKOFF_MAX_USEC)
 
 static void on_plugin_done(struct plugin_credential *brought, const char *why, void *userdata);
 
@@ -23,7 +24,7 @@ static int on_time(sd_event_source *source _unused_, uint64_t usec _unused_, voi
 
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
         credential->plugin_waits = false;
-        return plugin_run(credential) < 0 && !credential->child->stopping ? -EIO : 0;
+        return renew_run(credential) < 0 && !credential->child->stopping ? -EIO : 0;
 }
 
 static int run_in(struct credential *credential, uint64_t usec)
@@ -34,13 +35,6 @@ static int run_in(struct credential *credential, uint64_t usec)
 }
 
 /* ---- failures */
-
-uint64_t credential_backoff(unsigned failures)
-{
-        uint64_t usec = RETRY_MIN_USEC << (failures < 10 ? failures - 1 : 9);
-
-        return usec < RETRY_MAX_USEC ? usec : RETRY_MAX_USEC;
-}
 
 static int give_up(struct credential *credential, const char *why)
 {
@@ -74,7 +68,7 @@ static int failed(struct credential *credential, const char *why)
 
 /* The first refusal in a row is answered at once; a plugin that goes on bringing what is refused would
  * otherwise ask its provider as fast as the watches come back. */
-int plugin_refused(struct credential *credential)
+int renew_refused(struct credential *credential)
 {
         uint64_t now = clock_boottime_usec(), delay;
 
@@ -83,7 +77,7 @@ int plugin_refused(struct credential *credential)
         if (now - credential->brought_boottime > ACCEPTED_USEC)
                 credential->plugin_refusals = 0;
         if (credential->plugin_refusals++ == 0)
-                return plugin_run(credential);
+                return renew_run(credential);
         delay = credential_backoff(credential->plugin_refusals - 1);
         credential->plugin_waits = true;
         return run_in(credential, delay);
@@ -104,7 +98,7 @@ static int plan_next(struct credential *credential)
         credential->plugin_expired = left == 0 ? credential->plugin_expired + 1 : 0;
         if (left == 0) /* or the machine's clock is ahead */
                 return run_in(credential, credential_backoff(credential->plugin_expired));
-        return run_in(credential, left > RETRY_MIN_USEC ? left : RETRY_MIN_USEC);
+        return run_in(credential, left > CREDENTIAL_BACKOFF_MIN_USEC ? left : CREDENTIAL_BACKOFF_MIN_USEC);
 }
 
 static int succeeded(struct credential *credential, struct plugin_credential *brought)
@@ -138,8 +132,7 @@ static void on_plugin_done(struct plugin_credential *brought, const char *why, v
 
 /* ---- start and end */
 
-/* Asked while it runs, or waits for its next attempt: that one will do. */
-int plugin_run(struct credential *credential)
+int renew_run(struct credential *credential)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         int r;
@@ -156,17 +149,16 @@ int plugin_run(struct credential *credential)
         return failed(credential, error_message(&error));
 }
 
-/* What the old one has brought stays in use until then. */
-int plugin_run_anew(struct credential *credential)
+int renew_run_anew(struct credential *credential)
 {
         plugin_free(TAKE_PTR(credential->plugin));
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);
         credential->plugin_failures = credential->plugin_refusals = 0;
         credential->plugin_waits = false;
-        return plugin_run(credential);
+        return renew_run(credential);
 }
 
-void plugin_stop(struct credential *credential)
+void renew_stop(struct credential *credential)
 {
         plugin_free(TAKE_PTR(credential->plugin));
         credential->plugin_timer = sd_event_source_disable_unref(credential->plugin_timer);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See separate.h. */
 #include "credential/separate.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
 
-#include "credential/pem.h"
+#include "kubeconfig/pem.h"
+#include "kubeconfig/secret.h"
 
 static bool both(const char *a, const char *b)
 {
@@ -66,7 +66,7 @@ static cJSON *read_claims(const char *token)
                 encoded[length] = '=';
         if (pem_decode_base64(encoded, &text) >= 0)
                 claims = cJSON_Parse(text);
-        credential_wipe_string(&text);
+        secret_wipe(&text);
         free(encoded);
         return claims;
 }

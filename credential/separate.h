@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* Whether a handler (handler.kubernetes) would act on the API server as the operator itself does. */
-#include "credential/kubeconfig.h"
+#include "base/error.h"
+#include "kubeconfig/value.h"
 
 /* What both have, for people: "the same token"; NULL: nothing. */
 const char *separate_shared(const struct kubeconfig *own, const struct kubeconfig *other);

@@ -5,9 +5,9 @@
 
 #include "base/exit-code.h"
 #include "config/config.h"
-#include "credential/kubeconfig.h"
 #include "ctl/ctl.h"
 #include "ctl/unit.h"
+#include "kubeconfig/kubeconfig.h"
 #include "os/cgroup.h"
 
 /* What is found out, for people or for a program. */

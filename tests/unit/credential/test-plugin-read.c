@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "credential/plugin.h"
+#include "credential/plugin-read.h"
 
 #define V1   "client.authentication.k8s.io/v1"
 #define HEAD "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "credential/pem.h"
+#include "kubeconfig/pem.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kubeconfig/secret.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "credential/kubeconfig.h"
-#include "credential/pem.h"
+#include "kubeconfig/pem.h"
 #include "os/syscall.h"
 
 #define FILE_MAX ((size_t)1024 * 1024)
 
-void credential_wipe_string(char **secret)
+void secret_wipe(char **secret)
 {
         if (*secret)
                 explicit_bzero(*secret, strlen(*secret));
@@ -18,7 +19,7 @@ void credential_wipe_string(char **secret)
         *secret = NULL;
 }
 
-int credential_read_file(const char *path, char **ret, struct error *error)
+int secret_read_file(const char *path, char **ret, struct error *error)
 {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         size_t used = 0;
@@ -62,18 +63,18 @@ static void trim(char *text)
                 text[--length] = '\0';
 }
 
-int credential_read_token(const char *path, char **ret, struct error *error)
+int secret_read_token(const char *path, char **ret, struct error *error)
 {
         char *token = NULL;
         const char *problem;
-        int r = credential_read_file(path, &token, error);
+        int r = secret_read_file(path, &token, error);
 
         if (r < 0 || !token)
                 return r;
         trim(token);
         problem = token_problem(token);
         if (problem) {
-                credential_wipe_string(&token);
+                secret_wipe(&token);
                 return error_set(error, -EINVAL, "%s: %s", path, problem);
         }
         *ret = token;

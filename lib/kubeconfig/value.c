@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kubeconfig's content as a value: compared, copied, wiped. */
+#include "kubeconfig/value.h"
+
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "credential/kubeconfig.h"
+#include "kubeconfig/secret.h"
 
 /* One list of the plain strings, so that none is forgotten. */
 static const size_t string_offset[] = {
@@ -46,7 +49,7 @@ static void pairs_done(struct kubeconfig_pairs *pairs)
 {
         for (size_t i = 0; i < pairs->count; i++) {
                 free(pairs->pair[i].name);
-                credential_wipe_string(&pairs->pair[i].value);
+                secret_wipe(&pairs->pair[i].value);
         }
         free(pairs->pair);
         *pairs = (struct kubeconfig_pairs){0};
@@ -139,7 +142,7 @@ int kubeconfig_copy(const struct kubeconfig *from, struct kubeconfig *ret)
 void kubeconfig_done(struct kubeconfig *config)
 {
         for (size_t i = 0; i < ELEMENTS(string_offset); i++)
-                credential_wipe_string(string_at(config, i));
+                secret_wipe(string_at(config, i));
         pairs_done(&config->header);
         exec_done(&config->exec);
 }

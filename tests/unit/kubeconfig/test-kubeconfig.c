@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "credential/kubeconfig.h"
+#include "kubeconfig/kubeconfig.h"
 
 static char folder[] = "/tmp/reconciled-test-kubeconfig-XXXXXX";
 static const char *const file_name[] = {"config",     "second",  "third",  "token",     "ca.pem",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service account of the pod: the environment names the server, a folder holds token and CA. */
+#include "kubeconfig/in-cluster.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "credential/kubeconfig.h"
-#include "credential/pem.h"
+#include "kubeconfig/pem.h"
+#include "kubeconfig/secret.h"
 
 #define FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -23,7 +25,7 @@ static int read_from(const char *folder, const char *name, read_t reader, char *
 
 static int read_pem(const char *path, char **ret, struct error *error)
 {
-        int r = credential_read_file(path, ret, error);
+        int r = secret_read_file(path, ret, error);
         const char *problem = r < 0 ? NULL : pem_problem(*ret);
 
         return problem ? error_set(error, -EINVAL, "%s: %s", path, problem) : r;
@@ -53,11 +55,10 @@ int kubeconfig_in_cluster(struct kubeconfig *ret, struct error *error)
                                  "KUBERNETES_SERVICE_HOST is set, KUBERNETES_SERVICE_PORT is not");
         if (!folder)
                 folder = FOLDER;
-        r = read_from(folder, "token", credential_read_token, &config.token, error);
+        r = read_from(folder, "token", secret_read_token, &config.token, error);
         if (r >= 0)
                 r = read_from(folder, "ca.crt", read_pem, &config.certificate_authority, error);
-        if (r >= 0 &&
-            read_from(folder, "namespace", credential_read_token, &config.default_namespace, NULL) < 0)
+        if (r >= 0 && read_from(folder, "namespace", secret_read_token, &config.default_namespace, NULL) < 0)
                 config.default_namespace = strdup("default");
         config.server = server_url(host, port);
         if (asprintf(&config.identity, "the pod's service account (%s/token)", folder) < 0)

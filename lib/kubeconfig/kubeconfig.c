@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubeconfig: see kubeconfig.h. Paths inside a file are relative to that file. */
-#include "credential/kubeconfig.h"
+/* Paths inside a file are relative to that file. */
+#include "kubeconfig/kubeconfig.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "credential/pem.h"
-#include "credential/user.h"
-#include "credential/yaml-file.h"
+#include "kubeconfig/in-cluster.h"
+#include "kubeconfig/pem.h"
+#include "kubeconfig/secret.h"
+#include "kubeconfig/user.h"
+#include "kubeconfig/yaml-file.h"
 
 #define FILES_MAX 32
 
@@ -54,7 +56,7 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         }
         data = yaml_member_text(file, node, data_key);
         relative = yaml_member_text(file, node, key);
-        credential_wipe_string(place);
+        secret_wipe(place);
         if (data) {
                 r = pem_decode_base64(data, place);
                 problem = r < 0 ? "is not base64 of a text" : pem_problem(*place);
@@ -67,7 +69,7 @@ static int set_pem(struct loader *loader, struct yaml_file *file, yaml_node_t *n
         path = path_beside(file->path, relative);
         if (!path)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        r = credential_read_file(path, place, loader->error);
+        r = secret_read_file(path, place, loader->error);
         problem = r < 0 ? NULL : pem_problem(*place);
         if (problem)
                 r = error_set(loader->error, -EINVAL, "%s: %s", path, problem);
@@ -174,7 +176,7 @@ static int take_token(struct loader *loader, struct yaml_file *file, yaml_node_t
         path = path_beside(file->path, relative);
         if (!path)
                 return error_set(loader->error, -ENOMEM, "no memory");
-        r = credential_read_token(path, &loader->config.token, loader->error);
+        r = secret_read_token(path, &loader->config.token, loader->error);
         if (r < 0)
                 error_prefix(loader->error, "%s:%zu: user.tokenFile", file->path,
                              yaml_member(file, node, "tokenFile")->start_mark.line + 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The parts of a kubeconfig's user that are more than a value: impersonation and exec plugins. Private to
- * credential/. Each: 0, or negative with the place in the error. */
-#include "credential/kubeconfig.h"
-#include "credential/yaml-file.h"
+ * lib/kubeconfig/. Each: 0, or negative with the place in the error. */
+#include "kubeconfig/value.h"
+#include "kubeconfig/yaml-file.h"
 
 int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config,
                             struct error *error);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "credential/yaml-file.h"
+#include "kubeconfig/yaml-file.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "credential/kubeconfig.h"
+#include "kubeconfig/secret.h"
 
 static int parse(struct yaml_file *file, const char *data, struct error *error)
 {
@@ -43,10 +43,10 @@ int yaml_file_load(const char *path, struct yaml_file *ret, struct error *error)
 
         if (!file.path)
                 return error_set(error, -ENOMEM, "no memory");
-        r = credential_read_file(path, &data, error);
+        r = secret_read_file(path, &data, error);
         if (r >= 0)
                 r = parse(&file, data, error);
-        credential_wipe_string(&data);
+        secret_wipe(&data);
         if (r < 0) {
                 yaml_file_done(&file);
                 return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What certificates, keys and tokens must look like before anyone tries to use them. Private to credential/.
- */
+/* What certificates, keys and tokens must look like before anyone tries to use them. Private to
+ * lib/kubeconfig/. */
 
 /* 0, -EINVAL (no base64, or a NUL in the result), -ENOMEM. The caller owns and wipes the result. */
 int pem_decode_base64(const char *input, char **ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Impersonation becomes request headers; an exec plugin is described, and run elsewhere (plugin.c). */
-#include "credential/user.h"
+/* Impersonation becomes request headers; an exec plugin is described, and run elsewhere
+ * (credential/plugin.c). */
+#include "kubeconfig/user.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

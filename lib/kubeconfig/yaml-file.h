@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Reading one kubeconfig file as a tree, with places for error messages. Private to credential/. */
+/* Reading one kubeconfig file as a tree, with places for error messages. Private to lib/kubeconfig/. */
 #include <stdbool.h>
 #include <yaml.h>
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What handlers are given for themselves: copies of files (handler.credentials), and access to the API
- * server (handler.kubernetes). Each watch has a folder, which the supervisor has made for its handler's user
- * to read. A file is replaced as a whole, so a handler that reads it again sees the old one or the new one.
- * Files are looked at when the operator's own are: every minute, and when the operator is asked to reload.
+ * Each watch has a folder, which the supervisor has made for its handler's user to read. A file is replaced
+ * as a whole, so a handler that reads it again sees the old one or the new one.
  */
+#include "credential/handlers/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/exit-code.h"
 #include "base/text.h"
-#include "credential/credential.h"
 #include "credential/separate.h"
+#include "kubeconfig/kubeconfig.h"
 #include "os/acl.h"
 #include "os/file.h"
 
@@ -176,7 +175,7 @@ static int write_kubeconfig_file(const struct access *access, const struct kubec
         return r;
 }
 
-int access_rewrite(const struct access *access)
+void handler_files_rewrite(const struct access *access)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         int r = write_kubeconfig_file(access, &access->credential->current, true, access->namespace_name,
@@ -185,11 +184,10 @@ int access_rewrite(const struct access *access)
         if (r < 0)
                 log_warning("the kubeconfig of the handler of watch %s stays as it was: %s",
                             access->config->watch, error_message(&error));
-        return 0;
 }
 
-int access_write_kubeconfig(const struct access *access, const struct kubeconfig *config, const char *token,
-                            struct error *error)
+int handler_files_write_kubeconfig(const struct access *access, const struct kubeconfig *config,
+                                   const char *token, struct error *error)
 {
         const char *brought = token ? token : config->token;
         int r = 0;
@@ -218,7 +216,7 @@ static int check_copied(const struct kubeconfig *config, const char *path, struc
         return 0;
 }
 
-int access_load_kubeconfig(const char *path, struct kubeconfig *ret, struct error *error)
+int handler_files_load_kubeconfig(const char *path, struct kubeconfig *ret, struct error *error)
 {
         struct kubeconfig config;
         int r = kubeconfig_load(&(struct kubeconfig_options){.path = path}, &config, error);
@@ -236,21 +234,20 @@ int access_load_kubeconfig(const char *path, struct kubeconfig *ret, struct erro
 static int copy_kubeconfig(const struct access *access, struct error *error)
 {
         struct kubeconfig config;
-        int r = access_load_kubeconfig(access->config->kubeconfig, &config, error);
+        int r = handler_files_load_kubeconfig(access->config->kubeconfig, &config, error);
 
         if (r < 0)
                 return r;
         r = separate_check(&access->credential->source, &config, access->config->kubeconfig, error);
         if (r >= 0)
-                r = access_write_kubeconfig(access, &config, NULL, error);
+                r = handler_files_write_kubeconfig(access, &config, NULL, error);
         kubeconfig_done(&config);
         return r;
 }
 
 /* ---- all of a handler */
 
-/* Goes on behind what it cannot have; the first error is told. */
-static int copy_all(const struct access *access, struct error *error)
+int handler_files_copy(const struct access *access, struct error *error)
 {
         const struct record_access *config = access->config;
         int first = 0;
@@ -267,80 +264,4 @@ static int copy_all(const struct access *access, struct error *error)
                         first = error_set(error, r, "%s", error_message(&here));
         }
         return first;
-}
-
-void access_tell(struct access *access)
-{
-        const char *reason = access->account_trouble ? access->account_trouble
-                             : access->files_trouble ? access->files_trouble
-                                                     : "";
-
-        (void)child_send(access->credential->child, MESSAGE_ACCESS,
-                         &(struct message_access){
-                                 .watch = access->config->watch,
-                                 .usable = account_is_usable(access),
-                                 .reason = reason,
-                                 .exit_code = (uint64_t)access->exit_code,
-                                 .failures = access->failures,
-                                 .since_boottime = access->failing_boottime,
-                                 .expires_realtime = access->expires_realtime,
-                         });
-}
-
-static void refresh(struct access *access)
-{
-        _cleanup_error_ struct error error = ERROR_NONE;
-        bool was_well = !access->files_trouble;
-        int r = copy_all(access, &error);
-
-        if (r >= 0 && was_well)
-                return;
-        free(access->files_trouble);
-        access->files_trouble = NULL;
-        if (r < 0 && asprintf(&access->files_trouble, "%s", error_message(&error)) < 0)
-                access->files_trouble = NULL;
-        if ((r < 0) == was_well)
-                access_tell(access);
-}
-
-void access_refresh(struct credential *credential)
-{
-        for (size_t i = 0; i < credential->access_count; i++)
-                refresh(&credential->access[i]);
-}
-
-int access_begin(struct credential *credential)
-{
-        const struct message_config_credential *config = &credential->config->config_credential;
-
-        if (config->access_count == 0)
-                return 0;
-        credential->access = calloc(config->access_count, sizeof(*credential->access));
-        if (!credential->access)
-                return -ENOMEM;
-        for (size_t i = 0; i < config->access_count; i++) {
-                struct access *access = &credential->access[credential->access_count++];
-                _cleanup_error_ struct error error = ERROR_NONE;
-                int r;
-
-                access->credential = credential;
-                access->config = &config->access[i];
-                r = copy_all(access, &error);
-                if (r < 0)
-                        return child_fatal(credential->child, exit_code_for(r, EXIT_CODE_CONFIGURATION),
-                                           NULL, NULL, "%s: %s", access->config->key, error_message(&error));
-        }
-        return account_begin(credential);
-}
-
-void access_done(struct credential *credential)
-{
-        for (size_t i = 0; i < credential->access_count; i++) {
-                account_done(&credential->access[i]);
-                free(credential->access[i].files_trouble);
-        }
-        free(credential->access);
-        credential->access = NULL;
-        credential->access_count = 0;
-        kube_client_free(TAKE_PTR(credential->client));
 }

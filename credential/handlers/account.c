@@ -4,13 +4,17 @@
  * for at the start, and the next when four fifths of its life are over; slower and slower while the server
  * refuses, but several times within the watch's deadline. What a handler has stays in use until it expires.
  */
+#include "credential/handlers/account.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "credential/credential.h"
+#include "credential/backoff.h"
+#include "credential/handlers/files.h"
+#include "credential/message.h"
 #include "credential/separate.h"
 #include "json/json.h"
 
@@ -30,12 +34,6 @@ bool account_is_wanted(const struct credential *credential)
                 if (config->access[i].account[0])
                         return true;
         return false;
-}
-
-bool account_is_usable(const struct access *access)
-{
-        return !access->config->account[0] ||
-               (access->expires_boottime > 0 && clock_boottime_usec() < access->expires_boottime);
 }
 
 static const char *identity_of(const struct access *access, char *buffer, size_t size)
@@ -64,7 +62,7 @@ static int ask_in(struct access *access, uint64_t usec)
 /* why: of the last attempt, or NULL. */
 static int note_trouble(struct access *access, const char *why)
 {
-        bool expired = access->expires_boottime > 0 && !account_is_usable(access);
+        bool expired = access->expires_boottime > 0 && !access_is_usable(access);
         char *reason, who[400];
 
         identity_of(access, who, sizeof(who));
@@ -153,7 +151,7 @@ static int take_token(struct access *access, const char *token, uint64_t life_se
 {
         _cleanup_error_ struct error error = ERROR_NONE;
         const uint64_t life_usec = life_sec * USEC_PER_SEC;
-        int r = access_write_kubeconfig(access, &access->credential->current, token, &error);
+        int r = handler_files_write_kubeconfig(access, &access->credential->current, token, &error);
 
         if (r < 0)
                 return fail_with(access, error_message(&error));
@@ -197,7 +195,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
 
         access->transfer = NULL;
         if (response->http_status == 401 && response->credential_serial == access->credential->serial)
-                (void)credential_reload(access->credential, true);
+                access->credential->on_refused(access->credential);
         r = response->error.failure == KUBE_FAILURE_NONE ? read_answer(access, response)
                                                          : failed(access, &response->error);
         if (r < 0 && !access->credential->child->stopping)
@@ -252,8 +250,10 @@ static int go_on(struct access *access)
         if (separate_check_account(current, own, access->config->account, &error) < 0)
                 return child_fatal(access->credential->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s: %s",
                                    access->config->key, error_message(&error));
-        if (access->expires_boottime > 0 && access->failures == 0)
-                return access_rewrite(access);
+        if (access->expires_boottime > 0 && access->failures == 0) {
+                handler_files_rewrite(access);
+                return 0;
+        }
         return access->failures <= 1 ? ask_in(access, 0) : 0;
 }
 
@@ -281,10 +281,11 @@ static void on_unusable(const char *reason, void *userdata)
                     reason);
 }
 
-int account_begin(struct credential *credential)
+int account_begin(struct credential *credential, void (*on_refused)(struct credential *credential))
 {
         int r;
 
+        credential->on_refused = on_refused;
         if (!account_is_wanted(credential))
                 return 0;
         r = kube_client_new(credential->child->event, "reconciled/" RECONCILED_VERSION " (credential)",

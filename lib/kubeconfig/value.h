@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What a kubeconfig comes to, as a value: where the API server is, and how to convince it. */
+#include <stdbool.h>
+#include <stddef.h>
+
+struct kubeconfig_pair {
+        char *name, *value;
+};
+
+struct kubeconfig_pairs {
+        struct kubeconfig_pair *pair;
+        size_t count;
+};
+
+/* How an exec plugin is run (client.authentication.k8s.io); command NULL: there is none. */
+struct kubeconfig_exec {
+        char *command;     /* as written; a path with a '/' is relative to its kubeconfig */
+        char **argument;   /* NULL-terminated, without the command */
+        char *api_version; /* of ExecCredential */
+        char *install_hint;
+        char *cluster_config; /* JSON of the cluster's extension, or NULL */
+        struct kubeconfig_pairs environment;
+        bool provide_cluster_info;
+};
+
+/* All strings are owned and never NULL after a successful load ("" = not used). PEM contents, not paths. */
+struct kubeconfig {
+        char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
+                *username, *password, *proxy_url, *default_namespace;
+        char *context;  /* the one that was chosen; "" in a pod */
+        char *identity; /* for people; no secret in it */
+        bool insecure;
+        struct kubeconfig_pairs header; /* Impersonate-...: of every request */
+        struct kubeconfig_exec exec;
+};
+
+bool kubeconfig_equal(const struct kubeconfig *a, const struct kubeconfig *b);
+void kubeconfig_done(struct kubeconfig *config); /* wipes */
+/* A copy; zeroed on -ENOMEM. */
+int kubeconfig_copy(const struct kubeconfig *from, struct kubeconfig *ret);
+/* Appends copies of both. 0 or -ENOMEM. */
+int kubeconfig_pairs_add(struct kubeconfig_pairs *pairs, const char *name, const char *value);
