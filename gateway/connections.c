@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
+#include "http/connection.h"
 
 struct client {
         struct client *newer, *older;
@@ -34,15 +35,14 @@ static void take_address(struct client *client, const struct sockaddr *address)
 /* libmicrohttpd may overlook the end of a socket; with nothing to come the shortest timeout finds it. */
 static void end(struct client *client)
 {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        int fd = http_connection_fd(client->connection);
 
         if (client->ended)
                 return;
         client->ended = true;
         clients.count--;
-        if (info)
-                (void)shutdown(info->connect_fd, SHUT_RDWR);
+        if (fd >= 0)
+                (void)shutdown(fd, SHUT_RDWR);
         (void)MHD_set_connection_option(client->connection, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
 }
 

@@ -1,41 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor says, kept for those who ask. */
+/* The process: set up by its configuration, fed with reports by the supervisor. */
 #include "gateway/gateway.h"
 
 #include <errno.h>
 #include <libgen.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "gateway/listen.h"
 #include "gateway/tls.h"
 #include "ipc/close-in.h"
-
-#define DOCUMENT_MAX ((size_t)64 * 1024 * 1024)
-
-static bool is_fresh(const struct gateway *gateway, const char **ret_reason)
-{
-        *ret_reason = "the supervisor has said nothing yet";
-        if (gateway->told_monotonic == 0)
-                return false;
-        *ret_reason = "the supervisor is silent";
-        return clock_monotonic_usec() - gateway->told_monotonic <= gateway->deadline_usec;
-}
-
-bool gateway_is_live(const struct gateway *gateway, const char **ret_reason)
-{
-        if (!is_fresh(gateway, ret_reason))
-                return false;
-        *ret_reason = gateway->reason;
-        return gateway->live;
-}
-
-bool gateway_is_ready(const struct gateway *gateway, const char **ret_reason)
-{
-        return gateway_is_live(gateway, ret_reason) && gateway->ready;
-}
 
 /* It reads what strangers send: it answers them, and does nothing else. What it listens on, where that is a
  * file, is removed at the end. */
@@ -54,15 +30,15 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         _cleanup_error_ struct error error = ERROR_NONE;
         int r;
 
-        gateway->deadline_usec = config->deadline_usec;
+        gateway->report.deadline_usec = config->deadline_usec;
         gateway->token_file = strdup(config->token_file);
         if (!gateway->token_file)
                 return -ENOMEM;
-        gateway->listen_fd = gateway_listen(config->listen, &gateway->socket_path, &error);
-        if (gateway->listen_fd < 0) {
-                int code = exit_code_for(gateway->listen_fd, EXIT_CODE_CONFIGURATION);
+        gateway->server.listen_fd = gateway_listen(config->listen, &gateway->socket_path, &error);
+        if (gateway->server.listen_fd < 0) {
+                int code = exit_code_for(gateway->server.listen_fd, EXIT_CODE_CONFIGURATION);
 
-                if (gateway->listen_fd == -EADDRINUSE)
+                if (gateway->server.listen_fd == -EADDRINUSE)
                         code = EXIT_CODE_SOFTWARE; /* until the other one has gone */
                 return child_fatal(&gateway->child, code, NULL, NULL, "gateway.listen: %s",
                                    error_message(&error));
@@ -70,7 +46,8 @@ static int set_up(struct gateway *gateway, const struct message_config_gateway *
         if (config->certificate_file[0] && tls_start(config->certificate_file, config->key_file, &error) < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_CONFIGURATION, NULL, NULL, "gateway.tls: %s",
                                    error_message(&error));
-        r = gateway_http_start(gateway);
+        r = gateway_server_start(&gateway->server, gateway->child.event, &gateway->report,
+                                 gateway->token_file);
         if (r < 0)
                 return child_fatal(&gateway->child, EXIT_CODE_SOFTWARE, NULL, NULL,
                                    "the HTTP server cannot be set up: %s", strerror(-r));
@@ -85,31 +62,18 @@ static int on_config(struct child *child, struct message **message)
 {
         struct gateway *gateway = child->userdata;
 
-        if ((*message)->type != MESSAGE_CONFIG_GATEWAY || gateway->daemon)
+        if ((*message)->type != MESSAGE_CONFIG_GATEWAY || gateway->server.loop.daemon)
                 return -EPROTO;
         return set_up(gateway, &(*message)->config_gateway);
 }
 
 static int on_metrics(struct gateway *gateway, const struct message_metrics *metrics)
 {
-        if (gateway->coming.size + metrics->body_size > DOCUMENT_MAX)
-                return -EPROTO;
-        text_append(&gateway->coming, metrics->body, metrics->body_size);
-        if (!metrics->last)
-                return 0;
-        gateway->live = metrics->live;
-        gateway->ready = metrics->ready;
-        snprintf(gateway->reason, sizeof(gateway->reason), "%s", metrics->reason);
-        gateway->told_monotonic = clock_monotonic_usec();
-        if (!gateway->coming.failed) {
-                text_done(&gateway->document);
-                gateway->document = gateway->coming;
-                gateway->coming = TEXT_EMPTY;
-                gateway_http_renew(gateway);
-        }
-        text_done(&gateway->coming);
-        gateway->coming = TEXT_EMPTY;
-        return 0;
+        int r = report_take(&gateway->report, metrics);
+
+        if (r > 0)
+                gateway_server_renew(&gateway->server);
+        return r < 0 ? r : 0;
 }
 
 static int on_message(struct child *child, struct message **message)
@@ -141,13 +105,12 @@ const struct child_operations gateway_operations = {
 
 void gateway_done(struct gateway *gateway)
 {
-        gateway_http_stop(gateway);
+        gateway_server_stop(&gateway->server);
         tls_stop();
         if (gateway->socket_path)
                 (void)unlink(gateway->socket_path);
         free(gateway->socket_path);
         free(gateway->token_file);
-        text_done(&gateway->document);
-        text_done(&gateway->coming);
+        report_done(&gateway->report);
         child_done(&gateway->child);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "127.0.0.1:9464", "[::1]:9464" or "unix:/path" to a listening socket. No names: nothing is asked of a DNS.
- */
+/* No names of hosts: nothing is asked of a DNS. */
+#include "gateway/listen.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "gateway/gateway.h"
+#include "base/cleanup.h"
 
 #define BACKLOG 64
 

@@ -20,7 +20,7 @@ static int check_certificate(const char *certificate_file, const char *key_file)
 
 int main(int argc, char **argv)
 {
-        struct gateway gateway = {.listen_fd = -1};
+        struct gateway gateway = {.server.listen_fd = -1};
         int r;
 
         if (argc == 4 && strcmp(argv[1], "--check-certificate") == 0)

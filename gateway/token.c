@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bearer token: read from its file for each request, so that a new one is in force at once. */
+/* The file is read for each request, so that a new token is in force at once. */
+#include "gateway/token.h"
+
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
-#include "gateway/gateway.h"
+#include "base/cleanup.h"
 #include "os/syscall.h"
 
 #define TOKEN_MAX 4096

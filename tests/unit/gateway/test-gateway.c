@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-#include "gateway/gateway.h"
+#include "base/cleanup.h"
+#include "gateway/listen.h"
+#include "gateway/token.h"
 
 static void test_addresses(void **state)
 {
