@@ -92,6 +92,28 @@ def of_markdown(name, lines):
     assert fence is None, f"{name}:{fence and fence[0]}: the example does not end"
 
 
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """An entry of reconciled.yaml(5): .It Ic NAME [, Ic NAME ...] Pq TYPE; default VALUE|required"""
+    line: int
+    names: tuple
+    type: str
+    default: str  # "required" when there must be one
+    example: str  # its .Dl
+
+
+def keys_of_manual(path=SOURCE / "man" / "reconciled.yaml.5"):
+    """Its entries in order; an example belongs to the entry above it."""
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        entry = re.fullmatch(r"\.It (Ic [\w.\[\]]+(?: , Ic [\w.\[\]]+)*) Pq ([^;]+); (?:default )?(.+)", line)
+        if entry:
+            found.append(Key(number, tuple(re.findall(r"Ic (\S+)", entry.group(1))), entry.group(2), entry.group(3), ""))
+        elif line.startswith(".Dl "):
+            found[-1] = dataclasses.replace(found[-1], example=unescape(line[4:], f"{path.name}:{number}"))
+    return found
+
+
 def examples():
     """All of them, by name."""
     found = {}
