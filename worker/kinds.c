@@ -22,18 +22,18 @@ static void kind_free(struct kind *kind)
 
 void kinds_free(struct worker *worker)
 {
-        while (worker->kind) {
-                struct kind *next = worker->kind->next;
+        while (worker->kinds.first) {
+                struct kind *next = worker->kinds.first->next;
 
-                kind_free(worker->kind);
-                worker->kind = next;
+                kind_free(worker->kinds.first);
+                worker->kinds.first = next;
         }
-        worker->kind_count = 0;
+        worker->kinds.count = 0;
 }
 
 static struct kind **find_kind(struct worker *worker, const char *api_version, const char *name)
 {
-        struct kind **place = &worker->kind;
+        struct kind **place = &worker->kinds.first;
 
         while (*place && (strcmp((*place)->api_version, api_version) != 0 ||
                           strcmp((*place)->resource.kind, name) != 0))
@@ -48,7 +48,7 @@ void kinds_forget(struct worker *worker, const char *api_version, const char *na
         if (!kind)
                 return;
         *place = kind->next;
-        worker->kind_count--;
+        worker->kinds.count--;
         kind_free(kind);
 }
 
@@ -56,7 +56,7 @@ int kinds_keep(struct worker *worker, const char *api_version, struct kube_resou
 {
         struct kind *kind = calloc(1, sizeof(*kind));
 
-        if (worker->kind_count >= KINDS_MAX)
+        if (worker->kinds.count >= KINDS_MAX)
                 kinds_free(worker);
         if (kind)
                 kind->api_version = strdup(api_version);
@@ -66,9 +66,9 @@ int kinds_keep(struct worker *worker, const char *api_version, struct kube_resou
                 return -ENOMEM;
         }
         kind->resource = *resource;
-        kind->next = worker->kind;
-        worker->kind = kind;
-        worker->kind_count++;
+        kind->next = worker->kinds.first;
+        worker->kinds.first = kind;
+        worker->kinds.count++;
         return 0;
 }
 

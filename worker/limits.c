@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A handler's limits, and what it has used of them. */
+#include "worker/limits.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/wait.h>
-
-#include "worker/worker.h"
 
 void limits_apply(const struct worker *worker, const struct worker_watch *watch,
                   struct process_options *options)

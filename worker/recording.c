@@ -207,7 +207,7 @@ void recording_end(struct run *run, enum run_result result, const char *text)
         add_text(recording, "message", text);
         add_number(recording, "requeueAfterUsec", run->answer.requeue_after_usec);
         add_number(recording, "durationUsec", clock_boottime_usec() - run->started);
-        add_number(recording, "waitStatus", (uint64_t)(unsigned)run->wait_status);
+        add_number(recording, "waitStatus", (uint64_t)(unsigned)run->handler.wait_status);
         line_end(recording);
         if (recording->fd < 0)
                 keep_run(recording);

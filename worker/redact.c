@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "worker/confidential.h"
+#include "worker/watch.h"
 #include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The user that a watch's handler runs as, with all of its groups. */
+#include "worker/user.h"
+
 #include <errno.h>
 #include <grp.h>
-
-#include "worker/worker.h"
 
 #define GROUPS_FIRST 32
 

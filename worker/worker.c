@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's side of the channel. */
-#include "worker/run/coprocess.h"
+#include "worker/worker.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +11,10 @@
 #include "worker/dependents/applied.h"
 #include "worker/kinds.h"
 #include "worker/recording.h"
+#include "worker/run/coprocess.h"
+#include "worker/run/stages.h"
+#include "worker/run/waiting.h"
+#include "worker/watch.h"
 #include "worker/write/event.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
@@ -20,40 +24,31 @@
 
 #define COPROCESS_GRACE_USEC (400 * USEC_PER_MSEC) /* for an idle handler to end in order */
 
-struct worker_watch *worker_watch_find(struct worker *worker, const char *name)
+/* Handlers that serve have their grace as well. */
+static void stop_coprocesses(struct worker *worker, uint64_t grace_usec)
 {
         for (size_t i = 0; i < worker->watch_count; i++)
-                if (strcmp(worker->watch[i].config->name, name) == 0)
-                        return &worker->watch[i];
-        return NULL;
+                coprocess_stop(worker->watch[i].coprocess, grace_usec);
 }
 
-static int add_watches(struct worker *worker)
+static void part_ended(struct worker *worker)
 {
-        worker->watch = calloc(worker->config->watch_count ? worker->config->watch_count : 1,
-                               sizeof(*worker->watch));
-        if (!worker->watch)
-                return -ENOMEM;
-        for (size_t i = 0; i < worker->config->watch_count; i++) {
-                struct worker_watch *watch = &worker->watch[i];
-                int r;
+        bool left = worker->run != NULL;
 
-                watch->config = &worker->config->watch[i];
-                worker->watch_count = i + 1;
-                if ((watch->config->handler_exec_count == 0 && !watch->config->owner[0]) ||
-                    watch->config->handler_kind >= HANDLER_KIND_COUNT)
-                        return -EPROTO;
-                r = store_reader_new(watch->config->store_folder, &watch->reader);
-                if (r >= 0 && watch->config->trigger == TRIGGER_JQ)
-                        r = jq_program_new(watch->config->trigger_jq, &watch->trigger_program, NULL);
-                if (r >= 0 && watch->config->related_names[0])
-                        r = jq_program_new(watch->config->related_names, &watch->names_program, NULL);
-                if (r >= 0)
-                        r = user_new(watch->config, &watch->user);
-                if (r < 0)
-                        return r;
+        left = left || (!worker->events_over && recorder_is_busy(worker->recorder));
+        for (size_t i = 0; i < worker->watch_count; i++)
+                left = left || coprocess_is_running(worker->watch[i].coprocess);
+        if (worker->stopping && !left)
+                child_exit(worker->child, EXIT_CODE_OK);
+}
+
+static void run_ended(struct worker *worker)
+{
+        if (worker->stopping) {
+                process_no_more();
+                stop_coprocesses(worker, COPROCESS_GRACE_USEC);
         }
-        return 0;
+        part_ended(worker);
 }
 
 static void on_unusable(const char *reason, void *userdata)
@@ -77,6 +72,8 @@ static int on_config(struct child *child, struct message **config)
 
         if ((*config)->type != MESSAGE_CONFIG_WORKER || worker->config)
                 return -EPROTO;
+        worker->on_run_ended = run_ended;
+        worker->on_part_ended = part_ended;
         worker->config_message = TAKE_PTR(*config);
         worker->config = &worker->config_message->config_worker;
         snprintf(user_agent, sizeof(user_agent), "reconciled/" RECONCILED_VERSION " (worker; %.60s)",
@@ -90,7 +87,7 @@ static int on_config(struct child *child, struct message **config)
                 kube_client_on_warning(worker->client, on_warning, worker);
         }
         if (r >= 0)
-                r = add_watches(worker);
+                r = watches_new(worker);
         if (r >= 0)
                 r = recorder_new(worker, &worker->recorder);
         if (r >= 0)
@@ -140,33 +137,6 @@ static int on_message(struct child *child, struct message **message)
         }
 }
 
-/* Handlers that serve have their grace as well. */
-static void stop_coprocesses(struct worker *worker, uint64_t grace_usec)
-{
-        for (size_t i = 0; i < worker->watch_count; i++)
-                coprocess_stop(worker->watch[i].coprocess, grace_usec);
-}
-
-void worker_part_ended(struct worker *worker)
-{
-        bool left = worker->run != NULL;
-
-        left = left || (!worker->events_over && recorder_is_busy(worker->recorder));
-        for (size_t i = 0; i < worker->watch_count; i++)
-                left = left || coprocess_is_running(worker->watch[i].coprocess);
-        if (worker->stopping && !left)
-                child_exit(worker->child, EXIT_CODE_OK);
-}
-
-void worker_run_ended(struct worker *worker)
-{
-        if (worker->stopping) {
-                process_no_more();
-                stop_coprocesses(worker, COPROCESS_GRACE_USEC);
-        }
-        worker_part_ended(worker);
-}
-
 static int on_grace_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct worker *worker = userdata;
@@ -183,7 +153,7 @@ static int on_events_over(sd_event_source *source _unused_, uint64_t usec _unuse
         struct worker *worker = userdata;
 
         worker->events_over = true;
-        worker_part_ended(worker);
+        part_ended(worker);
         return 0;
 }
 
@@ -204,7 +174,7 @@ static void on_stop(struct child *child, uint64_t grace_usec)
         (void)waiting_return(worker); /* where nobody listens any more, nobody is to hear of them */
         limit_events(worker, grace_usec);
         if (!worker->run)
-                worker_run_ended(worker);
+                run_ended(worker);
         else if (grace_usec == 0)
                 run_cancel(worker->run, ORPHAN_GRACE_USEC);
         else if (sd_event_add_time_relative(child->event, NULL, CLOCK_MONOTONIC, grace_usec, 1,
@@ -241,16 +211,7 @@ void worker_done(struct worker *worker)
         waiting_done(worker);
         run_free(worker->run);
         recorder_free(worker->recorder);
-        for (size_t i = 0; i < worker->watch_count; i++) {
-                coprocess_free(worker->watch[i].coprocess);
-                store_free(worker->watch[i].reader);
-                jq_program_free(worker->watch[i].trigger_program);
-                jq_program_free(worker->watch[i].names_program);
-                kube_resource_done(&worker->watch[i].resource);
-                user_free(worker->watch[i].user);
-                environment_of_watch_free(&worker->watch[i]);
-        }
-        free(worker->watch);
+        watches_free(worker);
         kinds_free(worker);
         applied_free(worker->applied);
         kube_client_free(worker->client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See child.h. */
+/* See dependent.h. */
 #include "worker/dependents/dependent.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 
 #include "base/sha256.h"
 #include "object/bookkeeping.h"
+#include "worker/dependents/secret-data.h"
 
 #define SET_LABEL "applyset.k8s.io/part-of"
 
@@ -388,6 +389,27 @@ bool dependent_list_has(const struct dependent_list *list, const struct dependen
                 if (dependent_is_same(&list->item[i], dependent))
                         return true;
         return false;
+}
+
+int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list)
+{
+        struct dependent copy = {.index = list->count};
+
+        if (dependent_list_has(list, dependent))
+                return 0;
+        copy.api_version = strdup(dependent->api_version);
+        copy.kind = strdup(dependent->kind);
+        copy.namespace_name = strdup(dependent->namespace_name);
+        copy.name = strdup(dependent->name);
+        return dependent_list_add(list, &copy);
+}
+
+/* Requests from now on are for the object with this UID. */
+int dependent_set_uid(struct dependent *dependent, struct span uid)
+{
+        free(dependent->uid);
+        dependent->uid = NULL;
+        return scan_string(uid, &dependent->uid);
 }
 
 /* ---- the owner */

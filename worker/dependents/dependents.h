@@ -1,26 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Carrying out `children`: each is applied (server-side apply) in the order of kinds, what was left out is
- * deleted, and when the object goes they go. What an object has is remembered in an annotation on it,
- * OPERATOR/dependents, which is written before a dependent is made and shortened when it is gone: nothing is made
- * that is not remembered, and no list of the server is needed, unless somebody has taken the annotation off
- * (children-recall.c). Only what carries the object's ApplySet label is deleted, whatever the annotation
- * says.
+ * The objects that an answer wants beside its own (`children`), while a run works on them: what all phases
+ * share. A phase goes through one list, one request at a time; when its part is over it calls
+ * dependents_advance(). Which phase follows, and how a run with failures ends, is decided by phases.c, which
+ * the others reach through struct dependents_driver alone.
  */
-#include "worker/worker.h"
+#include "kube/client.h"
+#include "kube/search.h"
+#include "object/bookkeeping.h"
+#include "worker/dependents/applied.h"
+#include "worker/dependents/dependent.h"
+#include "worker/dependents/parked/plan.h"
+#include "worker/run/run.h"
 
-bool dependents_are_due(struct run *run);
-/* A step of write.c: ends in write_step_done() or run_finish(). Called again, it goes on. */
-int dependents_send(struct run *run);
-/* Undoes what a failed attempt did: run->order->settling says what. Ends in run_finish(). */
-void dependents_go_on(struct run *run);
-/* Of the object as it is now, without what we ourselves write between attempts. */
-uint64_t object_essence(const struct run *run);
-/* What the run's dependents lack to be ready, if they are to be waited for; NULL: nothing. Borrowed. */
+enum dependents_phase {
+        DEPENDENTS_RECALL,   /* look for those that the object's annotation does not name any more */
+        DEPENDENTS_RESOLVE,  /* look up the kinds of those that are wanted */
+        DEPENDENTS_REMEMBER, /* write down what is going to be made */
+        DEPENDENTS_APPLY,
+        DEPENDENTS_LOOK,    /* whether they are ready: of a parked attempt */
+        DEPENDENTS_RESTORE, /* of a rollback */
+        DEPENDENTS_PRUNE,   /* delete what is not wanted any more */
+        DEPENDENTS_FORGET,  /* take what is gone from what is written down */
+        DEPENDENTS_PHASE_COUNT
+};
+
+struct dependents_driver {
+        /* Goes on with the current one of the phase, or with the next phase; or ends the step or the run. */
+        void (*advance)(struct dependents *dependents);
+        /* Ends the run with the failures that were counted. */
+        void (*finish_failed)(struct dependents *dependents);
+        /* The kind of the current one could not be looked up; goes on, or ends the run. */
+        void (*no_kind)(struct dependents *dependents, const struct kube_error *error,
+                        const struct kube_response *response);
+};
+
+struct dependents {
+        struct run *run;
+        const struct dependents_driver *driver;
+        struct dependent_owner owner;
+
+        struct dependent_list wanted; /* by the answer */
+        struct dependent_list known;  /* by the object's annotation; or by the plan of a parked attempt */
+        struct dependent_list kept;   /* by the lists of other watches and operators: not ours to delete */
+        struct dependent_list lost;   /* kinds whose dependents are to be looked for: recall.c */
+        bool takes_over; /* `known` has some of a watch that does not select the object any more */
+
+        bool cleanup; /* the object goes, and all of them with it */
+        bool undo;    /* a parked attempt: `known` is what its plan says */
+        bool wait;    /* ... and are to become ready; nothing is undone */
+
+        enum dependents_phase phase;
+        size_t position; /* in the list of the phase */
+        bool remembered; /* the annotation was written in this phase */
+
+        struct {
+                bool done;
+                bool own_namespace; /* only the object's namespace may be listed */
+                char *next_page;    /* continue token; NULL: the first page */
+        } recall;
+        struct {
+                bool begun;
+                bool heir_known;            /* an object that has taken the name was looked for */
+                struct kube_search *search; /* of a kind; NULL: none is in flight */
+                size_t left;                /* deleted, and still there */
+        } prune;
+        struct {
+                unsigned count;
+                unsigned refused;  /* of them: not the fault of the dependent */
+                bool unauthorized; /* 401 */
+                struct text text;  /* for people */
+        } failed;
+
+        struct applied_text sent; /* that is being applied */
+        size_t awaited;           /* their kind is defined in the same answer, and not served yet */
+        char waiting[400];        /* the first that is not ready, and why; "": none */
+        struct park_plan plan;    /* of a parked attempt */
+        struct {
+                bool silent;    /* the server could not take a request about one of them */
+                uint64_t asked; /* ledger's clock: since when it is being asked; 0: all was in the stores */
+                uint64_t slow_usec; /* that its slow answers took; 0: none was slow */
+        } server;
+};
+
+void dependents_free(struct dependents *dependents); /* NULL is allowed */
+void dependents_advance(struct dependents *dependents);
+void dependents_finish_failed(struct dependents *dependents);
+
+/* The one whose turn it is, in the list of the phase; NULL: the phase is through. */
+struct dependent *dependents_current(struct dependents *dependents);
+/* What the run's dependents lack to be ready, if they are waited for; borrowed. NULL: nothing. */
 const char *dependents_waiting(const struct run *run);
-void wait_begin(struct run *run); /* ends the run: it goes on without a worker */
-/* The kinds of the dependents that the object has now, for the ledger; -ENODATA: as before. */
-int recall_kinds(const struct dependents *dependents, struct text *out);
-void park_forget_resumed(struct run *run);
-void dependents_free(struct dependents *dependents);
+/* Notes that this one is not ready, and why. */
+void dependents_note_unready(struct dependents *dependents, const struct dependent *dependent,
+                             const char *why);
+/* Likewise: the server was asked for it, and did not say how it is. */
+void dependents_note_refused(struct dependents *dependents, const struct dependent *dependent,
+                             const struct kube_error *error);
+
+/* Counts a failure and keeps it for people: "ConfigMap default/a WHAT: WHY". dependent: NULL where it concerns
+ * none of them in particular. */
+void dependents_fail(struct dependents *dependents, struct dependent *dependent, const char *what,
+                     const char *why);
+/* Likewise for a refusal of the server, and goes to the next one. false: the run was ended. */
+bool dependents_take_refusal(struct dependents *dependents, const char *what, const struct kube_error *error,
+                             const struct kube_response *response);
+/* Likewise, for an answer about the current one itself; after a 404 its kind is looked up once more before. */
+bool dependents_take_failure(struct dependents *dependents, const char *what,
+                             const struct kube_response *response);
+/* Whether the next one would fare no better. */
+bool dependents_is_about_server(const struct dependents *dependents, const struct kube_error *error);
+/* The result of a run whose dependents have failed. */
+enum run_result dependents_result(const struct dependents *dependents);
+/* While pruning, nothing else of this kind is tried. */
+void dependents_leave_kind(struct dependents *dependents, const struct dependent *dependent);
+/* Whether the server is believed when it says that a kind is not served: not at once. */
+bool dependents_is_believed(const struct dependents *dependents);
+
+/* 0: the dependent's resource is known; 1: its kind is being looked up, or the run was ended; negative: it
+ * cannot be. */
+int dependents_resolve(struct dependents *dependents, struct dependent *dependent);
+/* Sends a request about it; on_done gets `dependents`. 1, or why it cannot be started. */
+int dependents_request(struct dependents *dependents, const struct dependent *dependent, const char *method,
+                       const struct text *body,
+                       void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+/* Sends an apply of the body: to the very object that was looked at, if one was; else to whatever has the
+ * name. 1, or why it cannot be started. */
+int dependents_send_body(struct dependents *dependents, const struct dependent *dependent,
+                         const struct text *body,
+                         void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
+/* How the store shows it, where the watch owns its kind. 1: `ret` is the caller's; 0: its kind is not owned, or
+ * it is not there. */
+int dependents_in_store(const struct dependents *dependents, const struct dependent *dependent,
+                        struct store_object *ret);

@@ -4,29 +4,19 @@
  * gone, or to be somebody else's; nothing else lets it be forgotten, neither a refusal nor a server that
  * does not answer.
  */
+#include "worker/dependents/prune.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "worker/dependents/internal.h"
+#include "worker/dependents/notes.h"
 #include "worker/kinds.h"
-#include "worker/write/sibling.h"
+#include "worker/write/object.h"
+#include "worker/write/refusal.h"
 
 #define UNSERVED_MAX 3 /* attempts, until a kind that is not served counts as gone */
 
 /* ---- kinds that are not served as they were */
-
-void dependents_leave_kind(struct dependents *dependents, const struct dependent *dependent)
-{
-        for (size_t i = 0; i < dependents->known.count && dependents->phase == DEPENDENTS_PRUNE; i++)
-                if (dependent_is_same_kind(&dependents->known.item[i], dependent))
-                        dependents->known.item[i].failed = true;
-}
-
-/* A server that is another one for a moment does not serve what was there and will be. */
-bool dependents_is_believed(const struct dependents *dependents)
-{
-        return dependents->undo || dependents->run->order->attempt >= UNSERVED_MAX;
-}
 
 /* The answer about the dependent's kind holds for all dependents of that kind. */
 static int settle_kind(struct dependents *dependents, const struct dependent *dependent,
@@ -54,7 +44,7 @@ static void on_searched(struct kube_resource *resource, const struct kube_error 
         struct dependent *dependent = dependents_current(dependents);
         int r = 0;
 
-        dependents->search = NULL;
+        dependents->prune.search = NULL;
         if (resource || (error->http_status == 404 && dependents_is_believed(dependents))) {
                 r = settle_kind(dependents, dependent, resource);
                 if (resource)
@@ -75,7 +65,7 @@ static void on_searched(struct kube_resource *resource, const struct kube_error 
 void prune_search_kind(struct dependents *dependents, const struct dependent *dependent)
 {
         int r = kube_search_start(dependents->run->worker->client, dependent->api_version, dependent->kind,
-                                  on_searched, dependents, &dependents->search);
+                                  on_searched, dependents, &dependents->prune.search);
 
         if (r < 0)
                 run_finish(dependents->run, RESULT_RETRY, "its children's kinds cannot be looked up: %s",
@@ -92,14 +82,14 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
         struct scan_object object = {0};
         bool going;
 
-        dependents->run->transfer = NULL;
+        dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE || kube_error_is_not_found(&response->error)) {
                 /* A Status, or the object as it was, means that it is gone; with the time of its deletion
                  * it is going. */
                 going = response->error.failure == KUBE_FAILURE_NONE &&
                         (scan_object(response->body, response->body_size, &object) < 0 ||
                          object.deletion_timestamp.start);
-                dependents->left += going;
+                dependents->prune.left += going;
                 if (dependent)
                         dependent->settled = !going;
                 dependents->position++;
@@ -125,7 +115,7 @@ static int delete_one(struct dependents *dependents, const struct dependent *dep
 static int judge_found(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_response *response)
 {
-        _cleanup_free_ char *set = notes_find(response->body, true, PART_OF_KEY);
+        _cleanup_free_ char *set = notes_find(response->body, true, NOTES_PART_OF);
         struct scan_object object;
         char name[600];
         int r = scan_object(response->body, response->body_size, &object);
@@ -136,7 +126,7 @@ static int judge_found(struct dependents *dependents, const struct dependent *de
         if (dependent->uid && dependent->uid[0] && !scan_string_equals(object.uid, dependent->uid))
                 return 0;
         if (!set || strcmp(set, dependents->owner.set) != 0) {
-                log_warning("watch %s, %s: %s is not deleted: it does not carry the label " PART_OF_KEY
+                log_warning("watch %s, %s: %s is not deleted: it does not carry the label " NOTES_PART_OF
                             "=%s any more, and counts as somebody else's",
                             dependents->run->order->watch, dependents->run->order->key,
                             dependent_describe(dependent, name, sizeof(name)), dependents->owner.set);
@@ -144,7 +134,7 @@ static int judge_found(struct dependents *dependents, const struct dependent *de
         }
         if (!object.deletion_timestamp.start)
                 return delete_one(dependents, dependent, object.uid);
-        dependents->left++;
+        dependents->prune.left++;
         return 0;
 }
 
@@ -154,10 +144,10 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
         struct dependents *dependents = userdata;
         struct run *run = dependents->run;
         struct dependent *dependent = dependents_current(dependents);
-        size_t left = dependents->left;
+        size_t left = dependents->prune.left;
         int r;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
                 if (dependents_take_failure(dependents, "cannot be looked at", response))
                         dependents_advance(dependents);
@@ -167,7 +157,7 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
         if (r < 0) {
                 run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
         } else if (r == 0) {
-                dependent->settled = dependents->left == left;
+                dependent->settled = dependents->prune.left == left;
                 dependents->position++;
                 dependents_advance(dependents);
         }
@@ -207,19 +197,19 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
         struct dependents *dependents = run->dependents;
         int r = 0;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE)
                 r = notes_visit_records(response->body, take_heirs, &dependents->wanted);
         else if (!kube_error_is_not_found(&response->error) &&
                  (response->error.http_status != 404 || !dependents_is_believed(dependents))) {
-                write_note_failure(run, response);
-                run_finish(run, write_result_of(&response->error),
+                refusal_note(run, response);
+                run_finish(run, refusal_result(&response->error),
                            "its children are not deleted yet: whether another object has its name cannot be "
                            "seen: %s",
                            response->error.message);
                 return;
         }
-        dependents->heir_known = true;
+        dependents->prune.heir_known = true;
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "its children cannot be taken care of: %s", strerror(-r));
         else
@@ -241,12 +231,12 @@ int prune_next(struct dependents *dependents)
         struct dependent *dependent;
         int r;
 
-        if (!dependents->pruning && !dependents->cleanup && !dependents->undo &&
-            (dependents->failures > 0 || dependents->awaited > 0))
+        if (!dependents->prune.begun && !dependents->cleanup && !dependents->undo &&
+            (dependents->failed.count > 0 || dependents->awaited > 0))
                 return 0;
-        dependents->pruning = true;
-        if (run->order->action == ACTION_DELETED && !dependents->heir_known) {
-                r = write_get(run, on_heir);
+        dependents->prune.begun = true;
+        if (run->order->action == ACTION_DELETED && !dependents->prune.heir_known) {
+                r = object_get(run, on_heir);
                 return r < 0 ? r : 1;
         }
         for (; (dependent = dependents_current(dependents)); dependents->position++) {

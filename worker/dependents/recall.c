@@ -4,11 +4,14 @@
  * which kinds they were; so those that carry the object's ApplySet label are asked of the API server, before
  * anything is written, pruned or released.
  */
+#include "worker/dependents/recall.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/dependents/internal.h"
+#include "worker/dependents/notes.h"
+#include "worker/write/object.h"
 #include "worker/write/sibling.h"
 
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -29,12 +32,12 @@ static bool has_kind(const struct dependent_list *list, size_t count, const stru
 
 int recall_kinds(const struct dependents *dependents, struct text *out)
 {
-        _cleanup_free_ char *record =
-                notes_find_record(dependents->run, write_current_json(dependents->run));
+        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
         struct dependent_list list = {0};
         int r;
 
-        if (dependents->cleanup || dependents->undo || (dependents->lost.count > 0 && !dependents->recalled))
+        if (dependents->cleanup || dependents->undo ||
+            (dependents->lost.count > 0 && !dependents->recall.done))
                 return -ENODATA;
         r = record ? dependent_list_from_record(record, &list) : 0;
         for (size_t i = 0; i < list.count; i++)
@@ -61,8 +64,7 @@ static int add_kind(struct dependent_list *list, const char *text, size_t size)
 
 int recall_begin(struct dependents *dependents)
 {
-        _cleanup_free_ char *record =
-                notes_find_record(dependents->run, write_current_json(dependents->run));
+        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
         const char *kinds = dependents->run->order->kinds;
         bool is_there = record || sibling_has_left_list(dependents->run); /* perhaps under another name */
         int r = 0;
@@ -180,10 +182,10 @@ static int take_list(struct dependents *dependents, const struct kube_response *
                 r = scan_list_finish(list, &metadata);
         if (r < 0)
                 return r;
-        free(dependents->next_page);
-        dependents->next_page = metadata.continue_token[0] ? strdup(metadata.continue_token) : NULL;
+        free(dependents->recall.next_page);
+        dependents->recall.next_page = metadata.continue_token[0] ? strdup(metadata.continue_token) : NULL;
         if (metadata.continue_token[0])
-                return dependents->next_page ? 0 : -ENOMEM;
+                return dependents->recall.next_page ? 0 : -ENOMEM;
         dependents->position++;
         return 0;
 }
@@ -195,14 +197,14 @@ static void on_listed(struct kube_transfer *transfer _unused_, const struct kube
         struct run *run = dependents->run;
         int r = 0;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 r = take_list(dependents, response);
-        } else if (response->error.http_status == 403 && !dependents->own_namespace &&
+        } else if (response->error.http_status == 403 && !dependents->recall.own_namespace &&
                    dependents->owner.namespace_name[0]) {
-                dependents->own_namespace = true; /* the right to list may end there */
-        } else if (kube_error_is_gone(&response->error) && dependents->next_page) {
-                free(TAKE_PTR(dependents->next_page)); /* from the beginning */
+                dependents->recall.own_namespace = true; /* the right to list may end there */
+        } else if (kube_error_is_gone(&response->error) && dependents->recall.next_page) {
+                free(TAKE_PTR(dependents->recall.next_page)); /* from the beginning */
         } else if (!dependents_take_failure(dependents, "cannot be looked for", response)) {
                 return;
         }
@@ -225,20 +227,20 @@ static int list_kind(struct dependents *dependents, const struct dependent *kind
                 .on_done = on_listed,
                 .userdata = dependents,
         };
-        bool narrow = dependents->own_namespace && kind->resource.namespaced;
+        bool narrow = dependents->recall.own_namespace && kind->resource.namespaced;
         int r;
 
         base = kube_path(&kind->resource, narrow ? dependents->owner.namespace_name : NULL, NULL, NULL);
         text_append_string(&path, base);
-        text_printf(&selector, PART_OF_KEY "=%s", dependents->owner.set);
+        text_printf(&selector, NOTES_PART_OF "=%s", dependents->owner.set);
         kube_path_add(&path, "labelSelector", selector.data);
         kube_path_add(&path, "limit", PAGE);
-        if (dependents->next_page)
-                kube_path_add(&path, "continue", dependents->next_page);
+        if (dependents->recall.next_page)
+                kube_path_add(&path, "continue", dependents->recall.next_page);
         if (!base || path.failed || selector.failed)
                 return -ENOMEM;
         request.path = path.data;
-        r = kube_client_start(run->worker->client, &request, &run->transfer);
+        r = kube_client_start(run->worker->client, &request, &run->request.transfer);
         return r < 0 ? r : 1;
 }
 
@@ -252,14 +254,14 @@ int recall_next(struct dependents *dependents)
                 r = dependents_resolve(dependents, kind);
                 return r != 0 ? r : list_kind(dependents, kind);
         }
-        if (dependents->failures > 0) {
+        if (dependents->failed.count > 0) {
                 dependents_finish_failed(dependents);
                 return 1;
         }
-        dependents->recalled = dependents->lost.count > 0;
-        if (dependents->recalled)
+        dependents->recall.done = dependents->lost.count > 0;
+        if (dependents->recall.done)
                 drop_kept(dependents);
-        if (dependents->recalled)
+        if (dependents->recall.done)
                 log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
                             "by their label",
                             dependents->run->order->watch, dependents->run->order->key,

@@ -1,48 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an object's annotations remember of its dependents: what is pruned, and what goes with the object. */
+#include "worker/dependents/remember.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "worker/dependents/internal.h"
+#include "worker/dependents/notes.h"
+#include "worker/write/object.h"
+#include "worker/write/patch.h"
 #include "worker/write/sibling.h"
+#include "worker/write/step.h"
 
 #define ANNOTATIONS_MAX                                                                                     \
         ((size_t)256 * 1024) /* bytes of an object, keys and values: the API server takes no more */
-
-struct metadata_search {
-        const char *key;
-        struct span value;
-};
-
-static int take_entry(struct span key, struct span value, void *userdata)
-{
-        struct metadata_search *search = userdata;
-
-        if (scan_string_equals(key, search->key))
-                search->value = value;
-        return 0;
-}
-
-char *notes_find(const char *json, bool label, const char *key)
-{
-        struct metadata_search search = {.key = key};
-        struct scan_object object;
-        struct span map;
-        char *text = NULL;
-
-        if (scan_object(json, strlen(json), &object) < 0)
-                return NULL;
-        map = label ? object.labels : object.annotations;
-        if (!map.start || map.start[0] != '{' || scan_members(map, take_entry, &search) < 0 ||
-            !search.value.start || scan_string(search.value, &text) < 0)
-                return NULL;
-        return text;
-}
-
-char *notes_find_record(const struct run *run, const char *json)
-{
-        return notes_find(json, false, run->watch->config->children_key);
-}
 
 /* Takes over what is new. */
 static int join(struct dependent_list *list, struct dependent_list *found)
@@ -56,19 +26,6 @@ static int join(struct dependent_list *list, struct dependent_list *found)
                 found->item[i] = (struct dependent){0};
         }
         return r;
-}
-
-int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list)
-{
-        struct dependent copy = {.index = list->count};
-
-        if (dependent_list_has(list, dependent))
-                return 0;
-        copy.api_version = strdup(dependent->api_version);
-        copy.kind = strdup(dependent->kind);
-        copy.namespace_name = strdup(dependent->namespace_name);
-        copy.name = strdup(dependent->name);
-        return dependent_list_add(list, &copy);
 }
 
 /* Dependents of a watch that has the object no more are ours from now on; those of the others stay theirs. */
@@ -90,13 +47,12 @@ static int read_other_records(struct dependents *dependents)
 {
         dependent_list_done(&dependents->kept);
         dependents->takes_over = false;
-        return notes_visit_records(write_current_json(dependents->run), take_record, dependents);
+        return notes_visit_records(object_json(dependents->run), take_record, dependents);
 }
 
 int remember_read(struct dependents *dependents)
 {
-        _cleanup_free_ char *record =
-                notes_find_record(dependents->run, write_current_json(dependents->run));
+        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
         int r = 0;
 
         dependent_list_done(&dependents->known);
@@ -107,8 +63,7 @@ int remember_read(struct dependents *dependents)
 
 int remember_join(struct dependents *dependents)
 {
-        _cleanup_free_ char *record =
-                notes_find_record(dependents->run, write_current_json(dependents->run));
+        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
         struct dependent_list found = {0};
         int r = record ? dependent_list_from_record(record, &found) : 0;
 
@@ -139,9 +94,9 @@ static void add_member(struct text *body, const char *key, const struct text *va
 /* The lists that are taken over go as ours comes. */
 static void drop_lists(const struct run *run, struct text *body)
 {
-        for (size_t i = 0; i < run->sibling_count; i++)
-                if (run->sibling[i].state == SIBLING_SELECTS_NOT) {
-                        text_json_string(body, run->sibling[i].watch->config->children_key);
+        for (size_t i = 0; i < run->siblings.count; i++)
+                if (run->siblings.item[i].state == SIBLING_SELECTS_NOT) {
+                        text_json_string(body, run->siblings.item[i].watch->config->children_key);
                         text_append_string(body, ":null,");
                 }
 }
@@ -153,12 +108,12 @@ static int record_body(struct dependents *dependents, const struct text *record,
         _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
         if (kinds->size > 0) {
                 text_append_string(&set, dependents->owner.set);
-                text_append_string(&tooling, TOOLING);
+                text_append_string(&tooling, NOTES_TOOLING);
         }
         text_append_string(body, "{\"metadata\":{\"uid\":");
         text_json_string(body, dependents->owner.uid);
         text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, write_current_version(dependents->run));
+        text_json_string(body, object_version(dependents->run));
         text_append_string(body, ",\"labels\":{");
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
@@ -177,13 +132,13 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
 {
         struct run *run = userdata;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                write_failed(run, "list of its children", response);
+                step_failed(run, "list of its children", response);
                 return;
         }
         run->dependents->remembered = true;
-        if (write_take_result(run, response) < 0 || remember_read(run->dependents) < 0)
+        if (object_take_result(run, response) < 0 || remember_read(run->dependents) < 0)
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the list of its children cannot be understood");
         else
@@ -231,10 +186,10 @@ static int check_room(struct run *run, size_t ours)
         const char *key = run->watch->config->children_key;
         struct annotation_count count = {.record_key = key};
         struct scan_object object;
-        const char *json = write_current_json(run);
+        const char *json = object_json(run);
         int r = scan_object(json, strlen(json), &object);
 
-        ours += strlen(key) + strlen(GROUP_KINDS_KEY) + strlen(TOOLING_KEY) + strlen(TOOLING);
+        ours += strlen(key) + strlen(GROUP_KINDS_KEY) + strlen(TOOLING_KEY) + strlen(NOTES_TOOLING);
         if (r >= 0 && object.annotations.start && object.annotations.start[0] == '{')
                 r = scan_members(object.annotations, count_annotation, &count);
         if (r < 0 || ours + count.size <= ANNOTATIONS_MAX)
@@ -280,7 +235,7 @@ int remember_send(struct dependents *dependents)
                 return r;
         r = record_body(dependents, &record, &kinds, &body);
         if (r >= 0)
-                r = write_patch(dependents->run, NULL, &body, on_recorded, write_siblings_again);
+                r = patch_send(dependents->run, NULL, &body, on_recorded, step_again_with_siblings);
         return r < 0 ? r : 1;
 }
 
@@ -299,7 +254,7 @@ int remember_next(struct dependents *dependents)
 {
         if (must_confirm(dependents) && !dependents->remembered)
                 return remember_send(dependents);
-        if ((dependents->recalled || dependents->takes_over) && dependents->known.count > 0 &&
+        if ((dependents->recall.done || dependents->takes_over) && dependents->known.count > 0 &&
             !dependents->remembered)
                 return remember_send(dependents);
         for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++) {
@@ -314,7 +269,7 @@ int remember_next(struct dependents *dependents)
 int remember_forget_next(struct dependents *dependents)
 {
         for (size_t i = 0;
-             i < dependents->known.count && !dependents->remembered && dependents->failures == 0; i++)
+             i < dependents->known.count && !dependents->remembered && dependents->failed.count == 0; i++)
                 if (dependents->known.item[i].settled)
                         return remember_send(dependents);
         return 0;

@@ -4,10 +4,10 @@
  * goes on to own members of stringData, which no Secret has: a key that a later answer leaves out would stay
  * for ever, and a rollback could not bring one back.
  */
+#include "worker/dependents/secret-data.h"
+
 #include <errno.h>
 #include <string.h>
-
-#include "worker/dependents/dependent.h"
 
 struct secret {
         struct span data, string_data;

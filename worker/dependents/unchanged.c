@@ -5,9 +5,11 @@
  * meanwhile is seen there sooner or later, and that is a reason to run. Other kinds nobody watches, so they
  * are applied each time.
  */
+#include "worker/dependents/unchanged.h"
+
 #include <string.h>
 
-#include "worker/dependents/internal.h"
+#include "worker/dependents/parked/wait.h"
 
 /* A resync and a wish by hand are there for what nobody has seen; and an attempt that follows a failure is
  * no place to save something. */
@@ -19,34 +21,6 @@ static bool is_for_all(const struct run *run)
                 if (strcmp(run->order->reason, reason[i]) == 0)
                         return true;
         return run->order->attempt > 1;
-}
-
-/* Changes of it reach its owner by the owner reference, and all of it is stored. */
-static bool is_watched(const struct dependents *dependents, const struct dependent *dependent,
-                       const struct worker_watch *watch)
-{
-        const struct record_watch *config = watch->config;
-
-        return !config->related && !config->metadata_only &&
-               strcmp(config->owner, dependents->run->watch->config->name) == 0 &&
-               strcmp(config->api_version, dependent->api_version) == 0 &&
-               strcmp(config->kind, dependent->kind) == 0 &&
-               dependent_may_refer(&dependents->owner, dependent);
-}
-
-int dependents_in_store(const struct dependents *dependents, const struct dependent *dependent,
-                        struct store_object *ret)
-{
-        const struct worker *worker = dependents->run->worker;
-        _cleanup_text_ struct text key = TEXT_EMPTY;
-
-        text_printf(&key, "%s%s%s", dependent->namespace_name, dependent->namespace_name[0] ? "/" : "",
-                    dependent->name);
-        for (size_t i = 0; i < worker->watch_count && !key.failed; i++)
-                if (is_watched(dependents, dependent, &worker->watch[i]) &&
-                    store_read(worker->watch[i].reader, 0, key.data, ret) >= 0)
-                        return 1;
-        return 0;
 }
 
 bool unchanged_is_applied(struct dependents *dependents, struct dependent *dependent,

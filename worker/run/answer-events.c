@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a handler may say in `events`: events.k8s.io/v1's own rules. */
+#include "worker/run/answer-events.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "worker/run/answer-list.h"
-#include "worker/write/event.h"
 
 #define EVENTS_MAX 100 /* of one answer */
 #define WORD_MAX   128 /* the API's limit for reason and action */

@@ -6,8 +6,8 @@
 
 #include "base/duration.h"
 #include "worker/dependents/dependent.h"
+#include "worker/run/answer-events.h"
 #include "worker/write/condition.h"
-#include "worker/write/event.h"
 #include "json/json.h"
 
 static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",  "permanent",
@@ -293,4 +293,9 @@ void answer_done(struct answer *answer)
 {
         cJSON_Delete(answer->root);
         *answer = (struct answer){0};
+}
+
+const cJSON *answer_condition(const struct answer *answer, const char *type)
+{
+        return conditions_find(answer->conditions, type);
 }

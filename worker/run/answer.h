@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a handler answers: one JSON object on stdout. Known keys only; a wrong type or an unknown key is an
- * error of the handler that says where. Stdout that does not begin with '{' is output, not an answer.
+ * A handler's answer: one JSON object on stdout. A wrong type or an unknown key is an error of the handler,
+ * whose text says where. Stdout that does not begin with '{' is output, not an answer.
  */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -32,3 +32,5 @@ struct answer {
  * -ENOMEM. `output` must live as long as the answer. */
 int answer_parse(const char *output, size_t size, struct answer *ret, struct error *error);
 void answer_done(struct answer *answer);
+/* The answer's condition of this type, borrowed; NULL: it has none. */
+const cJSON *answer_condition(const struct answer *answer, const char *type);

@@ -9,7 +9,11 @@
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
+#include "worker/arguments.h"
+#include "worker/limits.h"
 #include "worker/recording.h"
+#include "worker/run/environment.h"
+#include "worker/run/request.h"
 
 #define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
 #define RESTART_MAX_USEC (30 * USEC_PER_SEC)
@@ -20,19 +24,20 @@ struct coprocess {
         struct worker_watch *watch;
         struct process *process; /* NULL: not running */
         struct run *run;         /* under way; NULL: idle */
-        bool ending;             /* was told to end: another one is started when it is gone */
-        char failure[160];       /* why the run fails when the process is gone; "": it does not */
-        uint64_t last_id, runs;  /* runs of this process */
-        uint64_t stamp;          /* of the files that it was started from */
-        uint64_t answered_id;    /* the newest request that was answered; 0: none */
-        char answered_key[512];  /* and its object */
-        uint64_t cpu_told;       /* of what it has used, what was told with runs */
-        uint64_t looked_at;      /* CLOCK_BOOTTIME: when it was last looked at that */
-        unsigned deaths;         /* in a row, without an answer between them */
-        uint64_t not_before;     /* CLOCK_BOOTTIME: when it may be started again */
-        sd_event_source *pause;  /* before a start */
-        sd_event_source *timer;  /* of the timeout */
-        uint64_t timeout_at;     /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
+        const struct coprocess_callbacks *callbacks;
+        bool ending;            /* was told to end: another one is started when it is gone */
+        char failure[160];      /* why the run fails when the process is gone; "": it does not */
+        uint64_t last_id, runs; /* runs of this process */
+        uint64_t stamp;         /* of the files that it was started from */
+        uint64_t answered_id;   /* the newest request that was answered; 0: none */
+        char answered_key[512]; /* and its object */
+        uint64_t cpu_told;      /* of what it has used, what was told with runs */
+        uint64_t looked_at;     /* CLOCK_BOOTTIME: when it was last looked at that */
+        unsigned deaths;        /* in a row, without an answer between them */
+        uint64_t not_before;    /* CLOCK_BOOTTIME: when it may be started again */
+        sd_event_source *pause; /* before a start */
+        sd_event_source *timer; /* of the timeout */
+        uint64_t timeout_at;    /* CLOCK_MONOTONIC: of the run that is under way; 0: none */
 };
 
 static int start_or_wait(struct coprocess *coprocess);
@@ -80,10 +85,10 @@ static bool must_recycle(const struct coprocess *coprocess)
 /* Told with a run: the time that was not told yet, and the most memory that the process has ever had. */
 static void note_usage(struct coprocess *coprocess, struct run *run, const struct process_usage *usage)
 {
-        run->usage.memory_peak = usage->memory_peak;
+        run->handler.usage.memory_peak = usage->memory_peak;
         if (usage->cpu_usec <= coprocess->cpu_told)
                 return;
-        run->usage.cpu_usec = usage->cpu_usec - coprocess->cpu_told;
+        run->handler.usage.cpu_usec = usage->cpu_usec - coprocess->cpu_told;
         coprocess->cpu_told = usage->cpu_usec;
 }
 
@@ -164,9 +169,9 @@ static void on_output(const char *line, size_t size, bool cut, void *userdata)
         if (must_recycle(coprocess))
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
         if (cut)
-                coprocess_answered_too_much(run);
+                coprocess->callbacks->answered_too_much(run);
         else
-                coprocess_answered(run, line, size);
+                coprocess->callbacks->answered(run, line, size);
 }
 
 /* ---- its end */
@@ -177,7 +182,7 @@ static void fail_run(struct coprocess *coprocess, const char *why)
 
         stop_clock(coprocess);
         if (run)
-                coprocess_failed(run, why);
+                coprocess->callbacks->failed(run, why);
 }
 
 static void note_death(struct coprocess *coprocess)
@@ -209,7 +214,7 @@ static void on_done(const struct process_result *result, void *userdata)
 
         if (coprocess->run) {
                 note_usage(coprocess, coprocess->run, &result->usage);
-                coprocess->run->out_of_memory = result->memory_end != MEMORY_ENOUGH;
+                coprocess->run->handler.out_of_memory = result->memory_end != MEMORY_ENOUGH;
         }
         if (result->left_over)
                 log_line(PROCESS_LEFT_OVER, coprocess);
@@ -225,7 +230,7 @@ static void on_done(const struct process_result *result, void *userdata)
         process_free(process);
         if (coprocess->worker->stopping) {
                 fail_run(coprocess, why);
-                worker_part_ended(coprocess->worker);
+                coprocess->worker->on_part_ended(coprocess->worker);
         } else if (expected && !failing && coprocess->run) {
                 (void)start_or_wait(coprocess); /* a run has waited for the old one to go */
         } else {
@@ -290,7 +295,7 @@ static int send_request(struct coprocess *coprocess)
         _cleanup_text_ struct text request = TEXT_EMPTY;
         int r = request_build(coprocess->run, ++coprocess->last_id, &request);
 
-        coprocess->run->handler_stamp = coprocess->stamp;
+        coprocess->run->handler.stamp = coprocess->stamp;
         if (r >= 0) {
                 recording_request(coprocess->run, &request);
                 r = process_write(coprocess->process, &request);
@@ -363,7 +368,7 @@ static void cannot_start(struct coprocess *coprocess, int status)
         stop_clock(coprocess);
         run = TAKE_PTR(coprocess->run);
         if (run)
-                coprocess_not_started(run, why);
+                coprocess->callbacks->not_started(run, why);
 }
 
 /* For the run that is under way. A failure has ended that run, or (-ECANCELED) the whole worker. */
@@ -402,13 +407,14 @@ static struct coprocess *coprocess_of(struct run *run)
         return watch->coprocess;
 }
 
-int coprocess_run(struct run *run)
+int coprocess_run(struct run *run, const struct coprocess_callbacks *callbacks)
 {
         struct coprocess *coprocess = coprocess_of(run);
 
         if (!coprocess)
                 return -ENOMEM;
         coprocess->run = run;
+        coprocess->callbacks = callbacks;
         (void)start_or_wait(coprocess); /* a failure has ended the run */
         return 0;
 }

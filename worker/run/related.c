@@ -5,11 +5,13 @@
  * changed since the last success: a change of one of them comes as a run of everybody who might depend on
  * it.
  */
+#include "worker/run/related.h"
+
 #include <errno.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "worker/worker.h"
+#include "worker/run/request.h"
 
 #define RELATED_MAX 1000
 
@@ -170,11 +172,11 @@ int related_collect(struct run *run, struct error *error)
         }
         text_append_string(&collection.json, "]");
         if (r >= 0 && any) {
-                run->related_fingerprint = XXH3_64bits(
+                run->related.fingerprint = XXH3_64bits(
                         collection.versions.data ? collection.versions.data : "", collection.versions.size);
-                free(run->related);
-                run->related = text_take(&collection.json);
-                r = run->related && !collection.versions.failed ? 0 : -ENOMEM;
+                free(run->related.json);
+                run->related.json = text_take(&collection.json);
+                r = run->related.json && !collection.versions.failed ? 0 : -ENOMEM;
         }
         text_done(&collection.json);
         text_done(&collection.versions);

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a handler is given: the request on stdin, the basics in the environment. */
+#include "worker/run/request.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "object/identity.h"
-#include "worker/worker.h"
 
 #define REQUEST_VERSION   1
 #define REQUEST_OWNED_MAX 1000
-
-/* Nothing else of ours reaches a handler: no credential, no socket of systemd's. */
-static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC_ALL",
-                                        "TZ",       "TMPDIR",    "USER",     "LOGNAME",
-                                        "HOSTNAME", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"};
-
-/* Where the operator has none (a container's first process): what a shell would take. */
-#define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ---- the object */
 
@@ -160,7 +153,7 @@ char *request_excess(const struct run *run, const struct record_watch *kind, siz
 /* What was made of it is given back before anything else is done. */
 static int give_up(struct run *run, const struct owned_list *list, struct store *reader, const char *prefix)
 {
-        size_t bytes = strlen(run->json) + (run->related ? strlen(run->related) : 0);
+        size_t bytes = strlen(run->json) + (run->related.json ? strlen(run->related.json) : 0);
         struct store_extent extent;
         int r;
 
@@ -179,7 +172,8 @@ static int add_owned(struct run *run, struct text *out)
         const struct worker *worker = run->worker;
         const char *key = run->order->key, *slash = strchr(key, '/');
         _cleanup_free_ char *prefix = strndup(key, slash ? (size_t)(slash + 1 - key) : 0);
-        size_t max = run->watch->config->request_max, related = run->related ? strlen(run->related) : 0;
+        size_t max = run->watch->config->request_max,
+               related = run->related.json ? strlen(run->related.json) : 0;
         struct owned_list list = {.run = run,
                                   .out = out,
                                   .room = max == 0        ? SIZE_MAX
@@ -247,139 +241,10 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         text_append_string(out, ",\"object\":");
         text_append_string(out, run->json);
         r = add_owned(run, out);
-        if (r >= 0 && run->related)
-                r = text_printf(out, ",\"related\":%s", run->related);
+        if (r >= 0 && run->related.json)
+                r = text_printf(out, ",\"related\":%s", run->related.json);
         if (r < 0)
                 return r;
         join_lines(out);
         return text_append_string(out, "}\n");
-}
-
-/* ---- the environment */
-
-#define RUN_VARIABLES 6 /* of one run */
-
-static int add(char **environment, size_t *count, const char *name, const char *value)
-{
-        if (asprintf(&environment[*count], "%s=%s", name, value) < 0) {
-                environment[*count] = NULL;
-                return -ENOMEM;
-        }
-        (*count)++;
-        return 0;
-}
-
-/* What belongs to a user is that of the handler's own. */
-static const char *value_for(const struct record_watch *config, const char *name)
-{
-        if (config->user[0] && strcmp(name, "HOME") == 0)
-                return config->home;
-        if (config->user[0] && (strcmp(name, "USER") == 0 || strcmp(name, "LOGNAME") == 0))
-                return config->user;
-        return getenv(name);
-}
-
-static void variables_free(char **environment, size_t first)
-{
-        for (size_t i = first; environment && environment[i]; i++)
-                free(environment[i]);
-        free((void *)environment);
-}
-
-static bool is_given(const struct record_watch *config, const char *name)
-{
-        for (size_t i = 0; i < config->environment_count; i++)
-                if (strcmp(config->environment[i].name, name) == 0)
-                        return true;
-        return false;
-}
-
-static int add_kubeconfig(char **environment, size_t *count, const char *folder)
-{
-        _cleanup_free_ char *path = NULL;
-
-        if (asprintf(&path, "%s/kubeconfig", folder) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        return add(environment, count, "KUBECONFIG", path);
-}
-
-/* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
-static char **environment_new(const struct record_watch *config, size_t *ret_count)
-{
-        char **environment = calloc(ELEMENTS(passed_on) + config->environment_count + 7, sizeof(char *));
-        int r = environment ? 0 : -ENOMEM;
-        size_t count = 0;
-
-        if (r >= 0 && !getenv("PATH") && !is_given(config, "PATH"))
-                r = add(environment, &count, "PATH", PATH_DEFAULT);
-        for (size_t i = 0; i < ELEMENTS(passed_on) && r >= 0; i++) {
-                const char *value = value_for(config, passed_on[i]);
-
-                if (value && !is_given(config, passed_on[i]))
-                        r = add(environment, &count, passed_on[i], value);
-        }
-        for (size_t i = 0; i < config->environment_count && r >= 0; i++)
-                r = add(environment, &count, config->environment[i].name, config->environment[i].value);
-        if (r >= 0 && config->credentials_folder[0])
-                r = add(environment, &count, "RECONCILED_CREDENTIALS_DIRECTORY", config->credentials_folder);
-        if (r >= 0 && config->kubernetes)
-                r = add_kubeconfig(environment, &count, config->credentials_folder);
-        if (r >= 0)
-                r = add(environment, &count, "RECONCILED_WATCH", config->name);
-        if (r >= 0)
-                r = add(environment, &count, "RECONCILED_API_VERSION", config->api_version);
-        if (r >= 0)
-                r = add(environment, &count, "RECONCILED_KIND", config->kind);
-        if (r < 0) {
-                variables_free(environment, 0);
-                return NULL;
-        }
-        *ret_count = count;
-        return environment;
-}
-
-/* Made once: this process's own environment does not change, nor does its configuration. */
-char *const *environment_of_watch(struct worker_watch *watch)
-{
-        if (!watch->environment)
-                watch->environment = environment_new(watch->config, &watch->environment_count);
-        return watch->environment;
-}
-
-void environment_of_watch_free(struct worker_watch *watch)
-{
-        variables_free(TAKE_PTR(watch->environment), 0);
-}
-
-char *const *environment_build(const struct run *run)
-{
-        const struct message_run *order = run->order;
-        _cleanup_free_ char *namespace_name = NULL, *name = NULL;
-        char *const *of_watch = environment_of_watch(run->watch);
-        size_t count = run->watch->environment_count;
-        char attempt[24], **environment;
-
-        environment = of_watch ? calloc(count + RUN_VARIABLES + 1, sizeof(char *)) : NULL;
-        if (!environment)
-                return NULL;
-        memcpy((void *)environment, of_watch, count * sizeof(char *));
-        snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
-        if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
-            add(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
-            add(environment, &count, "RECONCILED_REASON", order->reason) < 0 ||
-            add(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
-            add(environment, &count, "RECONCILED_NAME", name) < 0 ||
-            add(environment, &count, "RECONCILED_UID", order->uid) < 0 ||
-            add(environment, &count, "RECONCILED_ATTEMPT", attempt) < 0) {
-                environment_free(run->watch, environment);
-                return NULL;
-        }
-        return environment;
-}
-
-void environment_free(const struct worker_watch *watch, char *const *environment)
-{
-        variables_free((char **)(uintptr_t)environment, watch->environment_count);
 }

@@ -4,11 +4,15 @@
  * server, so that the handler sees it as it is and our finalizer can be taken off it. One that is gone
  * meanwhile is shown by its identity: that it was deleted is not known here, and never said.
  */
+#include "worker/run/unselected.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/worker.h"
+#include "worker/run/request.h"
+#include "worker/write/object.h"
+#include "worker/write/refusal.h"
 
 static int take_object(struct run *run, const struct kube_response *response)
 {
@@ -32,13 +36,12 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
         struct run *run = userdata;
         int r = 0;
 
-        run->transfer = NULL;
-        run->fetching = false;
+        run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE) {
                 r = take_object(run, response);
         } else if (!kube_error_is_not_found(&response->error)) {
-                write_note_failure(run, response);
-                run_finish(run, write_result_of(&response->error), "the object cannot be looked at: %s",
+                refusal_note(run, response);
+                run_finish(run, refusal_result(&response->error), "the object cannot be looked at: %s",
                            response->error.message);
                 return;
         }
@@ -48,19 +51,18 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
                 run_finish(run, RESULT_RETRY, "the API server's answer cannot be understood: %s",
                            strerror(-r));
         else
-                write_prepare(run);
+                run_go_on(run, RUN_STAGE_PREPARE);
 }
 
 void unselected_fetch(struct run *run)
 {
         int r;
 
-        run->fetching = true;
         if (!run->watch->discovered) {
-                write_discover(run); /* and comes back */
+                object_discover(run, unselected_fetch);
                 return;
         }
-        r = write_get(run, on_fetched);
+        r = object_get(run, on_fetched);
         if (r < 0)
-                run_finish(run, write_result_not_started(r), "it cannot be looked at: %s", strerror(-r));
+                run_finish(run, refusal_result_not_started(r), "it cannot be looked at: %s", strerror(-r));
 }

@@ -4,12 +4,14 @@
  * before it has ended. Should that one take long, they go back, for others to do: nothing of them has
  * happened, and no row, no count, no handler has noticed.
  */
+#include "worker/run/waiting.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "worker/worker.h"
+#include "worker/run/stages.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_MSEC) /* of one run that others wait for */
 
@@ -32,8 +34,8 @@ int waiting_return(struct worker *worker)
 {
         int r = 0;
 
-        while (worker->waiting_count > 0) {
-                struct message *message = worker->waiting[--worker->waiting_count];
+        while (worker->waiting.count > 0) {
+                struct message *message = worker->waiting.run[--worker->waiting.count];
 
                 if (r >= 0)
                         r = give_back(worker, &message->run);
@@ -48,7 +50,7 @@ static int on_patience_over(sd_event_source *source, uint64_t usec _unused_, voi
         uint64_t lasted;
         int r = 0;
 
-        if (worker->waiting_count == 0)
+        if (worker->waiting.count == 0)
                 return 0;
         lasted = worker->run ? clock_boottime_usec() - worker->run->started : 0;
         if (lasted >= PATIENCE_USEC) {
@@ -70,23 +72,24 @@ static int be_patient(struct worker *worker)
 {
         int enabled = SD_EVENT_OFF, r;
 
-        if (!worker->patience_timer)
-                return sd_event_add_time_relative(worker->child->event, &worker->patience_timer,
+        if (!worker->waiting.patience)
+                return sd_event_add_time_relative(worker->child->event, &worker->waiting.patience,
                                                   CLOCK_MONOTONIC, PATIENCE_USEC, USEC_PER_MSEC,
                                                   on_patience_over, worker);
-        r = sd_event_source_get_enabled(worker->patience_timer, &enabled);
+        r = sd_event_source_get_enabled(worker->waiting.patience, &enabled);
         if (r < 0 || enabled != SD_EVENT_OFF)
                 return r;
-        r = sd_event_source_set_time_relative(worker->patience_timer, PATIENCE_USEC);
-        return r < 0 ? r : sd_event_source_set_enabled(worker->patience_timer, SD_EVENT_ONESHOT);
+        r = sd_event_source_set_time_relative(worker->waiting.patience, PATIENCE_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(worker->waiting.patience, SD_EVENT_ONESHOT);
 }
 
 static int begin_next(struct worker *worker)
 {
-        _cleanup_message_ struct message *message = worker->waiting[0];
+        _cleanup_message_ struct message *message = worker->waiting.run[0];
 
-        worker->waiting_count--;
-        memmove(worker->waiting, worker->waiting + 1, worker->waiting_count * sizeof(struct message *));
+        worker->waiting.count--;
+        memmove(worker->waiting.run, worker->waiting.run + 1,
+                worker->waiting.count * sizeof(struct message *));
         return run_start(worker, &message);
 }
 
@@ -96,7 +99,7 @@ static int before_sleep(sd_event_source *source _unused_, void *userdata)
         struct worker *worker = userdata;
         int r = 0;
 
-        while (r >= 0 && !worker->run && worker->waiting_count > 0)
+        while (r >= 0 && !worker->run && worker->waiting.count > 0)
                 r = begin_next(worker);
         if (r < 0)
                 child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL, "a run cannot be begun: %s",
@@ -116,11 +119,11 @@ static int begin_before_sleep(struct worker *worker)
 {
         int r;
 
-        if (worker->next_source)
+        if (worker->waiting.next)
                 return 0;
-        r = sd_event_add_time(worker->child->event, &worker->next_source, CLOCK_MONOTONIC, UINT64_MAX, 0,
+        r = sd_event_add_time(worker->child->event, &worker->waiting.next, CLOCK_MONOTONIC, UINT64_MAX, 0,
                               never, worker);
-        return r < 0 ? r : sd_event_source_set_prepare(worker->next_source, before_sleep);
+        return r < 0 ? r : sd_event_source_set_prepare(worker->waiting.next, before_sleep);
 }
 
 int waiting_take(struct worker *worker, struct message **message)
@@ -129,21 +132,21 @@ int waiting_take(struct worker *worker, struct message **message)
 
         if (worker->stopping)
                 return give_back(worker, &(*message)->run);
-        if (!worker->run && worker->waiting_count == 0)
+        if (!worker->run && worker->waiting.count == 0)
                 return run_start(worker, message);
-        if (worker->waiting_count == WAITING_MAX)
+        if (worker->waiting.count == WORKER_WAITING_MAX)
                 return -EPROTO;
         r = begin_before_sleep(worker);
         if (r < 0)
                 return r;
-        worker->waiting[worker->waiting_count++] = TAKE_PTR(*message);
+        worker->waiting.run[worker->waiting.count++] = TAKE_PTR(*message);
         return be_patient(worker);
 }
 
 void waiting_done(struct worker *worker)
 {
-        while (worker->waiting_count > 0)
-                message_free(worker->waiting[--worker->waiting_count]);
-        sd_event_source_disable_unref(worker->next_source);
-        sd_event_source_disable_unref(worker->patience_timer);
+        while (worker->waiting.count > 0)
+                message_free(worker->waiting.run[--worker->waiting.count]);
+        sd_event_source_disable_unref(worker->waiting.next);
+        sd_event_source_disable_unref(worker->waiting.patience);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Conditions, as metav1.Condition has them: a list of which `type` is the key. lastTransitionTime moves only
- * when `status` does; what differs in nothing is left as it is. Pure data: nothing here asks the API server.
+ * Conditions, as metav1.Condition has them: a list with `type` as its key. lastTransitionTime moves only when
+ * `status` does; a condition that does not differ is left as it is. Pure data: no request is made here.
  */
 #include <cjson/cJSON.h>
 
@@ -11,21 +11,20 @@
 struct condition {
         const char *type;
         const char *status;  /* "True", "False", "Unknown" */
-        const char *reason;  /* NULL: one is made up from the status, for the API demands one */
+        const char *reason;  /* NULL: one is made up from the status, because the API demands one */
         const char *message; /* NULL: "" */
 };
 
 /* The answer's `conditions`: 0, or -EINVAL with the place of what is wrong. */
 int conditions_check(const cJSON *list, struct error *error);
-/* One of a list that was checked. The strings are borrowed. */
+/* An entry of a list that was checked. The strings are borrowed. */
 struct condition condition_read(const cJSON *item);
 
-/* The object's status.conditions, owned by the caller; an empty list where there are none. NULL: it cannot
- * be read, or no memory.
- */
-/* The entry of this type; NULL: there is none. */
+/* The entry of this type, borrowed; NULL: there is none. */
 const cJSON *conditions_find(const cJSON *list, const char *type);
+/* The object's status.conditions, owned by the caller; an empty list where there are none. NULL: they cannot
+ * be read, or no memory. */
 cJSON *conditions_of(const char *json);
-/* Adds it, or changes the one of its type. generation: metadata.generation that was seen; 0: none. now:
- * RFC 3339. */
+/* Adds it, or changes the entry of its type. generation: metadata.generation that was seen; 0: none. now:
+ * RFC 3339. 0, -ENOMEM. */
 int condition_set(cJSON *list, const struct condition *condition, int64_t generation, const char *now);

@@ -10,6 +10,8 @@
 
 #include "base/duration.h"
 #include "worker/dependents/dependents.h"
+#include "worker/run/run.h"
+#include "worker/write/refusal.h"
 #include "worker/write/series.h"
 #include "worker/write/status.h"
 
@@ -125,18 +127,18 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
         const struct kube_error *error = &response->error;
 
         if (error->http_status == 401)
-                worker_ask_refresh(recorder->worker, response);
+                refusal_ask_refresh(recorder->worker, response);
         if (error->http_status == 403 && !is_terminating(response)) {
                 refused(recorder, error);
                 send_next(recorder);
-                worker_part_ended(recorder->worker);
+                recorder->worker->on_part_ended(recorder->worker);
                 return;
         }
         if (!is_passing(error) || ++operation->tries >= TRIES_MAX) {
                 log_debug("an Event is left out: %s", error->message);
                 give_up(recorder); /* its series has expired, its namespace goes ... */
                 send_next(recorder);
-                worker_part_ended(recorder->worker);
+                recorder->worker->on_part_ended(recorder->worker);
                 return;
         }
         if (sd_event_add_time_relative(recorder->worker->child->event, &recorder->again, CLOCK_MONOTONIC,
@@ -157,7 +159,7 @@ static void on_written(struct kube_transfer *transfer _unused_, const struct kub
         recorder->written++;
         remove_first(recorder);
         send_next(recorder);
-        worker_part_ended(recorder->worker);
+        recorder->worker->on_part_ended(recorder->worker);
 }
 
 static void send_next(struct recorder *recorder)
@@ -496,7 +498,7 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
 
 int recorder_report(struct recorder *recorder, const struct message_report *report)
 {
-        const struct worker_watch *watch = worker_watch_find(recorder->worker, report->watch);
+        const struct worker_watch *watch = watch_find(recorder->worker, report->watch);
         struct event event = {.key = report->key,
                               .uid = report->uid,
                               .version = report->version,
@@ -518,7 +520,7 @@ int recorder_report(struct recorder *recorder, const struct message_report *repo
                 count_here(recorder, report->object, report->identity, report->count, watch ? &event : NULL);
         else if (watch)
                 record(recorder, &event);
-        worker_part_ended(recorder->worker);
+        recorder->worker->on_part_ended(recorder->worker);
         return 0;
 }
 
@@ -526,7 +528,7 @@ void recorder_reported(struct recorder *recorder)
 {
         if (recorder->telling > 0)
                 recorder->telling--;
-        worker_part_ended(recorder->worker);
+        recorder->worker->on_part_ended(recorder->worker);
 }
 
 /* ---- its life */

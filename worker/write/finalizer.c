@@ -11,22 +11,11 @@
 #include <string.h>
 
 #include "object/fingerprint.h"
-#include "worker/dependents/internal.h"
+#include "worker/dependents/notes.h"
+#include "worker/write/object.h"
+#include "worker/write/patch.h"
 #include "worker/write/sibling.h"
-
-struct finalizer_view finalizer_view(const struct run *run)
-{
-        struct finalizer_view view = {0};
-
-        (void)finalizer_look(write_current_json(run), strlen(write_current_json(run)),
-                             run->watch->config->finalizer_key, &view);
-        return view;
-}
-
-bool finalizer_is_deleting(const struct run *run)
-{
-        return finalizer_view(run).deleting;
-}
+#include "worker/write/step.h"
 
 /* The handler sees the object as it is now; of one that is known by its metadata alone, no more than that.
  */
@@ -36,7 +25,7 @@ static int show_current(struct run *run)
 
         if (fingerprint_is_partial(run->object.json, run->object.json_size))
                 return 0;
-        copy = strdup(run->current);
+        copy = strdup(run->now.json);
         if (!copy)
                 return -ENOMEM;
         free(run->json);
@@ -53,7 +42,7 @@ struct finalizers {
 static bool is_on(const struct run *run, const char *name)
 {
         struct finalizer_view view = {0};
-        const char *json = write_current_json(run);
+        const char *json = object_json(run);
 
         return finalizer_look(json, strlen(json), name, &view) >= 0 && view.ours;
 }
@@ -61,9 +50,9 @@ static bool is_on(const struct run *run, const char *name)
 /* Of another watch of the kind, which does not select the object any more. */
 static bool goes_with_ours(const struct run *run, struct span name)
 {
-        for (size_t i = 0; i < run->sibling_count && !run->carrying_out; i++)
-                if (run->sibling[i].state == SIBLING_SELECTS_NOT &&
-                    scan_string_equals(name, run->sibling[i].watch->config->finalizer_key))
+        for (size_t i = 0; i < run->siblings.count && !run->carrying_out; i++)
+                if (run->siblings.item[i].state == SIBLING_SELECTS_NOT &&
+                    scan_string_equals(name, run->siblings.item[i].watch->config->finalizer_key))
                         return true;
         return false;
 }
@@ -92,11 +81,11 @@ static void add_finalizer(struct text *all, const char *name)
 /* Of the watches that have the object from now on. One that is being deleted gets none. */
 static void add_heirs(const struct run *run, struct text *all)
 {
-        for (size_t i = 0; i < run->sibling_count && run->action == ACTION_UNSELECTED; i++) {
-                const struct record_watch *config = run->sibling[i].watch->config;
+        for (size_t i = 0; i < run->siblings.count && run->action == ACTION_UNSELECTED; i++) {
+                const struct record_watch *config = run->siblings.item[i].watch->config;
 
-                if (run->sibling[i].state == SIBLING_SELECTS && config->finalizer &&
-                    !finalizer_is_deleting(run) && !is_on(run, config->finalizer_key))
+                if (run->siblings.item[i].state == SIBLING_SELECTS && config->finalizer &&
+                    !object_is_deleting(run) && !is_on(run, config->finalizer_key))
                         add_finalizer(all, config->finalizer_key);
         }
 }
@@ -104,7 +93,7 @@ static void add_heirs(const struct run *run, struct text *all)
 /* All of others, or none: those must not be lost to a shortage of memory. `all` is the caller's. */
 static int finalizers_read(const struct run *run, struct finalizers *ret)
 {
-        const char *json = write_current_json(run);
+        const char *json = object_json(run);
         struct scan_object object;
         int r = scan_object(json, strlen(json), &object);
 
@@ -134,9 +123,9 @@ int finalizer_is_wrong(struct run *run)
         if (run->action == ACTION_UNSELECTED)
                 return 0; /* it goes, behind the handler */
         if (!run->watch->config->finalizer)
-                return run->watch->config->releases && finalizer_view(run).ours;
+                return run->watch->config->releases && object_finalizer(run).ours;
         r = finalizer_is_there(run);
-        return r < 0 ? r : !r && !finalizer_is_deleting(run);
+        return r < 0 ? r : !r && !object_is_deleting(run);
 }
 
 /* ---- the list of dependents, when the object goes to another watch of its kind */
@@ -146,10 +135,10 @@ static const struct record_watch *heir_of(const struct run *run)
 {
         const struct record_watch *heir = NULL;
 
-        for (size_t i = 0; i < run->sibling_count && run->action == ACTION_UNSELECTED; i++) {
-                const struct record_watch *config = run->sibling[i].watch->config;
+        for (size_t i = 0; i < run->siblings.count && run->action == ACTION_UNSELECTED; i++) {
+                const struct record_watch *config = run->siblings.item[i].watch->config;
 
-                if (run->sibling[i].state == SIBLING_SELECTS &&
+                if (run->siblings.item[i].state == SIBLING_SELECTS &&
                     (!heir || (config->finalizer && !heir->finalizer)))
                         heir = config;
         }
@@ -175,14 +164,14 @@ static int join_lists(const char *theirs, const char *ours, struct text *out)
 
 static int add_list(const struct run *run, struct text *body)
 {
-        _cleanup_free_ char *ours = notes_find_record(run, write_current_json(run)), *theirs = NULL;
+        _cleanup_free_ char *ours = notes_find_record(run, object_json(run)), *theirs = NULL;
         _cleanup_text_ struct text joined = TEXT_EMPTY;
         const struct record_watch *heir = heir_of(run);
         int r;
 
         if (!heir || !ours)
                 return 0;
-        theirs = notes_find(write_current_json(run), false, heir->children_key);
+        theirs = notes_find(object_json(run), false, heir->children_key);
         r = join_lists(theirs ? theirs : "", ours, &joined);
         if (r < 0)
                 return r;
@@ -202,7 +191,7 @@ static bool list_must_go(const struct run *run)
 
         if (!heir_of(run))
                 return false;
-        record = notes_find_record(run, write_current_json(run));
+        record = notes_find_record(run, object_json(run));
         return record != NULL;
 }
 
@@ -229,7 +218,7 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
         text_append_string(body, "{\"metadata\":{\"uid\":");
         text_json_string(body, run->order->uid);
         text_append_string(body, ",\"resourceVersion\":");
-        text_json_string(body, write_current_version(run));
+        text_json_string(body, object_version(run));
         text_append_string(body, ",\"finalizers\":[");
         if (with_ours)
                 add_finalizer(&finalizers.all, run->watch->config->finalizer_key);
@@ -248,19 +237,19 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
 {
         struct run *run = userdata;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         /* An object that was let go is finished, whatever others have changed meanwhile. */
         if (run->carrying_out && run->action == ACTION_FINALIZE)
-                run->foreign = false;
+                run->now.foreign = false;
         if (kube_error_is_not_found(&response->error) && run->carrying_out)
-                write_step_done(run); /* it has gone: that is what was wanted */
+                step_done(run); /* it has gone: that is what was wanted */
         else if (response->error.failure != KUBE_FAILURE_NONE)
-                write_failed(run, "finalizer", response);
-        else if (write_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
+                step_failed(run, "finalizer", response);
+        else if (object_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))
                 run_finish(run, RESULT_RETRY,
                            "the API server's answer to the finalizer cannot be understood");
         else
-                write_step_done(run);
+                step_done(run);
 }
 
 int finalizer_send(struct run *run)
@@ -273,5 +262,5 @@ int finalizer_send(struct run *run)
                 run->heir = heir->name;
         r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
-        return r < 0 ? r : write_patch(run, NULL, &body, on_finalizer_written, write_siblings_again);
+        return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again_with_siblings);
 }

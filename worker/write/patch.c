@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Others write to the object as well while its handler runs. Each write of ours carries the resourceVersion
- * that was read, so the API server refuses one that is based on an older object (409). Then the object is
- * read again, and the step that wrote begins anew with what is there now: the answer is kept, only our own
- * patch is made again. The handler's `patch` is for what the handler has seen, and is not made again.
- *
- * With the changes of others, the handler might have answered otherwise. From then on nothing that we write
- * is claimed as known, so that the change runs the handler once more.
- */
+/* See patch.h. */
+#include "worker/write/patch.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/dependents/dependents.h"
+#include "worker/write/object.h"
 
+#define TIMEOUT_USEC    (30 * USEC_PER_SEC)
+#define MERGE_PATCH     "application/merge-patch+json"
 #define TRIES_MAX       10 /* in a row: others may write all the time */
 #define PAUSE_USEC      (10 * USEC_PER_MSEC)
 #define RETRY_AFTER_MAX 10 /* seconds: longer than that no worker is held */
-
-static void on_read(struct kube_transfer *transfer, const struct kube_response *response, void *userdata);
 
 /* ---- what was read again */
 
@@ -33,7 +27,7 @@ static bool is_going(const char *json)
 /* -ENOENT: another object has its name. */
 static int take_object(struct run *run, const struct kube_response *response)
 {
-        uint64_t expected = run->own_fingerprint ? run->own_fingerprint : run->fingerprint, fingerprint = 0;
+        uint64_t expected = run->own.fingerprint ? run->own.fingerprint : run->fingerprint, fingerprint = 0;
         uint64_t essence = object_essence(run);
         struct scan_object object;
         char *version = NULL, *copy;
@@ -48,37 +42,37 @@ static int take_object(struct run *run, const struct kube_response *response)
                 free(version);
                 return r < 0 ? r : -ENOMEM;
         }
-        free(run->current);
-        free(run->current_version);
-        run->current = copy;
-        run->current_version = version;
-        run->rebased = true;
-        if (write_fingerprint(run, copy, strlen(copy), &fingerprint) < 0 || fingerprint != expected)
-                run->foreign = true;
-        run->foreign_essence = run->foreign_essence || object_essence(run) != essence;
+        free(run->now.json);
+        free(run->now.version);
+        run->now.json = copy;
+        run->now.version = version;
+        run->now.rebased = true;
+        if (object_fingerprint(run, copy, strlen(copy), &fingerprint) < 0 || fingerprint != expected)
+                run->now.foreign = true;
+        run->now.foreign_essence = run->now.foreign_essence || object_essence(run) != essence;
         return 0;
 }
 
 /* Its handler is asked again, or for the first time, with the object as it is now. */
 static bool begins_anew(const struct run *run, bool was_going)
 {
-        if (!run->carrying_out && run->foreign)
+        if (!run->carrying_out && run->now.foreign)
                 return true;
-        if (was_going && !is_going(run->current))
+        if (was_going && !is_going(run->now.json))
                 return true; /* it lives again, in a database that was restored: it must not be released */
         return !was_going && run->action != ACTION_FINALIZE && run->action != ACTION_RELEASE &&
-               is_going(run->current);
+               is_going(run->now.json);
 }
 
 static void on_read(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
 {
         struct run *run = userdata;
-        bool was_going = is_going(write_current_json(run));
+        bool was_going = is_going(object_json(run));
         int r;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                run->on_written(transfer, response, run);
+                run->patch.on_done(transfer, response, run);
                 return;
         }
         r = take_object(run, response);
@@ -90,14 +84,14 @@ static void on_read(struct kube_transfer *transfer, const struct kube_response *
         else if (begins_anew(run, was_going))
                 run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
         else
-                run->again(run);
+                run->patch.again(run);
 }
 
 /* ---- reading it */
 
 static void read_again(struct run *run)
 {
-        int r = write_get(run, on_read);
+        int r = object_get(run, on_read);
 
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the object cannot be read again: %s", strerror(-r));
@@ -107,7 +101,7 @@ static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused
 {
         struct run *run = userdata;
 
-        run->conflict_timer = sd_event_source_disable_unref(run->conflict_timer);
+        run->patch.timer = sd_event_source_disable_unref(run->patch.timer);
         if (run->cancelled)
                 run_finish(run, RESULT_CANCELLED, "the operator stops before the answer was written");
         else
@@ -120,7 +114,7 @@ static uint64_t pause_after(const struct run *run, const struct kube_error *erro
 {
         if (error->retry_after_sec > 0)
                 return (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        return run->conflicts > 1 ? (uint64_t)random() % (PAUSE_USEC * run->conflicts) : 0;
+        return run->patch.conflicts > 1 ? (uint64_t)random() % (PAUSE_USEC * run->patch.conflicts) : 0;
 }
 
 /* false: it is told as a conflict. */
@@ -129,24 +123,61 @@ static bool begin(struct run *run, const struct kube_error *error)
         uint64_t pause;
 
         if (error->http_status != 409 || error->other_uid || run->cancelled ||
-            error->retry_after_sec > RETRY_AFTER_MAX || run->conflicts++ >= TRIES_MAX)
+            error->retry_after_sec > RETRY_AFTER_MAX || run->patch.conflicts++ >= TRIES_MAX)
                 return false;
         pause = pause_after(run, error);
         if (pause == 0)
                 read_again(run);
         else
-                return sd_event_add_time_relative(run->worker->child->event, &run->conflict_timer,
+                return sd_event_add_time_relative(run->worker->child->event, &run->patch.timer,
                                                   CLOCK_MONOTONIC, pause, 1, on_pause_over, run) >= 0;
         return true;
 }
 
-void conflict_on_patched(struct kube_transfer *transfer, const struct kube_response *response,
-                         void *userdata)
+static void on_patched(struct kube_transfer *transfer, const struct kube_response *response, void *userdata)
 {
         struct run *run = userdata;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && begin(run, &response->error))
                 return;
-        run->on_written(transfer, response, run);
+        run->patch.on_done(transfer, response, run);
+}
+
+/* ---- sending */
+
+static char *patch_path(const struct run *run, const char *subresource)
+{
+        _cleanup_free_ char *namespace_name = NULL, *name = NULL, *base = NULL;
+        _cleanup_text_ struct text path = TEXT_EMPTY;
+
+        if (kube_key_split(run->order->key, &namespace_name, &name) < 0)
+                return NULL;
+        base = kube_path(&run->watch->resource, namespace_name, name, subresource);
+        if (!base)
+                return NULL;
+        text_append_string(&path, base);
+        kube_path_add(&path, "fieldManager", run->worker->config->operator_name);
+        return text_take(&path);
+}
+
+int patch_send(struct run *run, const char *subresource, const struct text *body,
+               void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
+               void (*again)(struct run *))
+{
+        _cleanup_free_ char *path = patch_path(run, subresource);
+        struct kube_request request = {
+                .method = "PATCH",
+                .path = path,
+                .content_type = MERGE_PATCH,
+                .body = body->data,
+                .body_size = body->size,
+                .timeout_usec = TIMEOUT_USEC,
+                .on_done = again ? on_patched : on_done,
+                .userdata = run,
+        };
+
+        run->patch.on_done = on_done;
+        run->patch.again = again;
+        return path ? kube_client_start(run->worker->client, &request, &run->request.transfer) : -ENOMEM;
 }

@@ -9,8 +9,10 @@
 #include "object/bookkeeping.h"
 #include "object/fingerprint.h"
 #include "object/namespace.h"
-#include "worker/dependents/internal.h"
-#include "worker/write/finalizer.h"
+#include "worker/dependents/notes.h"
+#include "worker/write/object.h"
+#include "worker/write/refusal.h"
+#include "worker/write/step.h"
 
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 #define ITEM_MAX     ((size_t)4 * 1024 * 1024)
@@ -39,73 +41,39 @@ static int find_siblings(struct run *run)
 {
         struct worker *worker = run->worker;
 
-        if (run->sibling)
+        if (run->siblings.item)
                 return 0;
-        run->sibling = calloc(worker->watch_count, sizeof(*run->sibling));
-        if (!run->sibling)
+        run->siblings.item = calloc(worker->watch_count, sizeof(*run->siblings.item));
+        if (!run->siblings.item)
                 return -ENOMEM;
         for (size_t i = 0; i < worker->watch_count; i++)
                 if (is_sibling(run->watch->config, worker->watch[i].config))
-                        run->sibling[run->sibling_count++].watch = &worker->watch[i];
+                        run->siblings.item[run->siblings.count++].watch = &worker->watch[i];
         return 0;
 }
 
 void sibling_forget(struct run *run)
 {
-        for (size_t i = 0; i < run->sibling_count; i++)
-                run->sibling[i].state = SIBLING_UNKNOWN;
+        for (size_t i = 0; i < run->siblings.count; i++)
+                run->siblings.item[i].state = SIBLING_UNKNOWN;
 }
 
 void sibling_done(struct run *run)
 {
-        free(run->sibling);
-        run->sibling = NULL;
-        run->sibling_count = 0;
+        free(run->siblings.item);
+        run->siblings.item = NULL;
+        run->siblings.count = 0;
 }
 
 static const struct sibling *by_record(const struct run *run, const char *key)
 {
-        for (size_t i = 0; i < run->sibling_count; i++)
-                if (strcmp(run->sibling[i].watch->config->children_key, key) == 0)
-                        return &run->sibling[i];
+        for (size_t i = 0; i < run->siblings.count; i++)
+                if (strcmp(run->siblings.item[i].watch->config->children_key, key) == 0)
+                        return &run->siblings.item[i];
         return NULL;
 }
 
 /* ---- lists of dependents */
-
-struct record_visit {
-        notes_record_t callback;
-        void *userdata;
-};
-
-static int visit_record(struct span key, struct span value, void *userdata)
-{
-        const struct record_visit *visit = userdata;
-        _cleanup_free_ char *name = NULL, *record = NULL;
-        struct dependent_list list = {0};
-        int r = 0;
-
-        if (!bookkeeping_is_key(key, NULL, CHILDREN_NAME))
-                return 0;
-        if (scan_string(key, &name) < 0 || scan_string(value, &record) < 0)
-                return 0; /* no list of ours */
-        r = dependent_list_from_record(record, &list);
-        if (r >= 0 && list.count > 0)
-                r = visit->callback(name, &list, visit->userdata);
-        dependent_list_done(&list);
-        return r < 0 ? r : 0;
-}
-
-int notes_visit_records(const char *json, notes_record_t callback, void *userdata)
-{
-        struct record_visit visit = {callback, userdata};
-        struct scan_object object;
-        int r = scan_object(json, strlen(json), &object);
-
-        return r >= 0 && object.annotations.start && object.annotations.start[0] == '{'
-                       ? scan_members(object.annotations, visit_record, &visit)
-                       : r;
-}
 
 bool sibling_keeps(const struct run *run, const char *key)
 {
@@ -119,7 +87,7 @@ static int note_left(const char *key, const struct dependent_list *list _unused_
 
 bool sibling_has_left_list(struct run *run)
 {
-        return notes_visit_records(write_current_json(run), note_left, run) == -EEXIST;
+        return notes_visit_records(object_json(run), note_left, run) == -EEXIST;
 }
 
 bool sibling_is_left(const struct run *run, const char *key)
@@ -182,7 +150,7 @@ static int find_clash(struct run *run, struct sibling **ret)
         if (r >= 0)
                 r = dependent_list_from_answer(run->answer.dependents_text, &clash.wanted);
         if (r >= 0)
-                r = notes_visit_records(write_current_json(run), look_for_clash, &clash);
+                r = notes_visit_records(object_json(run), look_for_clash, &clash);
         dependent_list_done(&clash.wanted);
         dependent_owner_done(&clash.owner);
         *ret = clash.sibling;
@@ -202,14 +170,14 @@ static int find_clash(struct run *run, struct sibling **ret)
 static bool has_finalizer(const struct run *run, const char *name)
 {
         struct finalizer_view view = {0};
-        const char *json = write_current_json(run);
+        const char *json = object_json(run);
 
         return finalizer_look(json, strlen(json), name, &view) >= 0 && view.ours;
 }
 
 static bool has_notes(const struct run *run)
 {
-        _cleanup_free_ char *record = notes_find_record(run, write_current_json(run));
+        _cleanup_free_ char *record = notes_find_record(run, object_json(run));
 
         return record || has_finalizer(run, run->watch->config->finalizer_key);
 }
@@ -225,15 +193,15 @@ static bool has_theirs_only(const struct run *run, const struct sibling *sibling
 static bool was_named_so(const struct run *run, const struct sibling *sibling)
 {
         return !sibling->watch->config->id[0] && run->order->handed_out && has_theirs_only(run, sibling) &&
-               (finalizer_is_deleting(run) || run->action == ACTION_UNSELECTED);
+               (object_is_deleting(run) || run->action == ACTION_UNSELECTED);
 }
 
 bool sibling_has_left(const struct run *run, struct span finalizer)
 {
-        for (size_t i = 0; i < run->sibling_count; i++)
-                if (run->sibling[i].state == SIBLING_SELECTS_NOT &&
-                    scan_string_equals(finalizer, run->sibling[i].watch->config->finalizer_key) &&
-                    was_named_so(run, &run->sibling[i]))
+        for (size_t i = 0; i < run->siblings.count; i++)
+                if (run->siblings.item[i].state == SIBLING_SELECTS_NOT &&
+                    scan_string_equals(finalizer, run->siblings.item[i].watch->config->finalizer_key) &&
+                    was_named_so(run, &run->siblings.item[i]))
                         return true;
         return false;
 }
@@ -241,7 +209,7 @@ bool sibling_has_left(const struct run *run, struct span finalizer)
 /* Before our finalizer goes on: whether the object comes from another one. */
 static bool comes_from(const struct run *run, const struct sibling *sibling)
 {
-        return !run->carrying_out && run->action != ACTION_UNSELECTED && !finalizer_is_deleting(run) &&
+        return !run->carrying_out && run->action != ACTION_UNSELECTED && !object_is_deleting(run) &&
                has_theirs_only(run, sibling);
 }
 
@@ -249,7 +217,7 @@ static bool comes_from(const struct run *run, const struct sibling *sibling)
  * before has left, or ours from the time when this watch had no id. */
 static bool has_their_list(const struct run *run, const struct sibling *sibling)
 {
-        const char *json = write_current_json(run);
+        const char *json = object_json(run);
         _cleanup_free_ char *ours = notes_find_record(run, json), *theirs = NULL;
 
         if (!ours)
@@ -264,8 +232,8 @@ static int find_unknown(struct run *run, struct sibling **ret)
         bool names = run->carrying_out && run->action == ACTION_RECONCILE && run->answer.dependents;
         bool ends = run->carrying_out && run->action == ACTION_FINALIZE;
 
-        for (size_t i = 0; i < run->sibling_count; i++) {
-                *ret = &run->sibling[i];
+        for (size_t i = 0; i < run->siblings.count; i++) {
+                *ret = &run->siblings.item[i];
                 if ((*ret)->state == SIBLING_UNKNOWN &&
                     (leaves || comes_from(run, *ret) || was_named_so(run, *ret) ||
                      ((names || ends) && has_their_list(run, *ret))))
@@ -294,7 +262,7 @@ int sibling_is_due(struct run *run)
 static bool filter_holds(const struct run *run, const char *filter)
 {
         _cleanup_(jq_program_free_pointer) struct jq_program *program = NULL;
-        const char *json = write_current_json(run);
+        const char *json = object_json(run);
         bool holds = true; /* what it says is not known: nothing is taken off */
 
         if (filter[0] && jq_program_new(filter, &program, NULL) >= 0)
@@ -337,13 +305,13 @@ static void on_asked(struct kube_transfer *transfer _unused_, const struct kube_
                      void *userdata)
 {
         struct run *run = userdata;
-        struct sibling *sibling = run->asked;
+        struct sibling *sibling = run->siblings.asked;
         bool found;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                write_note_failure(run, response);
-                run_finish(run, write_result_of(&response->error),
+                refusal_note(run, response);
+                run_finish(run, refusal_result(&response->error),
                            "whether watch %s selects the object as well cannot be asked: %s",
                            sibling->watch->config->name, response->error.message);
                 return;
@@ -382,9 +350,9 @@ static int ask(struct run *run, struct sibling *sibling)
         kube_path_add(&path, "limit", "1");
         if (!base || path.failed || fields.failed)
                 return -ENOMEM;
-        run->asked = sibling;
+        run->siblings.asked = sibling;
         request.path = path.data;
-        return kube_client_start(run->worker->client, &request, &run->transfer);
+        return kube_client_start(run->worker->client, &request, &run->request.transfer);
 }
 
 static void ask_next(struct run *run)
@@ -398,12 +366,12 @@ static void ask_next(struct run *run)
                         continue;
                 r = ask(run, sibling);
                 if (r < 0)
-                        run_finish(run, write_result_not_started(r),
+                        run_finish(run, refusal_result_not_started(r),
                                    "the other watches of its kind cannot be looked at: %s", strerror(-r));
                 return;
         }
         if (r == 0)
-                write_step_done(run);
+                step_done(run);
 }
 
 int sibling_send(struct run *run)

@@ -15,6 +15,10 @@
 #include "worker/dependents/dependents.h"
 #include "worker/write/condition.h"
 #include "worker/write/merge.h"
+#include "worker/write/object.h"
+#include "worker/write/patch.h"
+#include "worker/write/refusal.h"
+#include "worker/write/step.h"
 
 /* ---- making it */
 
@@ -42,14 +46,9 @@ static void format_now(char *buffer, size_t size)
         strftime(buffer, size, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 }
 
-const cJSON *status_answered_ready(const struct run *run)
-{
-        return conditions_find(run->answer.conditions, run->watch->config->ready_condition);
-}
-
 static bool answers_not_ready(const struct run *run)
 {
-        const cJSON *answered = status_answered_ready(run);
+        const cJSON *answered = answer_condition(&run->answer, run->watch->config->ready_condition);
 
         return answered && strcmp(condition_read(answered).status, "True") != 0;
 }
@@ -57,7 +56,7 @@ static bool answers_not_ready(const struct run *run)
 /* The object's own, with the handler's and `ready` merged in; owned by the caller. */
 static cJSON *merge_conditions(const struct run *run, const struct condition *ready, bool with_answer)
 {
-        cJSON *list = conditions_of(write_current_json(run));
+        cJSON *list = conditions_of(object_json(run));
         int64_t generation = generation_of(run);
         bool answers_ready = false;
         const cJSON *answered = with_answer ? run->answer.conditions : NULL, *item;
@@ -104,9 +103,9 @@ static int make_text(struct run *run, struct span handlers, const cJSON *conditi
                             handlers.start && run->answer.status->child ? "," : "", list);
         if (text.failed)
                 return -ENOMEM;
-        free(run->status_text);
-        run->status_text = text_take(&text);
-        return run->status_text ? 0 : -ENOMEM;
+        free(run->status.text);
+        run->status.text = text_take(&text);
+        return run->status.text ? 0 : -ENOMEM;
 }
 
 /* Takes the list. with_answer: what the handler says beside it. */
@@ -121,14 +120,14 @@ static int make_status(struct run *run, cJSON *conditions, bool with_answer)
                 cJSON_Delete(conditions);
                 return -ENOMEM;
         }
-        cJSON_Delete(run->status);
-        run->status = status;
+        cJSON_Delete(run->status.patch);
+        run->status.patch = status;
         return r;
 }
 
 static bool changes_something(const struct run *run)
 {
-        return merge_effect_on(write_current_json(run), "status", run->status) != MERGE_SAME;
+        return merge_effect_on(object_json(run), "status", run->status.patch) != MERGE_SAME;
 }
 
 /* Why the answer's conditions cannot be merged; NULL: they can. */
@@ -180,13 +179,13 @@ static int send(struct run *run,
                 void (*on_done)(struct kube_transfer *, const struct kube_response *, void *),
                 void (*again)(struct run *))
 {
-        struct span patch = {run->status_text, strlen(run->status_text)};
+        struct span patch = {run->status.text, strlen(run->status.text)};
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        int r = merge_body("status", patch, run->order->uid, write_current_version(run), &body);
+        int r = merge_body("status", patch, run->order->uid, object_version(run), &body);
 
         return r < 0 ? r
-                     : write_patch(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
-                                   on_done, again);
+                     : patch_send(run, run->watch->resource.status_subresource ? "status" : NULL, &body,
+                                  on_done, again);
 }
 
 /* A status that is sent to the resource itself is dropped there once it has a subresource for it. And
@@ -195,12 +194,12 @@ static void check_kept(struct run *run)
 {
         struct worker_watch *watch = run->watch;
 
-        if (merge_effect_on(run->current, "status", run->status) != MERGE_CHANGES) {
-                write_step_done(run);
+        if (merge_effect_on(run->now.json, "status", run->status.patch) != MERGE_CHANGES) {
+                step_done(run);
                 return;
         }
-        if (!watch->resource.status_subresource && !run->discovered) {
-                write_discover(run);
+        if (!watch->resource.status_subresource && !run->request.rediscovered) {
+                object_discover(run, step_again);
                 return;
         }
         if (!watch->told_status_dropped)
@@ -209,7 +208,7 @@ static void check_kept(struct run *run)
                         "all its fields in the CRD's schema? (said once)",
                         run->order->watch, run->order->key);
         watch->told_status_dropped = true;
-        write_step_done(run);
+        step_done(run);
 }
 
 static void on_written(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -217,10 +216,10 @@ static void on_written(struct kube_transfer *transfer _unused_, const struct kub
 {
         struct run *run = userdata;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE)
-                write_failed(run, "status", response);
-        else if (write_take_result(run, response) < 0)
+                step_failed(run, "status", response);
+        else if (object_take_result(run, response) < 0)
                 run_finish(run, RESULT_RETRY, "the API server's answer to the status cannot be understood");
         else
                 check_kept(run);
@@ -228,7 +227,7 @@ static void on_written(struct kube_transfer *transfer _unused_, const struct kub
 
 int status_send(struct run *run)
 {
-        return send(run, on_written, write_step_again);
+        return send(run, on_written, step_again);
 }
 
 /* ---- a failure */
@@ -284,14 +283,16 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
         return list && make_status(run, list, false) >= 0 && changes_something(run);
 }
 
+static void send_failure(struct run *run);
+
 /* Somebody has written in between; what is told is a condition of our own, and is merged with what is there
  * now. */
 static void tell_again(struct run *run)
 {
-        if (!run->cancelled && prepare_failure(run, run->told_result, run->told))
-                status_send_failure(run);
+        if (!run->cancelled && prepare_failure(run, run->status.told_result, run->status.told))
+                send_failure(run);
         else
-                run_finish(run, run->told_result, "%s", run->told);
+                run_finish(run, run->status.told_result, "%s", run->status.told);
 }
 
 static void on_told(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -299,39 +300,39 @@ static void on_told(struct kube_transfer *transfer _unused_, const struct kube_r
 {
         struct run *run = userdata;
 
-        run->transfer = NULL;
+        run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE) {
-                write_note_failure(run, response);
+                refusal_note(run, response);
                 if (response->error.http_status != 404 && response->error.http_status != 409)
                         log_debug("watch %s, %s: its condition Ready cannot be written: %s",
                                   run->order->watch, run->order->key, response->error.message);
         } else {
-                (void)write_take_result(run, response); /* what cannot be read claims nothing */
+                (void)object_take_result(run, response); /* what cannot be read claims nothing */
         }
-        run_finish(run, run->told_result, "%s", run->told);
+        run_finish(run, run->status.told_result, "%s", run->status.told);
 }
 
-void status_send_failure(struct run *run)
+static void send_failure(struct run *run)
 {
         if (send(run, on_told, tell_again) < 0)
-                run_finish(run, run->told_result, "%s", run->told);
+                run_finish(run, run->status.told_result, "%s", run->status.told);
 }
 
 bool status_tell_failure(struct run *run, enum run_result result, const char *text)
 {
         if (run_is_replay(run) || (!status_is_failure(result) && result != RESULT_SETTLING) ||
-            !wants_ready(run) || !run->json || run->cancelled || run->transfer || run->discovery ||
-            fingerprint_is_partial(run->object.json, run->object.json_size))
+            !wants_ready(run) || !run->json || run->cancelled || run->request.transfer ||
+            run->request.discovery || fingerprint_is_partial(run->object.json, run->object.json_size))
                 return false;
         if (!prepare_failure(run, result, text))
                 return false;
-        run->told = strdup(text);
-        run->told_result = result;
-        if (!run->told)
+        run->status.told = strdup(text);
+        run->status.told_result = result;
+        if (!run->status.told)
                 return false;
         if (run->watch->discovered)
-                status_send_failure(run);
+                send_failure(run);
         else
-                write_discover(run);
+                object_discover(run, send_failure);
         return true;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "worker/dependents/parked/managed-fields.h"
 #include "worker/dependents/parked/plan.h"
 
 #define MANAGED(fields)                                                                                     \

@@ -4,14 +4,17 @@
  * written is looked at again later, by the same attempt, without a worker in between. One that has failed,
  * or takes too long, is a failure of the attempt like any other in its children.
  */
+#include "worker/dependents/parked/wait.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "worker/confidential.h"
-#include "worker/dependents/internal.h"
+#include "worker/dependents/parked/former.h"
+#include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/readiness.h"
-#include "worker/write/status.h"
+#include "worker/write/object.h"
+#include "worker/write/refusal.h"
 #include "json/json.h"
 
 DEFINE_CLEANUP(cJSON *, cJSON_Delete);
@@ -46,13 +49,6 @@ void wait_judge(struct dependents *dependents, struct dependent *dependent, cons
                          dependent->name, why);
 }
 
-const char *dependents_waiting(const struct run *run)
-{
-        return run->dependents && !run->dependents->undo && run->dependents->waiting[0]
-                       ? run->dependents->waiting
-                       : NULL;
-}
-
 /* The lists borrow from `list`; the caller frees the two arrays. */
 static int choose(const struct dependent_list *list, bool rollback, struct park_plan *plan)
 {
@@ -79,11 +75,11 @@ void wait_begin(struct run *run)
                 .requeue_after_usec = run->answer.requeue_after_usec,
                 .deadline = park_now(run) + config->wait_usec,
                 .answered = park_now(run),
-                .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
-                .essence = run->foreign_essence ? 0 : object_essence(run),
-                .related = run->related_fingerprint,
+                .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
+                .essence = run->now.foreign_essence ? 0 : object_essence(run),
+                .related = run->related.fingerprint,
         };
-        const cJSON *ready = status_answered_ready(run);
+        const cJSON *ready = answer_condition(&run->answer, config->ready_condition);
         char text[WHY_MAX * 2];
 
         plan.ready = ready ? cJSON_PrintUnformatted(ready) : NULL;
@@ -127,7 +123,7 @@ static bool serves(const cJSON *definition, const struct dependent *dependent)
  * would do the same for ever. */
 bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 {
-        const struct park_plan *resumed = dependents->run->resumed;
+        const struct park_plan *resumed = dependents->run->parked.resumed;
 
         if (resumed && park_now(dependents->run) >= resumed->deadline)
                 return false;
@@ -156,11 +152,12 @@ void wait_begin_for_kinds(struct dependents *dependents)
         struct park_plan plan = {
                 .cause = (char[]){""},
                 .again = true,
-                .deadline = run->resumed ? run->resumed->deadline : park_now(run) + config->settle_usec,
+                .deadline = run->parked.resumed ? run->parked.resumed->deadline
+                                                : park_now(run) + config->settle_usec,
                 .answered = park_now(run),
-                .fingerprint = run->own_fingerprint ? run->own_fingerprint : run->fingerprint,
-                .essence = run->foreign_essence ? 0 : object_essence(run),
-                .related = run->related_fingerprint,
+                .fingerprint = run->own.fingerprint ? run->own.fingerprint : run->fingerprint,
+                .essence = run->now.foreign_essence ? 0 : object_essence(run),
+                .related = run->related.fingerprint,
         };
         char text[WHY_MAX * 2];
 
@@ -174,17 +171,9 @@ void wait_begin_for_kinds(struct dependents *dependents)
         free(plan.undo.item);
 }
 
-void park_forget_resumed(struct run *run)
-{
-        if (run->resumed)
-                park_plan_done(run->resumed);
-        free(run->resumed);
-        run->resumed = NULL;
-}
-
 void wait_take_over(struct dependents *dependents)
 {
-        struct park_plan *resumed = dependents->run->resumed;
+        struct park_plan *resumed = dependents->run->parked.resumed;
 
         for (size_t i = 0; resumed && i < resumed->undo.count; i++) {
                 struct dependent *done = &resumed->undo.item[i];
@@ -208,16 +197,16 @@ static void begin_again(struct dependents *dependents)
 {
         struct run *run = dependents->run;
 
-        run->resumed = malloc(sizeof(*run->resumed));
-        if (!run->resumed) {
+        run->parked.resumed = malloc(sizeof(*run->parked.resumed));
+        if (!run->parked.resumed) {
                 run_finish(run, RESULT_RETRY, "no memory to go on with its children");
                 return;
         }
-        *run->resumed = dependents->plan;
+        *run->parked.resumed = dependents->plan;
         dependents->plan = (struct park_plan){0};
         dependents_free(TAKE_PTR(run->dependents));
         run->fingerprint = run->object.fingerprint;
-        run_attempt(run);
+        run_go_on(run, RUN_STAGE_ATTEMPT);
 }
 
 /* ---- the next look */
@@ -235,14 +224,6 @@ int wait_take_ready(struct run *run, const struct park_plan *plan)
         return run->answer.root ? 0 : -ENOMEM;
 }
 
-void dependents_note_unready(struct dependents *dependents, const struct dependent *dependent,
-                             const char *why)
-{
-        if (dependents->waiting[0] == '\0' || dependent->failed)
-                snprintf(dependents->waiting, sizeof(dependents->waiting), "%s %s: %.300s", dependent->kind,
-                         dependent->name, why);
-}
-
 /* Each change of a dependent that the watch owns brings the run back, unless attempts have failed before. */
 static bool is_told_of_all(const struct dependents *dependents)
 {
@@ -251,19 +232,6 @@ static bool is_told_of_all(const struct dependents *dependents)
         for (size_t i = 0; i < dependents->known.count && all; i++)
                 all = dependents->known.item[i].settled || dependents->known.item[i].in_store;
         return all;
-}
-
-/* Its time does not run, and before a Retry-After is over nothing is sent. */
-uint64_t park_silence_delay(const struct dependents *dependents)
-{
-        uint64_t held = dependents->run->held_until, now = clock_boottime_usec();
-        uint64_t delay = (park_now(dependents->run) - dependents->plan.answered) / 4;
-
-        if (delay < LOOK_AGAIN_USEC)
-                delay = LOOK_AGAIN_USEC;
-        if (delay > LOOK_SELDOM_USEC)
-                delay = LOOK_SELDOM_USEC;
-        return held > now + delay ? held - now : delay;
 }
 
 /* Often at first, then less and less: what has taken minutes may take some seconds more. */
@@ -292,18 +260,8 @@ static void note_look(struct dependents *dependents, enum readiness readiness, c
         dependent->failed = readiness == READINESS_FAILED;
         if (!dependent->settled)
                 dependents_note_unready(dependents, dependent, why);
-        dependents->failures += dependent->failed;
+        dependents->failed.count += dependent->failed;
         dependents->position++;
-}
-
-void dependents_note_refused(struct dependents *dependents, const struct dependent *dependent,
-                             const struct kube_error *error)
-{
-        char why[WHY_MAX];
-
-        dependents->silent = dependents->silent || write_result_of(error) != RESULT_RETRY;
-        snprintf(why, sizeof(why), "%.200s", error->message);
-        dependents_note_unready(dependents, dependent, why);
 }
 
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -314,11 +272,11 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         char why[WHY_MAX] = "it is gone";
         enum readiness readiness = READINESS_NOT_YET;
 
-        uint64_t took = park_now(dependents->run) - dependents->asked;
+        uint64_t took = park_now(dependents->run) - dependents->server.asked;
 
-        dependents->run->transfer = NULL;
+        dependents->run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
-                write_note_failure(dependents->run, response);
+                refusal_note(dependents->run, response);
                 dependents_note_refused(dependents, dependent, &response->error);
                 dependents->position++;
                 if (dependents_is_about_server(dependents, &response->error))
@@ -328,7 +286,7 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
                 return;
         }
         if (took > SLOW_USEC)
-                dependents->slow_usec += took;
+                dependents->server.slow_usec += took;
         if (response->error.failure == KUBE_FAILURE_NONE)
                 readiness = readiness_of(dependent->api_version, dependent->kind, response->body, why,
                                          sizeof(why));
@@ -365,7 +323,7 @@ int wait_next(struct dependents *dependents)
         while ((dependent = dependents_current(dependents))) {
                 if (look_in_store(dependents, dependent))
                         continue;
-                dependents->asked = park_now(dependents->run);
+                dependents->server.asked = park_now(dependents->run);
                 r = dependents_resolve(dependents, dependent);
                 if (r != 0)
                         return r;
@@ -389,7 +347,7 @@ static void fail(struct dependents *dependents)
         };
         char duration[64], cause[WHY_MAX * 3];
 
-        if (dependents->failures > 0)
+        if (dependents->failed.count > 0)
                 snprintf(cause, sizeof(cause), "a child of it has failed: %s", dependents->waiting);
         else
                 snprintf(cause, sizeof(cause), "a child of it was not ready within %s: %s",
@@ -399,28 +357,6 @@ static void fail(struct dependents *dependents)
                 park_run(dependents->run, &undo, 0, cause);
         else
                 run_finish(dependents->run, RESULT_RETRY, "%s", cause);
-}
-
-/* The time in which the server did not answer is not the dependents's: who makes them ready had none either,
- * or we could not see it. Behind it they are looked at once more at least, but not for ever where each
- * answer is slow. */
-void park_count_time(struct dependents *dependents)
-{
-        struct park_plan *plan = &dependents->plan;
-        uint64_t now = park_now(dependents->run), lost;
-
-        if (plan->answered == 0 || plan->answered > now)
-                plan->answered = now;
-        plan->silent = plan->silent || dependents->silent;
-        if (dependents->silent || dependents->asked == 0)
-                return;
-        lost = plan->silent ? now - plan->answered : dependents->slow_usec;
-        plan->deadline += lost;
-        if (lost > 0 && !plan->slow && plan->deadline < now + LOOK_AGAIN_USEC)
-                plan->deadline = now + LOOK_AGAIN_USEC;
-        plan->slow = dependents->slow_usec > 0;
-        plan->silent = false;
-        plan->answered = now;
 }
 
 void wait_finish(struct dependents *dependents)
@@ -439,8 +375,8 @@ void wait_finish(struct dependents *dependents)
                 /* What the answer has left to do: the condition Ready, and the next time. */
                 run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
                 run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
-                write_start(run);
-        } else if (dependents->failures > 0 || (!plan.silent && park_now(run) >= plan.deadline)) {
+                run_go_on(run, RUN_STAGE_ANSWER);
+        } else if (dependents->failed.count > 0 || (!plan.silent && park_now(run) >= plan.deadline)) {
                 fail(dependents);
         } else {
                 plan.wait = dependents->known;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * `children: {wait: ...}`: a run is over when its dependents are ready. If some are not ready when everything
+ * is written, the run is parked, and they are looked at again later by the same attempt. One that has failed,
+ * or takes too long, is a failure of the attempt. An attempt waits in the same way for kinds that its own
+ * answer defines, until the server serves them.
+ */
+#include "worker/dependents/dependents.h"
+
+/* Notes whether it is ready, as this JSON shows it after it was applied. */
+void wait_judge(struct dependents *dependents, struct dependent *dependent, const char *json, size_t size);
+/* All is written: parks the run until all are ready. */
+void wait_begin(struct run *run);
+
+/* Whether the answer defines its kind, so that the server will serve it; then that is waited for. false: it
+ * does not, or the time for it is over. */
+bool wait_for_kind(struct dependents *dependents, struct dependent *dependent);
+/* Parks the run until the kinds are served. */
+void wait_begin_for_kinds(struct dependents *dependents);
+/* In the same attempt later: takes over what it has done before it waited. */
+void wait_take_over(struct dependents *dependents);
+
+/* Takes over what the answer that is waited for says of the condition Ready. 0, -ENOMEM. */
+int wait_take_ready(struct run *run, const struct park_plan *plan);
+/* Of the phase table (phases.c): looks at each that was not ready. */
+int wait_next(struct dependents *dependents);
+/* All were looked at: carries out what the answer has left to do, parks the run again, or ends it. */
+void wait_finish(struct dependents *dependents);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * `related`: what the object depends on without owning it, as the stores of those kinds show it: all of its
+ * namespace, or what a jq program over the object names. A fingerprint tells whether any of it has changed
+ * since the last success: when one changes, all objects that might depend on it get a run.
+ */
+#include "worker/run/run.h"
+
+/* Fills run->related. 0; -EBADMSG: the program that names the objects fails, `error` has its words; -E2BIG:
+ * the request would be too large, `error` says so; -ECANCELED: the worker ends (run_store_damaged); -ENOMEM,
+ * or the errno of a store. */
+int related_collect(struct run *run, struct error *error);

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages of a run: read the object, prepare, run the handler, carry its answer out, say DONE. Each stage
+ * ends in the next one or in run_finish(). This file decides the order, and so calls all the others; none of
+ * them calls it.
+ */
+#include "worker/run/stages.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "os/file-stamp.h"
+#include "os/file.h"
+#include "worker/arguments.h"
+#include "worker/dependents/parked/park.h"
+#include "worker/dependents/phases.h"
+#include "worker/dependents/recall.h"
+#include "worker/recording.h"
+#include "worker/run/handler.h"
+#include "worker/run/related.h"
+#include "worker/run/request.h"
+#include "worker/run/unselected.h"
+#include "worker/write/event.h"
+#include "worker/write/sibling.h"
+#include "worker/write/status.h"
+#include "worker/write/write.h"
+
+#define RECORDED_MAX ((size_t)64 * 1024 * 1024)
+
+/* ---- the end */
+
+void run_free(struct run *run)
+{
+        if (!run)
+                return;
+        process_free(run->handler.process);
+        kube_transfer_cancel(run->request.transfer);
+        kube_discovery_cancel(run->request.discovery);
+        dependents_free(run->dependents);
+        park_forget_resumed(run);
+        sibling_done(run);
+        answer_done(&run->answer);
+        store_object_done(&run->object);
+        sd_event_source_disable_unref(run->cancel_timer);
+        sd_event_source_disable_unref(run->patch.timer);
+        free(run->json);
+        free(run->recorded);
+        free(run->related.json);
+        free(run->excess);
+        free(run->handler.output);
+        free(run->now.json);
+        free(run->now.version);
+        free(run->own.version);
+        cJSON_Delete(run->status.patch);
+        free(run->status.text);
+        free(run->status.told);
+        free(run->parked.plan);
+        message_free(run->message);
+        free(run);
+}
+
+/* What is done stays done, and what is to be undone stays on record, also when the operator stops. */
+static bool is_kept(enum run_result result)
+{
+        return result == RESULT_SUCCESS || result == RESULT_SETTLING;
+}
+
+/* What was replaced while it ran may have been read by it (a script) or not. */
+static uint64_t stamp_of(const struct run *run, enum run_result result)
+{
+        if (!run->handler.ran || run->handler.stamp == 0)
+                return 0;
+        return result == RESULT_SUCCESS || arguments_stamp(run->watch->config) == run->handler.stamp
+                       ? run->handler.stamp
+                       : FILE_STAMP_SEVERAL;
+}
+
+static void run_end(struct run *run, enum run_result result, const char *text)
+{
+        struct worker *worker = run->worker;
+        _cleanup_text_ struct text kinds = TEXT_EMPTY;
+        uint64_t now = clock_boottime_usec();
+        bool kinds_known = run->dependents && recall_kinds(run->dependents, &kinds) >= 0;
+        struct message_done done = {
+                .sequence = run->order->sequence,
+                .action = (uint64_t)run->action,
+                .watch = run->order->watch,
+                .key = run->order->key,
+                .uid = run->order->uid,
+                .result = (uint64_t)(run->cancelled && !is_kept(result) ? RESULT_CANCELLED : result),
+                .fingerprint = run->fingerprint,
+                .resource_version = run->object.resource_version,
+                .own_fingerprint = run->changed ? 0 : run->own.fingerprint,
+                .changed = run->changed,
+                .own_resource_version = run->own.version,
+                .known_version = run->own.known_version,
+                .related = run->related.fingerprint,
+                .kinds = kinds.data,
+                .kinds_known = kinds_known,
+                .settling = run->parked.plan,
+                .settle_after_usec = run->parked.after_usec,
+                .held_usec = run->request.held_until > now ? run->request.held_until - now : 0,
+                .requeue_after_usec = result == RESULT_SUCCESS ? run->answer.requeue_after_usec : 0,
+                .message = text,
+                .duration_usec = now - run->started,
+                .handler_cpu_usec = run->handler.usage.cpu_usec,
+                .handler_memory_peak = run->handler.usage.memory_peak,
+                .handler_out_of_memory = run->handler.out_of_memory,
+                .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
+                .http_status = (uint64_t)run->request.http_status,
+                .heir = run->heir,
+                .handler_ran = run->handler.ran,
+                .handler_stamp = stamp_of(run, result),
+                .not_started = run->handler.not_started,
+        };
+        int r;
+
+        recorder_run_ended(worker->recorder, run, result, text);
+        recording_end(run, (enum run_result)done.result, text);
+        r = child_send(worker->child, MESSAGE_DONE, &done);
+        worker->run = NULL;
+        run_free(run);
+        if (r < 0 && !worker->stopping)
+                child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
+                            "the end of a run cannot be told: %s", strerror(-r));
+        else
+                worker->on_run_ended(worker);
+}
+
+/* A failure is shown in the object's status first; that ends here again, with the same result. */
+static void finished(struct run *run, enum run_result result, const char *text)
+{
+        if (run->status.told)
+                run_end(run, run->status.told_result, run->status.told);
+        else if (!status_tell_failure(run, result, text))
+                run_end(run, result, text);
+}
+
+/* ---- reading */
+
+static int read_reconcile(struct run *run)
+{
+        const struct message_run *order = run->order;
+        int r = store_read(run->watch->reader, order->generation, order->key, &run->object);
+
+        if (r == -EBADMSG)
+                return run_store_damaged(run, run->watch->config);
+        if (r < 0)
+                return r;
+        if (strcmp(run->object.uid, order->uid) != 0)
+                return -ENOENT;
+        if (resource_version_less(run->object.resource_version, order->at_least_version))
+                return -EAGAIN;
+        run->fingerprint = run->object.fingerprint;
+        return 0;
+}
+
+/* Where the last state is lost, the identity is what we have. */
+static int read_deleted(struct run *run)
+{
+        const struct message_run *order = run->order;
+        int r = store_read_tombstone(run->watch->reader, order->generation, order->key, order->uid,
+                                     &run->object);
+
+        if (r == -ENOENT || r == -EBADMSG) {
+                run->object = (struct store_object){.resource_version = strdup("")};
+                r = run->object.resource_version ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+static int read_object(struct run *run)
+{
+        int r = run->order->action == ACTION_DELETED ? read_deleted(run) : read_reconcile(run);
+
+        if (r >= 0)
+                r = request_complete_object(run, &run->json);
+        return r;
+}
+
+/* An attempt that failed is undone first; that of an object which is going is over: its dependents go too. */
+static bool order_is_settling(const struct run *run)
+{
+        struct scan_object object;
+
+        return run->order->settling[0] && run->action == ACTION_RECONCILE &&
+               scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
+}
+
+/* A change of something related runs everybody who might depend on it. What an attempt that waits for its
+ * dependents has begun is no success yet: nothing is as it was after the last one. */
+static bool is_unneeded(const struct run *run)
+{
+        const struct message_run *order = run->order;
+
+        return run->action == ACTION_RECONCILE && !order->settling[0] &&
+               strcmp(order->reason, "related changed") == 0 && order->known_fingerprint != 0 &&
+               order->known_fingerprint == run->fingerprint &&
+               order->known_related == run->related.fingerprint;
+}
+
+/* false: the run was ended. */
+static bool related_are_there(struct run *run)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = related_collect(run, &error);
+
+        if (r == -ECANCELED)
+                return false;
+        if ((r == -EBADMSG || r == -E2BIG) && run->action != ACTION_RECONCILE)
+                r = 0; /* what is going needs no more than itself */
+        if (r == -EBADMSG || r == -E2BIG)
+                run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
+        else if (r < 0)
+                run_finish(run, RESULT_RETRY, "related objects cannot be read from their store: %s",
+                           strerror(-r));
+        else if (is_unneeded(run))
+                write_unneeded(run);
+        else
+                return true;
+        return false;
+}
+
+static int read_recorded(struct run *run)
+{
+        const char *folder = run->worker->config->replay_folder;
+        _cleanup_free_ char *path = NULL;
+        size_t size;
+
+        if (asprintf(&path, "%s/%" PRIu64, folder, run->order->sequence) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return file_read(path, RECORDED_MAX, &run->recorded, &size);
+}
+
+/* Its handler would run for an answer that cannot be written, and a worker wait for that. false: ended. */
+static bool may_write(struct run *run)
+{
+        _cleanup_free_ char *path =
+                run->watch->discovered ? kube_path(&run->watch->resource, NULL, NULL, NULL) : NULL;
+        uint64_t until = kube_client_throttled_until(run->worker->client, path ? path : "");
+
+        if (until <= clock_boottime_usec() + RUN_PATIENCE_USEC)
+                return true;
+        run->request.held_until = until;
+        run_finish(run, RESULT_UNAVAILABLE, "for now the API server wants no requests%s%s (Retry-After)",
+                   path ? " for " : "", path ? run->watch->resource.plural : "");
+        return false;
+}
+
+static void attempt(struct run *run)
+{
+        if (related_are_there(run))
+                write_prepare(run);
+}
+
+static void begin(struct run *run)
+{
+        int r;
+
+        if (run_is_replay(run)) {
+                r = read_recorded(run);
+                if (r < 0)
+                        run_finish(run, RESULT_RETRY, "the recorded request cannot be read: %s",
+                                   strerror(-r));
+                else
+                        handler_run(run);
+                return;
+        }
+
+        if (!may_write(run))
+                return;
+        /* By hand somebody may be faster than the watch: "delete it, and then let it go". */
+        if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE) {
+                unselected_fetch(run);
+                return;
+        }
+        r = read_object(run);
+
+        if (r == -ECANCELED)
+                return;
+        if (r == -ENOENT) {
+                run_finish(run, RESULT_STALE, "the object is gone or was made anew");
+                return;
+        }
+        if (r == -EAGAIN) {
+                run_finish(run, RESULT_BEHIND, "the store does not show our own last write yet");
+                return;
+        }
+        if (r < 0) {
+                run_finish(run, RESULT_RETRY, "the object cannot be read from the store: %s", strerror(-r));
+                return;
+        }
+        if (run->action == ACTION_FINALIZER)
+                write_prepare(run);
+        else if (order_is_settling(run))
+                dependents_go_on(run);
+        else
+                attempt(run);
+}
+
+static void go_on(struct run *run, enum run_stage stage)
+{
+        switch (stage) {
+        case RUN_STAGE_ATTEMPT:
+                attempt(run);
+                return;
+        case RUN_STAGE_PREPARE:
+                write_prepare(run);
+                return;
+        case RUN_STAGE_HANDLER:
+                handler_run(run);
+                return;
+        case RUN_STAGE_ANSWER:
+                write_start(run);
+                return;
+        }
+}
+
+static const struct run_driver driver = {.go_on = go_on, .finished = finished};
+
+int run_start(struct worker *worker, struct message **message)
+{
+        struct run *run;
+
+        if (worker->run || (*message)->run.action >= ACTION_COUNT)
+                return -EPROTO;
+        run = calloc(1, sizeof(*run));
+        if (!run)
+                return -ENOMEM;
+        run->worker = worker;
+        run->message = TAKE_PTR(*message);
+        run->order = &run->message->run;
+        run->action = (enum run_action)run->order->action;
+        run->started = clock_boottime_usec();
+        run->driver = &driver;
+        run->watch = watch_find(worker, run->order->watch);
+        if (!run->watch) {
+                run_free(run);
+                return -EPROTO;
+        }
+        worker->run = run;
+        worker->runs++;
+        begin(run);
+        return 0;
+}
+
+static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        run_finish(userdata, RESULT_CANCELLED, "the run was cut off because the operator stops");
+        return 0;
+}
+
+/* Asked again, the earlier end counts. */
+void run_cancel(struct run *run, uint64_t grace_usec)
+{
+        uint64_t at = clock_boottime_usec() + grace_usec;
+
+        run->cancelled = true;
+        if (handler_end(run, grace_usec))
+                return;
+        /* A request that is under way may still end; no other one is begun, and no handler. */
+        if (run->cancel_at > 0 && run->cancel_at <= at)
+                return;
+        run->cancel_at = at;
+        run->cancel_timer = sd_event_source_disable_unref(run->cancel_timer);
+        if (sd_event_add_time_relative(run->worker->child->event, &run->cancel_timer, CLOCK_MONOTONIC,
+                                       grace_usec, 1, on_cancel_overdue, run) < 0)
+                on_cancel_overdue(NULL, 0, run);
+}

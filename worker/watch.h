@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The watches whose objects this worker handles, and the stores of the kinds that those own or relate to. */
+#include "jq/program.h"
+#include "kube/resource.h"
+#include "process/process.h"
+#include "store/store.h"
+#include "worker/worker.h"
+
+struct coprocess;
+
+struct worker_watch {
+        const struct record_watch *config;
+        struct store *reader;
+        struct kube_resource resource; /* valid once `discovered` */
+        bool discovered;
+        bool told_status_dropped;           /* the warning about fields that the server drops was logged */
+        struct jq_program *trigger_program; /* of trigger: {jq: ...}; NULL: none */
+        struct jq_program *names_program;   /* names the related objects; NULL: all are related */
+        char **environment; /* the handler's, as far as each run has the same; NULL: not made yet */
+        size_t environment_count;
+        struct process_user *user;   /* that the handler runs as; NULL: the worker's own */
+        struct coprocess *coprocess; /* of a serving handler or a plugin, once it has run; NULL */
+};
+
+/* Makes worker->watch from its configuration. 0, -EPROTO (the configuration makes no sense), or the errno of
+ * a store, a program or a user. What was made so far belongs to the worker also after a failure. */
+int watches_new(struct worker *worker);
+void watches_free(struct worker *worker);
+/* Borrowed; NULL: there is none of this name. */
+struct worker_watch *watch_find(const struct worker *worker, const char *name);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See refusal.h. */
+#include "worker/write/refusal.h"
+
+#include <errno.h>
+
+#include "base/duration.h"
+#include "worker/confidential.h"
+
+void refusal_ask_refresh(struct worker *worker, const struct kube_response *response)
+{
+        if (response->http_status != 401 || worker->refresh_serial == response->credential_serial)
+                return;
+        worker->refresh_serial = response->credential_serial;
+        (void)child_send(worker->child, MESSAGE_REFRESH,
+                         &(struct message_refresh){response->credential_serial});
+}
+
+static void pass_throttle(struct run *run, const struct kube_error *error)
+{
+        struct message_throttle throttle = {.resource = error->resource, .reason = error->message};
+
+        if (error->retry_after_sec <= 0 || (error->http_status != 429 && error->http_status < 500))
+                return;
+        throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
+        kube_client_throttle(run->worker->client, error->resource ? error->resource : "",
+                             throttle.until_boottime);
+        (void)child_send(run->worker->child, MESSAGE_THROTTLE, &throttle);
+}
+
+/* What the person who reads a refusal can do about it. */
+const char *refusal_advice(const struct kube_error *error)
+{
+        if (error->http_status == 403 && kube_error_blame(error) != KUBE_BLAME_RIGHTS)
+                return "; its admission is in the way, not our rights";
+        switch (error->http_status) {
+        case 401:
+                return "; the credential is being renewed";
+        case 403:
+                return "; give the operator's user the right to do so (RBAC)";
+        case 404:
+                return "; it does not serve this kind, or not yet";
+        case 400:
+        case 413:
+        case 415:
+        case 422:
+                return "; mend what the handler answers: it does not fit the resource";
+        default:
+                return "";
+        }
+}
+
+enum run_result refusal_result(const struct kube_error *error)
+{
+        switch (kube_error_blame(error)) {
+        case KUBE_BLAME_SERVER:
+                return RESULT_UNAVAILABLE;
+        case KUBE_BLAME_RIGHTS:
+                return RESULT_FORBIDDEN;
+        default:
+                return RESULT_RETRY;
+        }
+}
+
+enum run_result refusal_result_not_started(int status)
+{
+        return status == -ENOKEY ? RESULT_UNAVAILABLE : RESULT_RETRY; /* no credential yet */
+}
+
+void refusal_finish(struct run *run, const char *what, const struct kube_error *error)
+{
+        char buffer[CONFIDENTIAL_WORDS_MAX];
+        const char *words =
+                confidential_words(run->watch->config->confidential, error, buffer, sizeof(buffer));
+
+        if (error->other_uid)
+                run_finish(run, RESULT_STALE, "the object is gone, and another one has its name");
+        else if (error->http_status == 409)
+                run_finish(run, RESULT_CONFLICT, "the object changed while the handler ran");
+        else if (kube_error_is_not_found(error))
+                run_finish(run, RESULT_STALE, "the object is gone");
+        else if (error->http_status > 0)
+                run_finish(run,
+                           kube_error_blame(error) == KUBE_BLAME_REQUEST ? RESULT_UNRECOVERABLE
+                                                                         : refusal_result(error),
+                           "the API server refused the handler's %s (HTTP %d): %s%s", what,
+                           error->http_status, words, refusal_advice(error));
+        else
+                run_finish(run, refusal_result(error), "the handler's %s could not be written: %s", what,
+                           words);
+}
+
+/* A run that came again before that would be told the same. */
+static void note_held(struct run *run, const struct kube_error *error)
+{
+        uint64_t until;
+
+        if (error->retry_after_sec <= 0 || kube_error_blame(error) != KUBE_BLAME_SERVER)
+                return;
+        until = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
+        if (until > run->request.held_until)
+                run->request.held_until = until;
+}
+
+void refusal_note(struct run *run, const struct kube_response *response)
+{
+        run->request.http_status = response->error.http_status;
+        note_held(run, &response->error);
+        refusal_ask_refresh(run->worker, response);
+        pass_throttle(run, &response->error);
+}
