@@ -3,11 +3,31 @@
  * /devserver/...: what a test asks of the server itself. Answers are JSON; mistakes are a Status with 400
  * that names the key.
  */
+#include "devserver/control.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "devserver/fault.h"
-#include "devserver/tree.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "devserver/cluster/backup.h"
+#include "devserver/cluster/builtin.h"
+#include "devserver/fault/fault-read.h"
+#include "devserver/fault/fault.h"
+#include "devserver/http/answer.h"
+#include "devserver/http/certificate.h"
+#include "devserver/http/connections.h"
+#include "devserver/http/kubeconfig.h"
+#include "devserver/http/request.h"
+#include "devserver/storage/storage.h"
+#include "devserver/storage/version.h"
+#include "devserver/stream/flow.h"
+#include "devserver/stream/watch.h"
+#include "devserver/tree/tree.h"
+#include "http/loop.h"
+#include "json/json.h"
 
 static void answer_done(struct request *request)
 {
@@ -22,6 +42,15 @@ static void answer_mistake(struct request *request, const struct error *error)
 static const cJSON *member(const cJSON *body, const char *name)
 {
         return cJSON_GetObjectItemCaseSensitive(body, name);
+}
+
+/* All but the one that has asked for it. */
+static void break_connections(struct request *request)
+{
+        connections_shut(request->server, request->connection);
+        flows_end(request->server);
+        watches_cut(request->server, NULL, true);
+        http_loop_run_soon(&request->server->loop);
 }
 
 /* ---- faults */
@@ -99,14 +128,14 @@ static void restore(struct request *request, const cJSON *body)
                 answer_status(request, 400, "BadRequest", "id: there is no snapshot \"%s\"", id);
                 return;
         }
-        connections_break(request->server, request->connection);
+        break_connections(request);
         answer_done(request);
 }
 
 static void another_cluster(struct request *request, const cJSON *body _unused_)
 {
         builtin_renew_identity(request->server);
-        connections_break(request->server, request->connection);
+        break_connections(request);
         answer_done(request);
 }
 
@@ -121,7 +150,7 @@ static void certificate(struct request *request, const cJSON *body)
         else if (strcmp(authority, "same") != 0 && strcmp(authority, "new") != 0)
                 answer_status(request, 400, "BadRequest", "authority: \"same\" or \"new\" is expected");
         else {
-                http_renew_certificate_soon(request->server, strcmp(authority, "new") == 0);
+                certificate_renew_soon(request->server, strcmp(authority, "new") == 0);
                 answer_done(request);
         }
 }

@@ -3,12 +3,33 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/duration.h"
+#include "base/error.h"
 #include "base/exit-code.h"
-#include "devserver/fault.h"
+#include "base/text.h"
+#include "devserver/cluster/account-token.h"
+#include "devserver/cluster/backup.h"
+#include "devserver/cluster/builtin.h"
+#include "devserver/cluster/load.h"
+#include "devserver/daemon.h"
+#include "devserver/fault/fault-read.h"
+#include "devserver/fault/fault.h"
+#include "devserver/http/certificate.h"
+#include "devserver/http/kubeconfig.h"
+#include "devserver/objects/gc-queue.h"
+#include "devserver/read/list.h"
+#include "devserver/request-log.h"
+#include "devserver/server.h"
+#include "devserver/storage/storage.h"
+#include "devserver/stream/watch.h"
 
 #define LOADS_MAX   64
 #define HISTORY_MAX 10000000
@@ -266,7 +287,7 @@ static int start_http(struct server *server, const struct options *options, stru
                         "%s is not a loopback address: anyone who reaches it rules this server; say "
                         "--allow-remote if that is meant",
                         address);
-        return http_start(server, address, (uint16_t)port, error);
+        return daemon_start(server, address, (uint16_t)port, error);
 }
 
 static int prepare_tls(struct server *server, const struct options *options, struct error *error)
@@ -279,7 +300,7 @@ static int prepare_tls(struct server *server, const struct options *options, str
                                ? 0
                                : error_set(error, -EINVAL, "the certificate cannot be read");
         }
-        return options->tls ? tls_make(server, true, error) : 0;
+        return options->tls ? certificate_make(server, true, error) : 0;
 }
 
 static int start(struct server *server, const struct options *options, struct error *error)
@@ -299,8 +320,6 @@ static int start(struct server *server, const struct options *options, struct er
                 r = faults_load(server, options->fault[i], error);
         if (r >= 0)
                 r = start_http(server, options, error);
-        if (r >= 0)
-                r = watches_start(server);
         if (r >= 0)
                 r = kubeconfig_write(server, error);
         if (r < 0)
@@ -347,7 +366,7 @@ static int serve(const struct options *options)
                 fprintf(stderr, "reconciled-devserver: %s\n", error_message(&error));
         else
                 sd_event_loop(server.event);
-        http_stop(&server);
+        daemon_stop(&server);
         snapshots_free(&server);
         backups_free(&server);
         faults_remove(&server, 0);

@@ -1,8 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one place that every request passes: who asks, what for, and what was answered. */
+#include "devserver/routes.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-#include "devserver/fault.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "devserver/cluster/account-token.h"
+#include "devserver/cluster/gc.h"
+#include "devserver/control.h"
+#include "devserver/fault/fault.h"
+#include "devserver/http/answer.h"
+#include "devserver/http/request.h"
+#include "devserver/objects/create.h"
+#include "devserver/objects/delete.h"
+#include "devserver/objects/object.h"
+#include "devserver/read/discovery.h"
+#include "devserver/read/list.h"
+#include "devserver/storage/resource.h"
+#include "devserver/storage/storage.h"
+#include "devserver/stream/watch.h"
+#include "http/connection.h"
 
 static bool is_authorized(const struct request *request)
 {
@@ -10,7 +28,7 @@ static bool is_authorized(const struct request *request)
 
         if (!token)
                 return true;
-        header = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, "Authorization");
+        header = http_header(request->connection, "Authorization");
         return header && strncmp(header, "Bearer ", 7) == 0 &&
                (strcmp(header + 7, token) == 0 || account_token_is_valid(request->server, header + 7));
 }

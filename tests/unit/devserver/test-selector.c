@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "devserver/selector.h"
+#include "devserver/storage/selector.h"
+#include "devserver/storage/storage.h"
 #include "json/json.h"
 
 static struct storage storage;

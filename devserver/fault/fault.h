@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Faults: what a test of a client wants to go wrong, for which requests. A fault is read from JSON (or YAML:
+ * fault-read.h), matched against each request as it comes, and acts either in the place of the answer
+ * (status, hang, reset) or on the body as it flows (stream/flow.h). docs/devserver.md describes every
+ * member.
+ */
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "devserver/http/request.h"
+
+struct fault_match {
+        char *verb, *resource, *namespace_name, *name, *path; /* NULL: any; path: a pattern with * */
+        int continued;                                        /* -1: any; 0, 1: a continue page or not */
+};
+
+enum fault_close { CLOSE_NOT, CLOSE_CLEAN, CLOSE_CUT, CLOSE_STALL };
+
+struct fault {
+        struct fault *next;
+        unsigned references; /* the table, and the requests it acts on */
+        uint64_t id, after, times, seen, hit;
+        struct fault_match match;
+        cJSON *json; /* as it was given */
+        /* in the place of the answer */
+        int status;
+        long retry_after; /* -1: no header */
+        char *reason, *message, *body, *content_type;
+        const cJSON *causes; /* inside json */
+        bool hang, reset;
+        /* on the body */
+        bool has_position, at_byte;
+        uint64_t position; /* lines or bytes that pass before */
+        struct text payload;
+        enum fault_close close;
+        uint64_t bytes_per_second, pieces;
+        bool no_bookmarks, no_initial_events_end;
+};
+
+void faults_write(const struct server *server, uint64_t first, struct text *json); /* from this id on */
+bool faults_remove(struct server *server, uint64_t id); /* 0: all; whether there was one */
+void fault_unref(struct fault *fault);
+
+void fault_match_done(struct fault_match *match);
+bool fault_matches(const struct fault_match *match, const struct request *request);
+
+/* Which faults act on this request; counts them. */
+void faults_choose(struct request *request);
+/* The first that answers in place of the server was carried out: true. */
+bool faults_answer(struct request *request);
+/* One of the request's faults says so. */
+bool faults_forbid_bookmarks(const struct request *request);
+bool faults_forbid_initial_end(const struct request *request);
+bool faults_need_flow(const struct request *request);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the real server checks of every object's metadata, and of CustomResourceDefinitions. */
+#include "devserver/objects/validate.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "devserver/http/answer.h"
+#include "devserver/http/request.h"
+#include "devserver/server.h"
+#include "devserver/storage/resource.h"
+#include "devserver/storage/storage.h"
+#include "devserver/storage/version.h"
+#include "devserver/tree/tree.h"
+
+#define ANNOTATIONS_MAX ((size_t)256 * 1024)
+
+struct mistake {
+        const char *field, *reason;
+        char text[256];
+};
+
+static bool invalid(struct mistake *mistake, const char *field, const char *value, const char *text)
+{
+        mistake->field = field;
+        mistake->reason = "FieldValueInvalid";
+        snprintf(mistake->text, sizeof(mistake->text), "Invalid value: \"%.80s\": %s", value, text);
+        return false;
+}
+
+static bool other_mistake(struct mistake *mistake, const char *field, const char *reason, const char *text)
+{
+        mistake->field = field;
+        mistake->reason = reason;
+        snprintf(mistake->text, sizeof(mistake->text), "%s", text);
+        return false;
+}
+
+/* Lower-case letters, digits, '-' and '.', each part beginning and ending with a letter or digit. */
+static bool name_is_valid(const char *name)
+{
+        size_t length = strlen(name);
+        char before = '.';
+
+        if (length == 0 || length > 253)
+                return false;
+        for (size_t i = 0; i <= length; i++) {
+                char c = i < length ? name[i] : '.';
+
+                if (!islower((unsigned char)c) && !isdigit((unsigned char)c) && c != '-' && c != '.' &&
+                    c != ':')
+                        return false;
+                if ((c == '.' && (before == '.' || before == '-')) || (c == '-' && before == '.'))
+                        return false;
+                before = c;
+        }
+        return true;
+}
+
+bool object_name_is_valid(const struct resource *resource, const char *name)
+{
+        if (strcmp(resource->group, "rbac.authorization.k8s.io") != 0)
+                return name_is_valid(name);
+        return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strpbrk(name, "/%");
+}
+
+static bool label_value_is_valid(const char *value)
+{
+        size_t length = strlen(value);
+
+        if (length == 0)
+                return true;
+        if (length > 63 || !isalnum((unsigned char)value[0]) || !isalnum((unsigned char)value[length - 1]))
+                return false;
+        for (; *value; value++)
+                if (!isalnum((unsigned char)*value) && !strchr("-._", *value))
+                        return false;
+        return true;
+}
+
+/* [prefix/]name */
+static bool label_key_is_valid(const char *key)
+{
+        const char *slash = strchr(key, '/'), *name = slash ? slash + 1 : key;
+        _cleanup_free_ char *prefix = slash ? strndup(key, (size_t)(slash - key)) : NULL;
+
+        return (!slash || (prefix && name_is_valid(prefix))) && name[0] && label_value_is_valid(name);
+}
+
+static bool labels_are_valid(const cJSON *metadata, struct mistake *mistake)
+{
+        const cJSON *label;
+
+        cJSON_ArrayForEach(label, cJSON_GetObjectItemCaseSensitive(metadata, "labels"))
+        {
+                if (!cJSON_IsString(label) || !label_value_is_valid(label->valuestring))
+                        return invalid(mistake, "metadata.labels",
+                                       cJSON_IsString(label) ? label->valuestring : label->string,
+                                       "a valid label must be an empty string or consist of alphanumeric "
+                                       "characters, "
+                                       "'-', '_' or '.'");
+                if (!label_key_is_valid(label->string))
+                        return invalid(mistake, "metadata.labels", label->string,
+                                       "name part must consist of alphanumeric characters, '-', '_' or '.'");
+        }
+        return true;
+}
+
+static bool annotations_are_valid(const cJSON *metadata, struct mistake *mistake)
+{
+        const cJSON *annotation;
+        size_t total = 0;
+
+        cJSON_ArrayForEach(annotation, cJSON_GetObjectItemCaseSensitive(metadata, "annotations"))
+        {
+                if (!cJSON_IsString(annotation))
+                        return invalid(mistake, "metadata.annotations", annotation->string,
+                                       "must be a string");
+                total += strlen(annotation->string) + strlen(annotation->valuestring);
+        }
+        return total <= ANNOTATIONS_MAX ||
+               other_mistake(mistake, "metadata.annotations", "FieldValueTooLong",
+                             "Too long: must have at most 262144 bytes");
+}
+
+static bool finalizers_are_valid(const cJSON *metadata, struct mistake *mistake)
+{
+        static const char *const standard[] = {"orphan", "foregroundDeletion", "kubernetes"};
+        const cJSON *finalizer;
+
+        cJSON_ArrayForEach(finalizer, cJSON_GetObjectItemCaseSensitive(metadata, "finalizers"))
+        {
+                const char *name = cJSON_IsString(finalizer) ? finalizer->valuestring : "";
+                bool known = strchr(name, '/') != NULL;
+
+                for (size_t i = 0; i < ELEMENTS(standard); i++)
+                        known = known || strcmp(name, standard[i]) == 0;
+                if (!known)
+                        return invalid(
+                                mistake, "metadata.finalizers", name,
+                                "name is neither a standard finalizer name nor is it fully qualified");
+        }
+        return true;
+}
+
+static bool owners_are_valid(const cJSON *metadata, struct mistake *mistake)
+{
+        const cJSON *owner;
+        size_t controllers = 0;
+
+        cJSON_ArrayForEach(owner, cJSON_GetObjectItemCaseSensitive(metadata, "ownerReferences"))
+        {
+                if (!tree_text(owner, "uid")[0] || !tree_text(owner, "name")[0] ||
+                    !tree_text(owner, "kind")[0] || !tree_text(owner, "apiVersion")[0])
+                        return invalid(mistake, "metadata.ownerReferences", tree_text(owner, "name"),
+                                       "apiVersion, kind, name and uid must not be empty");
+                controllers += cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(owner, "controller")) ? 1 : 0;
+        }
+        return controllers <= 1 || invalid(mistake, "metadata.ownerReferences", "",
+                                           "Only one reference can have Controller set to true");
+}
+
+static bool crd_is_valid(const cJSON *crd, struct mistake *mistake)
+{
+        const cJSON *spec = cJSON_GetObjectItemCaseSensitive(crd, "spec"), *version;
+        const cJSON *names = cJSON_GetObjectItemCaseSensitive(spec, "names");
+        char expected[512];
+        size_t stored = 0;
+
+        snprintf(expected, sizeof(expected), "%.250s.%.250s", tree_text(names, "plural"),
+                 tree_text(spec, "group"));
+        if (strcmp(tree_text(tree_metadata(crd), "name"), expected) != 0)
+                return invalid(mistake, "metadata.name", tree_text(tree_metadata(crd), "name"),
+                               "must be spec.names.plural+\".\"+spec.group");
+        if (!tree_text(names, "kind")[0])
+                return other_mistake(mistake, "spec.names.kind", "FieldValueRequired", "Required value");
+        if (strcmp(tree_text(spec, "scope"), "Namespaced") != 0 &&
+            strcmp(tree_text(spec, "scope"), "Cluster") != 0)
+                return invalid(mistake, "spec.scope", tree_text(spec, "scope"),
+                               "supported values: \"Cluster\", \"Namespaced\"");
+        cJSON_ArrayForEach(version, cJSON_GetObjectItemCaseSensitive(spec, "versions")) stored +=
+                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(version, "storage")) ? 1 : 0;
+        return stored == 1 || invalid(mistake, "spec.versions", "",
+                                      "must have exactly one version marked as storage version");
+}
+
+static bool object_is_valid(const cJSON *object, struct mistake *mistake)
+{
+        const cJSON *metadata = tree_metadata(object);
+
+        return labels_are_valid(metadata, mistake) && annotations_are_valid(metadata, mistake) &&
+               finalizers_are_valid(metadata, mistake) && owners_are_valid(metadata, mistake);
+}
+
+static bool is_valid(const struct resource *resource, const cJSON *object, struct mistake *mistake)
+{
+        return object_is_valid(object, mistake) &&
+               (strcmp(resource->plural, "customresourcedefinitions") != 0 || crd_is_valid(object, mistake));
+}
+
+const char *object_mistake(const struct resource *resource, const cJSON *object, struct text *text)
+{
+        struct mistake mistake = {0};
+
+        if (is_valid(resource, object, &mistake))
+                return NULL;
+        text_printf(text, "%s: %s", mistake.field, mistake.text);
+        return text->failed ? "no memory" : text->data;
+}
+
+/* ---- whole requests */
+
+bool request_namespace_exists(struct request *request)
+{
+        struct server *server = request->server;
+        struct resource *namespaces = resource_find(&server->storage, "", "v1", "namespaces");
+        const struct version *version;
+        bool ending;
+        cJSON *object;
+
+        if (!request->resource->namespaced)
+                return true;
+        version = object_find(namespaces, request->namespace_name);
+        if (!version) {
+                free(request->plural);
+                free(request->name);
+                request->plural = strdup("namespaces");
+                request->name = strdup(request->namespace_name);
+                request->group[0] = '\0';
+                answer_status(request, 404, "NotFound", "namespaces \"%s\" not found",
+                              request->namespace_name);
+                return false;
+        }
+        object = version_parse(version);
+        ending = cJSON_HasObjectItem(tree_metadata(object), "deletionTimestamp");
+        cJSON_Delete(object);
+        if (ending)
+                answer_status(request, 403, "Forbidden",
+                              "%s \"%s\" is forbidden: unable to create new content in namespace %s "
+                              "because it is being terminated",
+                              request->plural, request->name ? request->name : "", request->namespace_name);
+        return !ending;
+}
+
+bool request_body_fits(struct request *request, cJSON *object)
+{
+        const struct resource *resource = request->resource;
+        _cleanup_free_ char *api_version = resource_api_version(resource);
+        cJSON *metadata;
+
+        if (!cJSON_IsObject(object)) {
+                answer_status(request, 400, "BadRequest", "the body of the request is no JSON object");
+                return false;
+        }
+        metadata = tree_metadata(object);
+        if (!cJSON_IsObject(metadata)) {
+                cJSON_DeleteItemFromObjectCaseSensitive(object, "metadata");
+                metadata = cJSON_AddObjectToObject(object, "metadata");
+        }
+        if ((tree_text(object, "kind")[0] && strcmp(tree_text(object, "kind"), resource->kind) != 0) ||
+            (tree_text(object, "apiVersion")[0] &&
+             strcmp(tree_text(object, "apiVersion"), api_version) != 0)) {
+                answer_status(request, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s",
+                              tree_text(object, "kind"), tree_text(object, "apiVersion"), resource->kind);
+                return false;
+        }
+        if (request->name && tree_text(metadata, "name")[0] &&
+            strcmp(tree_text(metadata, "name"), request->name) != 0) {
+                answer_status(request, 400, "BadRequest",
+                              "the name of the object (%s) does not match the name on the URL (%s)",
+                              tree_text(metadata, "name"), request->name);
+                return false;
+        }
+        if (tree_text(metadata, "namespace")[0] &&
+            strcmp(tree_text(metadata, "namespace"), request->namespace_name) != 0) {
+                answer_status(request, 400, "BadRequest",
+                              "the namespace of the provided object does not match the namespace sent on "
+                              "the request");
+                return false;
+        }
+        return true;
+}
+
+/* A UID in the body is a precondition of PUT, and immutable for PATCH; /status of a custom
+ * resource replaces all metadata by what is there before anything is checked. */
+bool request_means_another(struct request *request, const cJSON *object, const cJSON *live)
+{
+        const char *given = tree_text(tree_metadata(object), "uid");
+        const char *uid = tree_text(tree_metadata(live), "uid");
+        char text[128];
+
+        if (!given[0] || strcmp(given, uid) == 0)
+                return false;
+        if (strcmp(request->method, "PUT") == 0) {
+                answer_status(request, 409, "Conflict",
+                              "Precondition failed: UID in precondition: %s, UID in object meta: %s", given,
+                              uid);
+                return true;
+        }
+        if (request->subresource && strcmp(request->subresource, "status") == 0 &&
+            !request->resource->builtin)
+                return false;
+        snprintf(text, sizeof(text), "Invalid value: \"%.64s\": field is immutable", given);
+        answer_invalid(request, request->name, "metadata.uid", "FieldValueInvalid", text);
+        return true;
+}
+
+bool request_object_is_valid(struct request *request, const cJSON *object)
+{
+        struct mistake mistake = {0};
+        bool valid = is_valid(request->resource, object, &mistake);
+
+        if (!valid)
+                answer_invalid(request, tree_text(tree_metadata(object), "name"), mistake.field,
+                               mistake.reason, mistake.text);
+        return valid;
+}
