@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a shell asks when somebody presses Tab: `reconciledctl __complete WORD...`, the last one unfinished.
  */
-#include "ctl/verb.h"
+#include "ctl/complete.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/error.h"
 #include "base/exit-code.h"
-#include "ctl/ctl.h"
+#include "ctl/answer/members.h"
+#include "ctl/answer/query.h"
+#include "ctl/verb.h"
 
 struct place {
         const struct command_line *line;

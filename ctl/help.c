@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The help of reconciledctl: of the program, and of each verb. */
+#include "ctl/help.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/distance.h"
 #include "ctl/verb.h"
+#include "ipc/message.h"
 
 /* In the words of all verbs that take them. */
 static const struct {

@@ -2,12 +2,35 @@
 /* reconciledctl: options and verbs. */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/duration.h"
+#include "base/error.h"
 #include "base/exit-code.h"
-#include "ctl/ctl.h"
+#include "ctl/answer/query.h"
+#include "ctl/answer/show.h"
+#include "ctl/check/check.h"
+#include "ctl/check/rbac.h"
+#include "ctl/complete.h"
+#include "ctl/help.h"
+#include "ctl/inspect/explain.h"
+#include "ctl/inspect/get.h"
+#include "ctl/inspect/health.h"
+#include "ctl/inspect/logs.h"
+#include "ctl/inspect/status.h"
+#include "ctl/inspect/top.h"
+#include "ctl/intervene/pause.h"
+#include "ctl/intervene/release.h"
+#include "ctl/intervene/retry.h"
+#include "ctl/output/output.h"
+#include "ctl/session/replay.h"
+#include "ctl/session/run.h"
 #include "ctl/verb.h"
+#include "ipc/message.h"
 
 static const struct option option[] = {
         {"runtime-directory", required_argument, NULL, 'r'},
@@ -51,14 +74,6 @@ static int usage(const char *text)
 {
         fprintf(stderr, "reconciledctl: %s\nTry 'reconciledctl --help'.\n", text);
         return EXIT_CODE_USAGE;
-}
-
-int ctl_failed(int status, const struct error *error)
-{
-        fprintf(stderr, "reconciledctl: %s\n", error_message(error));
-        return status == -EACCES   ? EXIT_CODE_NO_PERMISSION
-               : status == -ENOENT ? EXIT_CODE_UNAVAILABLE
-                                   : EXIT_CODE_SOFTWARE;
 }
 
 /* ---- the verbs: each gets what stands behind it */
@@ -354,30 +369,6 @@ static const struct verb verb[] = {
 
 static const struct command_line command_line = {
         .option = option, .always = "rhV", .verb = verb, .verb_count = ELEMENTS(verb)};
-
-enum word option_word(int letter)
-{
-        switch (letter) {
-        case 'r':
-        case 'c':
-        case 'O':
-                return WORD_FILE;
-        case 'o':
-                return WORD_FORMAT;
-        case 'W':
-                return WORD_WATCH;
-        default:
-                return WORD_FREE;
-        }
-}
-
-const struct verb *find_verb(const struct command_line *line, const char *name)
-{
-        for (size_t i = 0; i < line->verb_count; i++)
-                if (strcmp(name, line->verb[i].name) == 0)
-                        return &line->verb[i];
-        return NULL;
-}
 
 /* What is ignored looks as if it were obeyed. */
 static int refuse_option(const struct verb *found, int letter)

@@ -38,12 +38,3 @@ struct command_line {
 
 enum word option_word(int letter);                                               /* of its argument */
 const struct verb *find_verb(const struct command_line *line, const char *name); /* NULL */
-
-/* help.c */
-void help_all(const struct command_line *line);
-void help_verb(const struct command_line *line, const struct verb *verb);
-const char *help_suggest(const struct command_line *line, const char *word); /* NULL: nothing is near */
-
-/* Prints what the last word can become, one a line, with a tab and its meaning where there is one; ":files":
- * a file. Silent when it does not know; returns the exit code. */
-int ctl_complete(const struct command_line *line, const char *runtime_directory, int count, char **word);

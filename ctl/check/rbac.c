@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `reconciledctl rbac`: the least roles that a configuration needs, as manifests. No server is asked: the
+ * plural of a kind is formed as Kubernetes itself guesses it, and --plural corrects that.
+ */
+#include "ctl/check/rbac.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/exit-code.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "ctl/output/manifest.h"
+#include "ctl/output/output.h"
+
+#define RBAC_GROUP   "rbac.authorization.k8s.io"
+#define RBAC_VERSION RBAC_GROUP "/v1"
+
+/* As meta.UnsafeGuessKindToResource does it. */
+static void guess_plural(const char *kind, char *plural, size_t size)
+{
+        char lower[128];
+        size_t length = strlen(kind) < sizeof(lower) ? strlen(kind) : sizeof(lower) - 1;
+        char last = length > 0 ? (char)tolower((unsigned char)kind[length - 1]) : '\0';
+
+        for (size_t i = 0; i < length; i++)
+                lower[i] = (char)tolower((unsigned char)kind[i]);
+        lower[length] = '\0';
+        if (strcmp(lower, "endpoints") == 0)
+                snprintf(plural, size, "%s", lower);
+        else if (last == 's')
+                snprintf(plural, size, "%ses", lower);
+        else if (last == 'y')
+                snprintf(plural, size, "%.*sies", (int)length - 1, lower);
+        else
+                snprintf(plural, size, "%ss", lower);
+}
+
+static void find_plural(const struct rbac_options *options, const char *kind, char *plural, size_t size)
+{
+        size_t length = strlen(kind);
+
+        for (size_t i = 0; i < options->plural_count; i++)
+                if (strncmp(options->plural[i], kind, length) == 0 && options->plural[i][length] == '=') {
+                        snprintf(plural, size, "%s", options->plural[i] + length + 1);
+                        return;
+                }
+        guess_plural(kind, plural, size);
+}
+
+static bool is_pattern(const char *namespace)
+{
+        return strpbrk(namespace, "*?!") != NULL;
+}
+
+static bool is_cluster_wide(const struct config_watch *watch)
+{
+        for (size_t i = 0; i < watch->namespace_count; i++)
+                if (is_pattern(watch->namespace[i]))
+                        return true;
+        return watch->namespace_count == 0;
+}
+
+static bool selects(const struct config_watch *watch, const char *namespace)
+{
+        for (size_t i = 0; i < watch->namespace_count; i++)
+                if (strcmp(watch->namespace[i], namespace) == 0)
+                        return !is_cluster_wide(watch);
+        return false;
+}
+
+/* ---- manifests */
+
+static cJSON *add_manifest(cJSON *list, const char *api_version, const char *kind, const char *name,
+                           const char *namespace)
+{
+        cJSON *manifest = cJSON_CreateObject(), *metadata;
+
+        cJSON_AddStringToObject(manifest, "apiVersion", api_version);
+        cJSON_AddStringToObject(manifest, "kind", kind);
+        metadata = cJSON_AddObjectToObject(manifest, "metadata");
+        cJSON_AddStringToObject(metadata, "name", name);
+        if (namespace)
+                cJSON_AddStringToObject(metadata, "namespace", namespace);
+        cJSON_AddItemToArray(list, manifest);
+        return manifest;
+}
+
+/* words: with a space between each. */
+static void add_words(cJSON *object, const char *name, const char *words)
+{
+        cJSON *list = cJSON_AddArrayToObject(object, name);
+
+        do {
+                char word[320]; /* a group is a DNS subdomain */
+                size_t size = strcspn(words, " ");
+
+                snprintf(word, sizeof(word), "%.*s", (int)size, words);
+                cJSON_AddItemToArray(list, cJSON_CreateString(word));
+                words += size + (words[size] == ' ');
+        } while (words[0]);
+}
+
+struct rule {
+        const char *comment, *api_version, *resource, *name, *verbs; /* comment and name: NULL: none */
+};
+
+static size_t group_size(const char *api_version)
+{
+        const char *slash = strchr(api_version, '/');
+
+        return slash ? (size_t)(slash - api_version) : 0;
+}
+
+static void add_rule(cJSON *rules, const struct rule *rule)
+{
+        cJSON *item = cJSON_CreateObject();
+        char group[256];
+
+        snprintf(group, sizeof(group), "%.*s", (int)group_size(rule->api_version), rule->api_version);
+        if (rule->comment)
+                cJSON_AddStringToObject(item, MANIFEST_COMMENT, rule->comment);
+        add_words(item, "apiGroups", group);
+        add_words(item, "resources", rule->resource);
+        if (rule->name)
+                add_words(item, "resourceNames", rule->name);
+        add_words(item, "verbs", rule->verbs);
+        cJSON_AddItemToArray(rules, item);
+}
+
+static void add_events_rule(cJSON *rules)
+{
+        add_rule(rules, &(struct rule){.comment = "Events about the objects",
+                                       .api_version = "events.k8s.io/v1",
+                                       .resource = "events",
+                                       .verbs = "create patch"});
+}
+
+static bool is_owned(const struct config_watch *watch, const struct config_owned *kind)
+{
+        size_t size = group_size(kind->api_version);
+
+        for (size_t i = 0; i < watch->owns_count; i++)
+                if (strcmp(watch->owns[i].kind, kind->kind) == 0 &&
+                    group_size(watch->owns[i].api_version) == size &&
+                    strncmp(watch->owns[i].api_version, kind->api_version, size) == 0)
+                        return true;
+        return false;
+}
+
+/* Children block the deletion of their owner in the foreground. Where the API server enforces permissions on
+ * owner references (OpenShift does), the writer of such a reference must be allowed to set the owner's
+ * finalizers. */
+static void add_children_rules(const struct rbac_options *options, const struct config_watch *watch,
+                               const char *plural, cJSON *rules)
+{
+        char finalizers[192], comment[400], answered[160];
+
+        if (watch->owns_count == 0 && watch->answers_count == 0)
+                return;
+        snprintf(finalizers, sizeof(finalizers), "%s/finalizers", plural);
+        add_rule(rules, &(struct rule){NULL, watch->api_version, finalizers, NULL, "update"});
+        snprintf(comment, sizeof(comment), "children of watch %s", watch->name);
+        for (size_t i = 0; i < watch->answers_count; i++) {
+                const struct config_owned *kind = &watch->answers[i];
+
+                if (is_owned(watch, kind))
+                        continue;
+                find_plural(options, kind->kind, answered, sizeof(answered));
+                add_rule(rules, &(struct rule){comment, kind->api_version, answered, NULL,
+                                               "get list create patch delete"});
+        }
+}
+
+/* patch: what handlers answer, on the object and on its status. */
+static void add_rules(const struct rbac_options *options, const struct config_watch *watch, cJSON *rules)
+{
+        char plural[160], status[sizeof(plural) + 8], comment[400];
+        struct rule rule = {comment, watch->api_version, plural, NULL, "get list watch patch"};
+
+        find_plural(options, watch->kind, plural, sizeof(plural));
+        snprintf(status, sizeof(status), "%s/status", plural);
+        snprintf(comment, sizeof(comment), watch->owner ? "what the objects of watch %s %s" : "watch %s%s",
+                 watch->owner ? watch->owner : watch->name,
+                 !watch->owner       ? ""
+                 : watch->is_related ? "depend on"
+                                     : "own");
+        if (watch->owner)
+                rule.verbs = watch->is_related ? "get list watch" : "get list watch create patch delete";
+        add_rule(rules, &rule);
+        if (watch->owner)
+                return;
+        add_rule(rules, &(struct rule){NULL, watch->api_version, status, NULL, "patch"});
+        add_children_rules(options, watch, plural, rules);
+}
+
+/* The role `name` for a service account. */
+static void bind_account(const char *kind, const char *name, const char *namespace, const char *account,
+                         const char *account_namespace, cJSON *list)
+{
+        cJSON *binding, *part;
+        char binding_kind[32];
+
+        snprintf(binding_kind, sizeof(binding_kind), "%sBinding", kind);
+        binding = add_manifest(list, RBAC_VERSION, binding_kind, name, namespace);
+        part = cJSON_AddObjectToObject(binding, "roleRef");
+        cJSON_AddStringToObject(part, "apiGroup", RBAC_GROUP);
+        cJSON_AddStringToObject(part, "kind", kind);
+        cJSON_AddStringToObject(part, "name", name);
+        part = cJSON_CreateObject();
+        cJSON_AddStringToObject(part, "kind", "ServiceAccount");
+        cJSON_AddStringToObject(part, "name", account);
+        cJSON_AddStringToObject(part, "namespace", account_namespace);
+        cJSON_AddItemToArray(cJSON_AddArrayToObject(binding, "subjects"), part);
+}
+
+static void add_binding(const struct rbac_options *options, const char *kind, const char *name,
+                        const char *namespace, cJSON *list)
+{
+        bind_account(kind, name, namespace, options->service_account, options->namespace, list);
+}
+
+static void add_cluster_role(const struct rbac_options *options, const struct config *config, cJSON *list)
+{
+        cJSON *role = add_manifest(list, RBAC_VERSION, "ClusterRole", config->operator_name, NULL);
+        cJSON *rules = cJSON_AddArrayToObject(role, "rules");
+        bool wide = false;
+
+        add_rule(rules,
+                 &(struct rule){"which cluster this is, so that another one is never taken for deletions",
+                                "v1", "namespaces", "kube-system", "get"});
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (is_cluster_wide(&config->watch[i])) {
+                        add_rules(options, &config->watch[i], rules);
+                        wide = true;
+                }
+        if (wide)
+                add_events_rule(rules);
+        add_binding(options, "ClusterRole", config->operator_name, NULL, list);
+}
+
+static void add_role(const struct rbac_options *options, const struct config *config, const char *namespace,
+                     cJSON *list)
+{
+        cJSON *role = add_manifest(list, RBAC_VERSION, "Role", config->operator_name, namespace);
+        cJSON *rules = cJSON_AddArrayToObject(role, "rules");
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (selects(&config->watch[i], namespace))
+                        add_rules(options, &config->watch[i], rules);
+        add_events_rule(rules);
+        add_binding(options, "Role", config->operator_name, namespace, list);
+}
+
+static bool seen_before(const struct config *config, size_t watch, size_t place)
+{
+        const char *namespace = config->watch[watch].namespace[place];
+
+        for (size_t i = 0; i < watch; i++)
+                if (selects(&config->watch[i], namespace))
+                        return true;
+        return false;
+}
+
+static void add_roles(const struct rbac_options *options, const struct config *config, cJSON *list)
+{
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+
+                for (size_t n = 0; n < watch->namespace_count && !is_cluster_wide(watch); n++)
+                        if (!seen_before(config, i, n))
+                                add_role(options, config, watch->namespace[n], list);
+        }
+}
+
+/* ---- accounts of handlers */
+
+static const char *account_namespace(const struct rbac_options *options, const struct config_watch *watch)
+{
+        const char *own = watch->handler.kubernetes_namespace;
+
+        return own ? own : options->namespace;
+}
+
+static bool is_first_of_account(const struct rbac_options *options, const struct config *config,
+                                size_t watch)
+{
+        const struct config_watch *one = &config->watch[watch];
+
+        for (size_t i = 0; i < watch; i++)
+                if (config->watch[i].handler.kubernetes_account &&
+                    strcmp(config->watch[i].handler.kubernetes_account, one->handler.kubernetes_account) ==
+                            0 &&
+                    strcmp(account_namespace(options, &config->watch[i]), account_namespace(options, one)) ==
+                            0)
+                        return false;
+        return true;
+}
+
+/* The account, the operator's right to tokens of it, and a role without rules: what the handler asks the API
+ * server for is known to its author alone. */
+static void add_account(const struct rbac_options *options, const struct config *config,
+                        const struct config_watch *watch, cJSON *list)
+{
+        const char *account = watch->handler.kubernetes_account;
+        const char *namespace = account_namespace(options, watch);
+        char name[640], comment[800];
+        cJSON *manifest;
+
+        add_manifest(list, "v1", "ServiceAccount", account, namespace);
+        snprintf(name, sizeof(name), "%s:token:%s", config->operator_name, account);
+        manifest = add_manifest(list, RBAC_VERSION, "Role", name, namespace);
+        add_rule(cJSON_AddArrayToObject(manifest, "rules"),
+                 &(struct rule){"tokens for handlers", "v1", "serviceaccounts/token", account, "create"});
+        add_binding(options, "Role", name, namespace, list);
+        snprintf(name, sizeof(name), "%s:handler:%s", config->operator_name, account);
+        manifest = add_manifest(list, RBAC_VERSION, "Role", name, namespace);
+        snprintf(comment, sizeof(comment),
+                 "write here what the handler of watch %s asks the API server for; keep your rules when "
+                 "this is "
+                 "printed anew",
+                 watch->name);
+        cJSON_AddStringToObject(manifest, MANIFEST_COMMENT, comment);
+        cJSON_AddArrayToObject(manifest, "rules");
+        bind_account("Role", name, namespace, account, namespace, list);
+}
+
+static void add_accounts(const struct rbac_options *options, const struct config *config, cJSON *list)
+{
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].handler.kubernetes_account && is_first_of_account(options, config, i))
+                        add_account(options, config, &config->watch[i], list);
+}
+
+/* A handler of the operator's own account would have all the operator's rights, and the operator tokens of
+ * itself. */
+static bool is_own_account(const struct rbac_options *options, const struct config *config)
+{
+        bool found = false;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+                const char *account = watch->handler.kubernetes_account;
+
+                if (!account || strcmp(account, options->service_account) != 0 ||
+                    strcmp(account_namespace(options, watch), options->namespace) != 0)
+                        continue;
+                fprintf(stderr,
+                        "reconciledctl: %s:%u: handler.kubernetes.serviceAccount of watch %s: %s/%s is the "
+                        "operator's own account: a handler must have another one; rename it, or name the "
+                        "operator's with --service-account and --namespace\n",
+                        watch->file, watch->line, watch->name, options->namespace, account);
+                found = true;
+        }
+        return found;
+}
+
+/* ---- the command */
+
+static int print_yaml(const struct config *config, const cJSON *list)
+{
+        _cleanup_text_ struct text out = TEXT_EMPTY;
+        const cJSON *manifest;
+
+        text_printf(&out,
+                    "# The least that operator %s needs. Plurals are guessed from kinds: compare them with\n"
+                    "# `kubectl api-resources`, and correct them with --plural Kind=plural. Of what "
+                    "handlers answer as\n"
+                    "# `children`, only kinds that `owns` or `children.kinds` names are known here.\n",
+                    config->operator_name);
+        cJSON_ArrayForEach(manifest, list)
+        {
+                manifest_write(&out, manifest);
+        }
+        if (out.failed)
+                return EXIT_CODE_SOFTWARE;
+        fwrite(out.data, 1, out.size, stdout);
+        return EXIT_CODE_OK;
+}
+
+/* Takes the list. */
+static int print_json(cJSON *list)
+{
+        cJSON *whole = cJSON_CreateObject();
+        int r;
+
+        manifest_strip_comments(list);
+        cJSON_AddStringToObject(whole, "apiVersion", "v1");
+        cJSON_AddStringToObject(whole, "kind", "List");
+        cJSON_AddItemToObject(whole, "items", list);
+        r = ctl_print_json(whole);
+        cJSON_Delete(whole);
+        return r < 0 ? EXIT_CODE_SOFTWARE : EXIT_CODE_OK;
+}
+
+int ctl_rbac(const char *path, const struct rbac_options *options, bool json)
+{
+        struct config_problems problems = {0};
+        struct config *config = NULL;
+        cJSON *list;
+        int r = config_load(path, &config, &problems);
+
+        config_problems_done(&problems);
+        if (r < 0) {
+                fputs("reconciledctl: the configuration has mistakes; `reconciledctl check` says which\n",
+                      stderr);
+                return EXIT_CODE_CONFIGURATION;
+        }
+        if (is_own_account(options, config)) {
+                config_free(config);
+                return EXIT_CODE_CONFIGURATION;
+        }
+        list = cJSON_CreateArray();
+        add_manifest(list, "v1", "ServiceAccount", options->service_account, options->namespace);
+        add_cluster_role(options, config, list);
+        add_roles(options, config, list);
+        add_accounts(options, config, list);
+        r = json ? print_json(TAKE_PTR(list)) : print_yaml(config, list);
+        cJSON_Delete(list);
+        config_free(config);
+        return r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#define RBAC_PLURALS_MAX 64
+
+struct rbac_options {
+        const char *namespace, *service_account; /* where the operator runs, as whom */
+        const char *plural[RBAC_PLURALS_MAX];    /* "Kind=plural" */
+        size_t plural_count;
+};
+
+/* Writes the roles that a configuration needs, as YAML or one List in JSON; returns the exit code. */
+int ctl_rbac(const char *path, const struct rbac_options *options, bool json);

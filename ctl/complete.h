@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+#include "ctl/verb.h"
+
+/* Prints what the last word can become, one a line, with a tab and its meaning where there is one; ":files":
+ * a file. Silent when it does not know; returns the exit code. */
+int ctl_complete(const struct command_line *line, const char *runtime_directory, int count, char **word);

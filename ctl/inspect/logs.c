@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reconciledctl logs`: journalctl, with the fields that everything about a watch or an object carries. */
+#include "ctl/inspect/logs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-login.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "ctl/answer/members.h"
+#include "ctl/answer/query.h"
+#include "ctl/output/output.h"
+
+#define WORDS_MAX 64
+
+struct command {
+        char *word[WORDS_MAX + 1]; /* owned; NULL-terminated */
+        size_t count;
+};
+
+static int add(struct command *command, const char *name, const char *value)
+{
+        if (command->count == WORDS_MAX)
+                return -E2BIG;
+        if (asprintf(&command->word[command->count], "%s%s", name, value) < 0) {
+                command->word[command->count] = NULL;
+                return -ENOMEM;
+        }
+        command->count++;
+        return 0;
+}
+
+static void command_done(struct command *command)
+{
+        for (size_t i = 0; i < command->count; i++)
+                free(command->word[i]);
+}
+
+/* Several operators of a machine may have watches of one name. */
+static int add_unit(struct command *command, pid_t pid)
+{
+        _cleanup_free_ char *unit = NULL;
+
+        if (sd_pid_get_user_unit(pid, &unit) >= 0)
+                return add(command, "_SYSTEMD_USER_UNIT=", unit);
+        if (sd_pid_get_unit(pid, &unit) >= 0 && strstr(unit, ".service"))
+                return add(command, "_SYSTEMD_UNIT=", unit);
+        return 0;
+}
+
+/* What the running operator says of itself; one that is down may have said enough before. */
+static int add_operator(struct command *command, const char *runtime_directory, struct error *error)
+{
+        _cleanup_error_ struct error unused = ERROR_NONE;
+        cJSON *status = NULL;
+        const char *log;
+        int r = ctl_query(runtime_directory, "status", &status, &unused);
+
+        if (r < 0)
+                return 0;
+        log = ctl_text(status, "log");
+        if (strcmp(log, "journal") == 0)
+                r = add_unit(command, (pid_t)ctl_number(status, "pid"));
+        else
+                r = strcmp(log, "json") == 0
+                            ? error_set(
+                                      error, -ENOENT,
+                                      "the operator does not log to the journal but as JSON lines on its "
+                                      "standard error; in a container look for \"watch\" and \"key\" there: "
+                                      "kubectl logs POD | jq -r 'select(.key == \"NAMESPACE/NAME\") | "
+                                      ".message'")
+                            : error_set(
+                                      error, -ENOENT,
+                                      "the operator does not log to the journal but as text on its standard "
+                                      "error; in a container look for the key there: kubectl logs POD | "
+                                      "grep "
+                                      "-F NAMESPACE/NAME (--log json makes lines that can be selected by "
+                                      "fields)");
+        cJSON_Delete(status);
+        return r;
+}
+
+/* Arguments: the watch, perhaps a key, and from the first one with a dash on what journalctl is to get. */
+static int compose(struct command *command, int count, char **argument, bool follow, bool json)
+{
+        int i = 1, r = add(command, "RECONCILED_WATCH=", argument[0]);
+
+        if (r >= 0 && i < count && argument[i][0] != '-')
+                r = add(command, "RECONCILED_KEY=", argument[i++]);
+        if (r >= 0 && i < count && argument[i][0] != '-')
+                return -EINVAL;
+        if (r >= 0 && follow)
+                r = add(command, "--follow", "");
+        if (r >= 0 && json)
+                r = add(command, "--output=json", "");
+        for (; r >= 0 && i < count; i++)
+                r = add(command, argument[i], "");
+        return r;
+}
+
+static int run(struct command *command, const char *runtime_directory, const struct logs_options *options,
+               struct error *error)
+{
+        int r = add(command, "journalctl", "");
+
+        if (r >= 0)
+                r = add_operator(command, runtime_directory, error);
+        if (r >= 0)
+                r = compose(command, options->count, options->argument, options->follow, options->json);
+        if (r == -EINVAL)
+                return error_set(error, r,
+                                 "logs takes a watch and a key; options of journalctl come behind --");
+        if (r < 0)
+                return error_set(error, r, "%s", strerror(-r));
+        execvp(command->word[0], command->word);
+        return error_set(error, -errno, "journalctl cannot be started: %s", strerror(errno));
+}
+
+int ctl_logs(const char *runtime_directory, const struct logs_options *options)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        struct command command = {0};
+        int r = run(&command, runtime_directory, options, &error);
+
+        command_done(&command);
+        if (r != -EINVAL)
+                return ctl_failed(r, &error);
+        fprintf(stderr, "reconciledctl: %s\n", error_message(&error));
+        return EXIT_CODE_USAGE;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking our finalizers off: of one object, or of everything. Nothing is done before somebody said yes. */
+#include "ctl/intervene/release.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "base/text.h"
+#include "ctl/answer/members.h"
+#include "ctl/answer/query.h"
+#include "ctl/answer/stored.h"
+#include "ctl/output/output.h"
+#include "store/store.h"
+#include "json/json.h"
+
+static bool is_confirmed(const struct consent *consent)
+{
+        char answer[8] = "";
+
+        if (consent->yes)
+                return true;
+        if (consent->json || !isatty(STDIN_FILENO)) {
+                fputs("reconciledctl: --yes says that this is meant\n", stderr);
+                return false;
+        }
+        fputs("Type yes to go on: ", stdout);
+        fflush(stdout);
+        return fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0;
+}
+
+/* Whether the watch's store has the object, and it is not being deleted; else the operator finds out. */
+static bool is_alive(const char *runtime_directory, char **argument)
+{
+        _cleanup_error_ struct error unused = ERROR_NONE;
+        struct store_object object = {0};
+        cJSON *answer = NULL, *tree = NULL;
+        bool alive = false, wanted;
+
+        if (ctl_query_about(runtime_directory, "explain", argument, &answer, &unused) < 0)
+                return false;
+        /* A finalizer that no watch wants is taken off in any case. */
+        wanted = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(answer, "watch"), "held");
+        if (wanted && ctl_read_store(answer, argument[1], &object) >= 0)
+                tree = json_parse(object.json, object.json_size);
+        if (tree)
+                alive = !ctl_text(cJSON_GetObjectItemCaseSensitive(tree, "metadata"),
+                                  "deletionTimestamp")[0];
+        cJSON_Delete(tree);
+        cJSON_Delete(answer);
+        store_object_done(&object);
+        return alive;
+}
+
+int ctl_release_finalizer(const char *runtime_directory, char **argument, const char *why,
+                          const struct consent *consent)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        char *arguments[] = {argument[0], argument[1], (char *)(uintptr_t)why, NULL};
+        char *object[] = {argument[0], argument[1], NULL};
+        int r;
+
+        if (is_alive(runtime_directory, object)) {
+                fprintf(stderr,
+                        "reconciledctl: %s of watch %s is not being deleted: our finalizer stays on it; "
+                        "delete "
+                        "it first\n",
+                        argument[1], argument[0]);
+                return EXIT_CODE_SOFTWARE;
+        }
+
+        if (!consent->json)
+                printf("Our finalizer will be taken off %s (watch %s) without its cleanup: what its handler "
+                       "has made stays.\n",
+                       argument[1], argument[0]);
+        if (!is_confirmed(consent))
+                return EXIT_CODE_USAGE;
+        r = ctl_command(runtime_directory, "release-finalizer", arguments, &error);
+        if (r < 0)
+                return ctl_failed(r, &error);
+        return consent->json ? ctl_done(true, NULL,
+                                        "our finalizer is taken off %s of watch %s, if it is being deleted",
+                                        argument[1], argument[0])
+                             : EXIT_CODE_OK;
+}
+
+static int get_status(const char *runtime_directory, cJSON **ret)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        int r = ctl_query(runtime_directory, "status", ret, &error);
+
+        return r < 0 ? ctl_failed(r, &error) : EXIT_CODE_OK;
+}
+
+/* Objects that may carry our finalizer: a list of watches that have some; and the whole. */
+static cJSON *list_held(const cJSON *status, uint64_t *ret_sum)
+{
+        cJSON *list = cJSON_CreateArray();
+        const cJSON *watch;
+
+        *ret_sum = 0;
+        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+        {
+                cJSON *item;
+
+                if (!cJSON_HasObjectItem(watch, "held"))
+                        continue;
+                item = cJSON_CreateObject();
+                cJSON_AddStringToObject(item, "name", ctl_text(watch, "name"));
+                cJSON_AddNumberToObject(item, "objects", (double)ctl_number(watch, "held"));
+                cJSON_AddItemToArray(list, item);
+                *ret_sum += ctl_number(watch, "held");
+        }
+        return list;
+}
+
+static void print_plan(const cJSON *list)
+{
+        const cJSON *watch;
+
+        puts("The operator's finalizers will be taken off, without any cleanup, and it runs nothing any "
+             "more:");
+        cJSON_ArrayForEach(watch, list)
+        {
+                printf("watch %s: %" PRIu64 " %s\n", ctl_text(watch, "name"), ctl_number(watch, "objects"),
+                       counted(ctl_number(watch, "objects"), "object", "objects"));
+        }
+}
+
+/* How far it is. Takes the list. */
+static void tell(const struct consent *consent, cJSON *list, uint64_t left, bool done, const char *message)
+{
+        cJSON *answer;
+
+        if (!consent->json) {
+                puts(message);
+                cJSON_Delete(list);
+                return;
+        }
+        answer = cJSON_CreateObject();
+        cJSON_AddBoolToObject(answer, "done", done);
+        cJSON_AddStringToObject(answer, "message", message);
+        cJSON_AddNumberToObject(answer, "left", (double)left);
+        cJSON_AddItemToObject(answer, "watches", list);
+        (void)ctl_print_json(answer);
+        cJSON_Delete(answer);
+}
+
+/* Watches whose objects are not all known, and why: as long as there is one, nothing is said to be done.
+ * Also finalizers of former configurations, which no watch takes off. */
+static void list_unknown(const cJSON *status, struct text *text)
+{
+        const cJSON *watch, *left;
+
+        cJSON_ArrayForEach(watch, cJSON_GetObjectItemCaseSensitive(status, "watches"))
+        {
+                const char *reason = ctl_text(watch, "reason");
+
+                if (!cJSON_HasObjectItem(watch, "searched"))
+                        continue;
+                if (strcmp(ctl_text(watch, "state"), "absent") == 0)
+                        text_printf(
+                                text,
+                                "; the API server does not serve the kind of watch %s: it has no objects",
+                                ctl_text(watch, "name"));
+                else if (ctl_is(watch, "searched"))
+                        continue;
+                else if (ctl_text(watch, "unseen")[0])
+                        text_printf(text,
+                                    "; objects that watch %s does not select may carry its finalizer, and "
+                                    "cannot "
+                                    "be looked at: %s",
+                                    ctl_text(watch, "name"), ctl_text(watch, "unseen"));
+                else if (strcmp(ctl_text(watch, "state"), "in-sync") == 0)
+                        text_printf(text, "; not all objects of watch %s were looked at yet",
+                                    ctl_text(watch, "name"));
+                else
+                        text_printf(text,
+                                    "; watch %s is not in sync%s%s: more objects may carry its finalizer",
+                                    ctl_text(watch, "name"), reason[0] ? ": " : "", reason);
+        }
+        cJSON_ArrayForEach(left, cJSON_GetObjectItemCaseSensitive(status, "finalizersLeft"))
+        {
+                text_printf(text, "; objects of kind %s may carry %s, which no watch takes off (see status)",
+                            ctl_text(left, "kind"), ctl_text(left, "finalizer"));
+        }
+}
+
+#define LOOK_AGAIN_MSEC 200
+
+static int tell_end(const struct consent *consent, const cJSON *status, cJSON *list, uint64_t left)
+{
+        _cleanup_text_ struct text unknown = TEXT_EMPTY, message = TEXT_EMPTY;
+        bool done = ctl_is(status, "uninstalled");
+
+        list_unknown(status, &unknown);
+        if (done)
+                text_printf(&message, "done: no object in the namespaces of the watches carries our "
+                                      "finalizer; stop and remove the "
+                                      "operator now");
+        else
+                text_printf(&message, "%" PRIu64 " %s left; the operator's log says why", left,
+                            counted(left, "object is", "objects are"));
+        text_printf(&message, "%s", unknown.data ? unknown.data : "");
+        tell(consent, list, left, done, message.data ? message.data : "no memory");
+        return done ? EXIT_CODE_OK : EXIT_CODE_SOFTWARE;
+}
+
+/* Until none is left, or nothing has moved for this long. */
+static int wait_for_end(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
+{
+        uint64_t left = UINT64_MAX, moved = clock_boottime_usec();
+
+        for (;;) {
+                cJSON *status = NULL, *list;
+                uint64_t before = left, now = clock_boottime_usec();
+                int r = get_status(runtime_directory, &status);
+
+                if (r != EXIT_CODE_OK)
+                        return r;
+                list = list_held(status, &left);
+                moved = left < before ? now : moved;
+                if (ctl_is(status, "uninstalled") || now - moved >= timeout_usec) {
+                        r = tell_end(consent, status, list, left);
+                        cJSON_Delete(status);
+                        return r;
+                }
+                cJSON_Delete(status);
+                cJSON_Delete(list);
+                (void)poll(NULL, 0, LOOK_AGAIN_MSEC);
+        }
+}
+
+int ctl_uninstall_cancel(const char *runtime_directory, const struct consent *consent)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        char *none[] = {NULL};
+        int r;
+
+        if (!consent->json)
+                puts("The operator begins anew, puts its finalizers on again, and reconciles the objects "
+                     "that "
+                     "have lost them.");
+        if (!is_confirmed(consent))
+                return EXIT_CODE_USAGE;
+        r = ctl_command(runtime_directory, "uninstall-cancel", none, &error);
+        if (r < 0)
+                return ctl_failed(r, &error);
+        return consent->json
+                       ? ctl_done(true, NULL, "the uninstallation is cancelled; the operator begins anew")
+                       : EXIT_CODE_OK;
+}
+
+int ctl_uninstall(const char *runtime_directory, uint64_t timeout_usec, const struct consent *consent)
+{
+        _cleanup_error_ struct error error = ERROR_NONE;
+        char *none[] = {NULL};
+        cJSON *status = NULL, *list;
+        uint64_t left;
+        int r = get_status(runtime_directory, &status);
+
+        if (r != EXIT_CODE_OK)
+                return r;
+        list = list_held(status, &left);
+        cJSON_Delete(status);
+        if (!consent->json)
+                print_plan(list);
+        else if (!consent->yes)
+                tell(consent, TAKE_PTR(list), left, false, "nothing has been done");
+        cJSON_Delete(list);
+        if (!is_confirmed(consent))
+                return EXIT_CODE_USAGE;
+        r = ctl_command(runtime_directory, "uninstall", none, &error);
+        return r < 0 ? ctl_failed(r, &error) : wait_for_end(runtime_directory, timeout_usec, consent);
+}

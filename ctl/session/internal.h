@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The insides of a session. Private to ctl/session/. */
+#include <systemd/sd-event.h>
+
+#include "ctl/session/session.h"
+#include "ipc/channel.h"
+
+enum { PLACE_CREDENTIAL, PLACE_WORKER, PLACE_WATCHERS };
+
+struct process {
+        struct session *session;
+        enum role role;
+        const struct config_watch *watch; /* of a watcher */
+        char *store_folder;
+        pid_t pid; /* 0: gone */
+        enum child_state state;
+        struct channel *channel;
+        bool synced;
+};
+
+struct key {
+        char *key, *uid;
+};
+
+struct session {
+        struct session_options options;
+        const char *kubeconfig;
+        sd_event *event;
+        char *folder, *trace, *requests;
+        struct process *process;
+        size_t process_count;
+        struct message *credential;
+        struct key *key;
+        const struct session_replay *replay;
+        size_t key_count, next, replay_count;
+        struct message *settling; /* the DONE of a run that goes on */
+        sd_event_source *again;
+        char *access_folder; /* what the handler is given for itself */
+        bool has_token;      /* of the service account that it is to have */
+        bool started, stopping;
+        int exit_code;
+};
+
+/* configure.c: tells a process its configuration. 0 or a negative errno. */
+int session_configure(struct process *process);

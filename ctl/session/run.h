@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* One handler without its operator: run for an object, or replayed from what was recorded. */
+#include <stdbool.h>
+
+#define EXIT_CODE_FAILED 1 /* the handler has failed; answers differ */
+
+struct ctl_run_options {
+        const char *config, *watch; /* NULL: the default place; the only watch */
+        const char *object;         /* a file or a key; of replay: the folder */
+        bool apply, json;
+};
+
+/* Runs the handler of one watch for options->object and shows what its answer would change; returns the exit
+ * code. */
+int ctl_run(const struct ctl_run_options *options);

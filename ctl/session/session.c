@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/session/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "config/config.h"
+#include "ctl/session/internal.h"
+#include "ipc/channel.h"
+#include "ipc/message.h"
+#include "ipc/role.h"
+#include "ipc/spawn.h"
+#include "os/file.h"
+#include "os/program-path.h"
+#include "os/syscall.h"
+#include "os/temporary.h"
+
+#define TRACE_MAX ((size_t)1024 * 1024 * 1024)
+#define CREDIT    1024
+
+/* ---- the end */
+
+static void session_end(struct session *session, int exit_code)
+{
+        if (session->stopping)
+                return;
+        session->stopping = true;
+        session->exit_code = exit_code;
+        for (size_t i = 0; i < session->process_count; i++) {
+                struct process *process = &session->process[i];
+
+                if (process->pid > 0 && process->state == CHILD_RUNNING) {
+                        (void)channel_send(process->channel, MESSAGE_STOP,
+                                           &(struct message_stop){.grace_usec = USEC_PER_SEC});
+                        process->state = CHILD_STOPPING;
+                        channel_set_state(process->channel, CHILD_STOPPING);
+                } else if (process->pid > 0) {
+                        (void)sys_kill(process->pid, SIGKILL);
+                }
+        }
+}
+
+_printf_(3, 4) static void session_fail(struct session *session, int exit_code, const char *format, ...)
+{
+        va_list arguments;
+
+        if (session->stopping)
+                return;
+        fputs("reconciledctl: ", stderr);
+        va_start(arguments, format);
+        vfprintf(stderr, format, arguments);
+        va_end(arguments);
+        fputc('\n', stderr);
+        session_end(session, exit_code);
+}
+
+static void end_when_all_are_gone(struct session *session)
+{
+        for (size_t i = 0; i < session->process_count; i++)
+                if (session->process[i].pid > 0)
+                        return;
+        sd_event_exit(session->event, 0);
+}
+
+static int on_child(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
+                    void *userdata)
+{
+        struct session *session = userdata;
+        int status;
+        pid_t pid;
+
+        while ((pid = sys_reap(-1, &status)) > 0)
+                for (size_t i = 0; i < session->process_count; i++) {
+                        struct process *process = &session->process[i];
+
+                        if (process->pid != pid)
+                                continue;
+                        channel_read_rest(process->channel);
+                        process->pid = 0;
+                        session_fail(session, EXIT_CODE_SOFTWARE, "the %s ended unexpectedly (%s %d)",
+                                     role_name(process->role), WIFSIGNALED(status) ? "signal" : "exit code",
+                                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                }
+        if (session->stopping)
+                end_when_all_are_gone(session);
+        return 0;
+}
+
+static int on_interrupt(sd_event_source *source _unused_, const struct signalfd_siginfo *info,
+                        void *userdata)
+{
+        session_end(userdata, 128 + (int)info->ssi_signo);
+        return 0;
+}
+
+/* ---- what they are told */
+
+static void give_credential(struct process *process)
+{
+        const struct message *credential = process->session->credential;
+
+        if (credential && process->role != ROLE_CREDENTIAL && process->state == CHILD_RUNNING)
+                (void)channel_send(process->channel, MESSAGE_CREDENTIAL, &credential->credential);
+}
+
+static void on_ready(struct process *process)
+{
+        process->state = CHILD_RUNNING;
+        channel_set_state(process->channel, CHILD_RUNNING);
+        give_credential(process);
+        if (process->role == ROLE_WATCHER)
+                (void)channel_send(process->channel, MESSAGE_CREDIT,
+                                   &(struct message_credit){process->watch->name, CREDIT});
+}
+
+/* ---- runs */
+
+static bool all_are_there(const struct session *session)
+{
+        if (session->options.watch && session->options.watch->handler.kubernetes_account &&
+            !session->has_token && !session->replay)
+                return false;
+        for (size_t i = 0; i < session->process_count; i++)
+                if (session->process[i].pid > 0 &&
+                    (session->process[i].state != CHILD_RUNNING ||
+                     (session->process[i].role == ROLE_WATCHER && !session->process[i].synced)))
+                        return false;
+        return true;
+}
+
+static int send_run(struct session *session, const char *settling, const char *first_error)
+{
+        const struct key *key = &session->key[session->next];
+        struct message_run run = {
+                .sequence = session->next + 1,
+                .watch = session->options.watch->name,
+                .key = key->key,
+                .uid = key->uid,
+                .action = ACTION_RECONCILE,
+                .reason = settling ? "settling" : "by hand",
+                .attempt = 1,
+                .settling = settling,
+                .first_error = first_error,
+        };
+
+        return channel_send(session->process[PLACE_WORKER].channel, MESSAGE_RUN, &run);
+}
+
+static int send_replay(struct session *session)
+{
+        const struct session_replay *replay = &session->replay[session->next];
+        struct message_run run = {
+                .sequence = session->next + 1,
+                .watch = replay->watch,
+                .key = replay->key,
+                .uid = replay->uid,
+                .action = (uint64_t)replay->action,
+                .reason = replay->reason,
+                .attempt = replay->attempt,
+        };
+
+        return channel_send(session->process[PLACE_WORKER].channel, MESSAGE_RUN, &run);
+}
+
+static void run_next(struct session *session)
+{
+        size_t count = session->replay ? session->replay_count : session->key_count;
+        int r;
+
+        if (session->next >= count) {
+                session_end(session, EXIT_CODE_OK);
+                return;
+        }
+        r = session->replay ? send_replay(session) : send_run(session, NULL, NULL);
+        if (r < 0)
+                session_fail(session, EXIT_CODE_SOFTWARE, "the worker cannot be told: %s", strerror(-r));
+}
+
+static void begin_when_ready(struct session *session)
+{
+        const struct config_watch *watch = session->options.watch;
+
+        if (session->started || session->stopping || !all_are_there(session))
+                return;
+        session->started = true;
+        if (!session->replay && session->key_count == 0)
+                session_fail(session, EXIT_CODE_USAGE,
+                             "%s%sthere is no %s (%s) that the watch %s selects: namespaces, selectors and "
+                             "filter decide that",
+                             session->options.object ? session->options.object : "",
+                             session->options.object ? ": " : "in this file ", watch->kind,
+                             watch->api_version, watch->name);
+        else
+                run_next(session);
+}
+
+static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct session *session = userdata;
+        const struct message_done *done = &session->settling->done;
+        int r;
+
+        session->again = sd_event_source_disable_unref(session->again);
+        r = send_run(session, done->settling, done->message);
+        if (r < 0)
+                session_fail(session, EXIT_CODE_SOFTWARE, "the worker cannot be told: %s", strerror(-r));
+        return 0;
+}
+
+static void on_run_done(struct session *session, struct message **message)
+{
+        const struct message_done *done = &(*message)->done;
+
+        if (done->result == RESULT_SETTLING && session->options.follow && !session->stopping) {
+                message_free(session->settling);
+                session->settling = TAKE_PTR(*message);
+                done = &session->settling->done;
+                fprintf(stderr, "%s\n", done->message);
+                if (sd_event_add_time_relative(session->event, &session->again, CLOCK_MONOTONIC,
+                                               done->settle_after_usec, 1, on_again, session) < 0)
+                        session_fail(session, EXIT_CODE_SOFTWARE, "no memory");
+                return;
+        }
+        session->next++;
+        run_next(session);
+}
+
+/* ---- what they say */
+
+static int take_keys(struct session *session, const struct message_keys *keys)
+{
+        for (size_t i = 0; i < keys->change_count; i++) {
+                const struct record_change *change = &keys->change[i];
+                struct key *grown;
+
+                if (session->started || change->kind != CHANGE_UPDATED)
+                        continue;
+                grown = reallocarray(session->key, session->key_count + 1, sizeof(*grown));
+                if (!grown)
+                        return -ENOMEM;
+                session->key = grown;
+                grown[session->key_count] = (struct key){strdup(change->key), strdup(change->uid)};
+                if (!grown[session->key_count].key || !grown[session->key_count++].uid)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int from_watcher(struct process *process, const struct message *message)
+{
+        struct session *session = process->session;
+
+        switch (message->type) {
+        case MESSAGE_KEYS:
+                (void)channel_send(
+                        process->channel, MESSAGE_CREDIT,
+                        &(struct message_credit){process->watch->name, message->keys.change_count});
+                return process->watch == session->options.watch ? take_keys(session, &message->keys) : 0;
+        case MESSAGE_SYNCED:
+                process->synced = true;
+                break;
+        case MESSAGE_DEGRADED:
+                if (message->degraded.health == WATCH_ABSENT)
+                        process->synced = true;
+                else
+                        session_fail(session, EXIT_CODE_UNAVAILABLE, "watch %s: %s", process->watch->name,
+                                     message->degraded.reason);
+                break;
+        default:
+                break;
+        }
+        return 0;
+}
+
+static void take_access(struct session *session, const struct message_access *access)
+{
+        session->has_token = access->usable;
+        if (!access->usable && access->reason[0])
+                session_fail(session,
+                             access->exit_code > 0 ? (int)access->exit_code : EXIT_CODE_NO_PERMISSION, "%s",
+                             access->reason);
+}
+
+static int deliver(struct process *process, struct message **message)
+{
+        struct session *session = process->session;
+        int r;
+
+        switch ((*message)->type) {
+        case MESSAGE_HELLO:
+                r = session_configure(process);
+                process->state = CHILD_CONFIGURED;
+                channel_set_state(process->channel, CHILD_CONFIGURED);
+                return r;
+        case MESSAGE_READY:
+                on_ready(process);
+                return 0;
+        case MESSAGE_CREDENTIAL:
+                message_free(session->credential);
+                session->credential = TAKE_PTR(*message);
+                for (size_t i = 0; i < session->process_count; i++)
+                        give_credential(&session->process[i]);
+                return 0;
+        case MESSAGE_REFRESH:
+                return channel_send(session->process[PLACE_CREDENTIAL].channel, MESSAGE_REFRESH,
+                                    &(*message)->refresh);
+        case MESSAGE_FATAL:
+                session_fail(session, (int)(*message)->fatal.exit_code, "%s", (*message)->fatal.reason);
+                return 0;
+        case MESSAGE_SIGNALLED:
+                return 0; /* of a signal to the whole group we have heard ourselves */
+        case MESSAGE_ACCESS:
+                take_access(session, &(*message)->access);
+                return 0;
+        case MESSAGE_DONE:
+                on_run_done(session, message);
+                return 0;
+        default:
+                return process->role == ROLE_WATCHER ? from_watcher(process, *message) : 0;
+        }
+}
+
+static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+{
+        struct process *process = userdata;
+        int r = deliver(process, message);
+
+        if (r < 0)
+                session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s cannot be talked to: %s",
+                             role_name(process->role), strerror(-r));
+        begin_when_ready(process->session);
+        return 0;
+}
+
+/* Its end comes with SIGCHLD. */
+static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+{
+        struct process *process = userdata;
+
+        if (status != -ECONNRESET)
+                session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s: %s", role_name(process->role),
+                             reason);
+}
+
+/* ---- the beginning */
+
+static const struct {
+        enum role role;
+        const char *folder, *binary;
+} program[] = {
+        {ROLE_CREDENTIAL, "credential", "reconciled-credential"},
+        {ROLE_WORKER, "worker", "reconciled-worker"},
+        {ROLE_WATCHER, "watcher", "reconciled-watcher"},
+};
+
+static int start(struct process *process)
+{
+        static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+        _cleanup_free_ char *path = NULL;
+        int fd, r;
+
+        for (size_t i = 0; i < ELEMENTS(program); i++)
+                if (program[i].role == process->role)
+                        path = program_path(program[i].folder, program[i].binary);
+        if (!path)
+                return -ENOMEM;
+        r = spawn_with_channel(path, "text", true, &process->pid, &fd);
+        if (r < 0)
+                return r;
+        process->state = CHILD_STARTING;
+        return channel_new(process->session->event, fd, ROLE_SUPERVISOR, process->role, &callbacks, process,
+                           &process->channel);
+}
+
+static int start_all(struct session *session)
+{
+        int r = 0;
+
+        for (size_t i = session->replay ? PLACE_WORKER : 0; i < session->process_count && r >= 0; i++)
+                r = start(&session->process[i]);
+        return r;
+}
+
+/* The watch's own objects, and those that come with them in a request. */
+static bool is_needed(const struct session_options *options, const struct config_watch *watch)
+{
+        return options->watch && (watch == options->watch ||
+                                  (watch->owner && strcmp(watch->owner, options->watch->name) == 0));
+}
+
+static int add_processes(struct session *session)
+{
+        const struct config *config = session->options.config;
+
+        session->process = calloc(PLACE_WATCHERS + config->watch_count, sizeof(*session->process));
+        if (!session->process)
+                return -ENOMEM;
+        session->process[PLACE_CREDENTIAL].role = ROLE_CREDENTIAL;
+        session->process[PLACE_WORKER].role = ROLE_WORKER;
+        session->process_count = PLACE_WATCHERS;
+        for (size_t i = 0; i < config->watch_count; i++) {
+                struct process *process = &session->process[session->process_count];
+
+                if (!is_needed(&session->options, &config->watch[i]))
+                        continue;
+                process->role = ROLE_WATCHER;
+                process->watch = &config->watch[i];
+                if (asprintf(&process->store_folder, "%s/%s", session->folder, process->watch->name) < 0) {
+                        process->store_folder = NULL;
+                        return -ENOMEM;
+                }
+                session->process_count++;
+        }
+        for (size_t i = 0; i < session->process_count; i++)
+                session->process[i].session = session;
+        return 0;
+}
+
+static int make_folders(struct session *session, struct error *error)
+{
+        int r = temporary_folder_new(config_needs_memory(session->options.config), &session->folder, error);
+
+        if (r < 0)
+                return r;
+        if (asprintf(&session->trace, "%s/trace", session->folder) < 0)
+                session->trace = NULL;
+        if (asprintf(&session->requests, "%s/requests", session->folder) < 0)
+                session->requests = NULL;
+        if (asprintf(&session->access_folder, "%s/handlers", session->folder) < 0)
+                session->access_folder = NULL;
+        if (!session->access_folder || !session->trace || !session->requests)
+                return error_set(error, -ENOMEM, "no memory");
+        if (mkdir(session->requests, 0700) < 0)
+                return error_set(error, -errno, "%s: %s", session->requests, strerror(errno));
+        return config_access_folders(session->options.config, session->access_folder,
+                                     (const char *const[]){session->folder, NULL}, error);
+}
+
+static int prepare_loop(struct session *session)
+{
+        static const int interrupt[] = {SIGINT, SIGTERM, SIGHUP};
+        sigset_t mask;
+        int r;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGCHLD);
+        for (size_t i = 0; i < ELEMENTS(interrupt); i++)
+                sigaddset(&mask, interrupt[i]);
+        sigprocmask(SIG_BLOCK, &mask, NULL);
+        signal(SIGPIPE, SIG_IGN);
+        signal(SIGCHLD, SIG_DFL); /* as handed down, it may be ignored, and is never sent then */
+        r = sd_event_default(&session->event);
+        if (r >= 0)
+                r = sd_event_add_signal(session->event, NULL, SIGCHLD, on_child, session);
+        for (size_t i = 0; i < ELEMENTS(interrupt) && r >= 0; i++)
+                r = sd_event_add_signal(session->event, NULL, interrupt[i], on_interrupt, session);
+        return r;
+}
+
+int session_new(const struct session_options *options, struct session **ret, struct error *error)
+{
+        _cleanup_(session_free_pointer) struct session *session = calloc(1, sizeof(*session));
+        int r;
+
+        if (!session)
+                return error_set(error, -ENOMEM, "no memory");
+        session->options = *options;
+        r = make_folders(session, error);
+        if (r < 0)
+                return r;
+        r = add_processes(session);
+        if (r >= 0)
+                r = prepare_loop(session);
+        if (r < 0)
+                return error_set(error, r, "%s", strerror(-r));
+        *ret = TAKE_PTR(session);
+        return 0;
+}
+
+static int loop(struct session *session)
+{
+        int r = start_all(session);
+
+        if (r < 0)
+                session_fail(session, EXIT_CODE_SOFTWARE, "the processes of a run cannot be started: %s",
+                             strerror(-r));
+        end_when_all_are_gone(session);
+        r = sd_event_loop(session->event);
+        return r < 0 ? EXIT_CODE_SOFTWARE : session->exit_code;
+}
+
+int session_run(struct session *session)
+{
+        return loop(session);
+}
+
+static int write_request(const struct session *session, size_t number, const char *request)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_fclose_ FILE *file = NULL;
+
+        if (asprintf(&path, "%s/%zu", session->requests, number) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        file = fopen(path, "wxe");
+        return file && fputs(request, file) >= 0 && fflush(file) == 0 ? 0 : -errno;
+}
+
+int session_replay(struct session *session, const struct session_replay *replay, size_t count)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < count && r >= 0; i++)
+                r = write_request(session, i + 1, replay[i].request);
+        if (r < 0) {
+                fprintf(stderr, "reconciledctl: %s: %s\n", session->requests, strerror(-r));
+                return EXIT_CODE_IO;
+        }
+        session->replay = replay;
+        session->replay_count = count;
+        return loop(session);
+}
+
+int session_trace(const struct session *session, char **ret)
+{
+        size_t size;
+
+        return file_read(session->trace, TRACE_MAX, ret, &size);
+}
+
+void session_use_kubeconfig(struct session *session, const char *path)
+{
+        session->kubeconfig = path;
+}
+
+const char *session_folder(const struct session *session)
+{
+        return session->folder;
+}
+
+void session_free(struct session *session)
+{
+        if (!session)
+                return;
+        for (size_t i = 0; i < session->process_count; i++) {
+                struct process *process = &session->process[i];
+
+                if (process->pid > 0) {
+                        (void)sys_kill(process->pid, SIGKILL);
+                        (void)waitpid(process->pid, NULL, 0);
+                }
+                channel_free(process->channel);
+                free(process->store_folder);
+        }
+        for (size_t i = 0; i < session->key_count; i++) {
+                free(session->key[i].key);
+                free(session->key[i].uid);
+        }
+        sd_event_source_disable_unref(session->again);
+        sd_event_unref(session->event);
+        message_free(session->credential);
+        message_free(session->settling);
+        temporary_folder_remove(session->folder);
+        free(session->key);
+        free(session->process);
+        free(session->folder);
+        free(session->trace);
+        free(session->requests);
+        free(session->access_folder);
+        free(session);
+}

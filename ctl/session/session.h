@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One handler without its operator: the processes that a run takes (a credential process, watchers of the
+ * object and of what comes with it, one worker), started, fed and ended by reconciledctl as the supervisor
+ * would, in a folder of their own that is removed at the end. What they do goes to a trace
+ * (ctl/session/trace.h).
+ */
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/config.h"
+
+struct session;
+
+struct session_options {
+        const struct config *config;
+        const struct config_watch *watch; /* NULL: a replay, of any watch */
+        const char *object; /* "namespace/name", "name"; NULL: all that there are (of a file) */
+        bool apply;         /* writes are kept */
+        bool follow;        /* what waits for its children goes on until it ends */
+};
+
+/* What is run again: everything as it was recorded. */
+struct session_replay {
+        const char *watch, *key, *uid, *reason;
+        enum run_action action;
+        uint64_t attempt;
+        const char *request; /* without its id */
+};
+
+/* 0 or a negative errno with a text in *error. */
+int session_new(const struct session_options *options, struct session **ret, struct error *error);
+void session_free(struct session *session); /* ends its processes, removes the folder */
+void session_use_kubeconfig(struct session *session,
+                            const char *path); /* borrowed; NULL: the configuration's */
+const char *session_folder(const struct session *session);
+
+/* Runs the handler for each object. Returns an exit code after having said why, 0 when all runs have ended,
+ * however that was. */
+int session_run(struct session *session);
+int session_replay(struct session *session, const struct session_replay *replay, size_t count);
+/* The JSON lines of all runs so far, owned by the caller. */
+int session_trace(const struct session *session, char **ret);
+DEFINE_CLEANUP(struct session *, session_free);
