@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Failing for a while: backoff (first, x2, capped, uniform in [d, 2d): client-go's), the watch's deadline,
- * and what the supervisor is told. A success ends the series: a watch that lives is not in trouble. The pace
- * of attempts is slower to forget: it starts anew only after an event of a watch that has lasted, or after
- * two minutes without a failure; else a LIST that succeeds between failing watches would keep it at full
- * speed.
- *
- * The deadline is held by a timer, not by the next failure: a request that a server's Retry-After holds back
- * for an hour is subject to it as well. An answer that is coming in is not cut off by it.
- */
+/* See failures.h. */
+#include "watcher/failures.h"
+
 #include <errno.h>
 #include <sys/random.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/list/stream.h"
 
 #define QUIET_USEC   (120 * USEC_PER_SEC)
 #define PATIENCE_MAX (5 * USEC_PER_SEC) /* with a request that is under way when the deadline comes */
@@ -32,17 +25,17 @@ static uint64_t jitter(uint64_t delay)
 
 /* ---- what the supervisor is told */
 
-static const struct trouble *worst(const struct watcher *watcher)
+static const struct failures *worst(const struct watcher *watcher)
 {
-        const struct trouble *found = &watcher->trouble;
+        const struct failures *found = &watcher->failures;
 
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 const struct stream *stream = &watcher->stream[i];
 
-                if (stream->trouble.health > found->health)
-                        found = &stream->trouble;
-                if (stream->probe_trouble.health > found->health)
-                        found = &stream->probe_trouble;
+                if (stream->failures.health > found->health)
+                        found = &stream->failures;
+                if (stream->probe.failures.health > found->health)
+                        found = &stream->probe.failures;
         }
         return found;
 }
@@ -57,23 +50,23 @@ static int exit_code_of(const struct watcher *watcher, const struct kube_error *
 
 static void tell_health(struct watcher *watcher)
 {
-        const struct trouble *trouble = worst(watcher);
+        const struct failures *failures = worst(watcher);
         struct message_recovered recovered = {.watch = watcher->config->watch};
         struct message_degraded degraded = {
                 .watch = watcher->config->watch,
-                .health = (uint64_t)trouble->health,
-                .exit_code = trouble->health == WATCH_FAILED || watcher->full
-                                     ? (uint64_t)exit_code_of(watcher, &trouble->last)
+                .health = (uint64_t)failures->health,
+                .exit_code = failures->health == WATCH_FAILED || watcher->full
+                                     ? (uint64_t)exit_code_of(watcher, &failures->last)
                                      : 0,
-                .reason = trouble->last.message ? trouble->last.message : "unknown",
-                .since_realtime = trouble->since_realtime,
-                .failures = trouble->failures,
+                .reason = failures->last.message ? failures->last.message : "unknown",
+                .since_realtime = failures->since_realtime,
+                .failures = failures->count,
         };
 
-        if (trouble->health == watcher->health)
+        if (failures->health == watcher->health)
                 return;
-        watcher->health = trouble->health;
-        if (trouble->health == WATCH_HEALTHY)
+        watcher->health = failures->health;
+        if (failures->health == WATCH_HEALTHY)
                 (void)child_send(watcher->child, MESSAGE_RECOVERED, &recovered);
         else
                 (void)child_send(watcher->child, MESSAGE_DEGRADED, &degraded);
@@ -81,40 +74,40 @@ static void tell_health(struct watcher *watcher)
 
 /* One broken connection is everyday life, and so is a token that has expired; what the server refuses is
  * news at once. Where a resource may be missing, its 404 is discovery's to judge. */
-static bool is_news(const struct watcher *watcher, const struct trouble *trouble,
+static bool is_news(const struct watcher *watcher, const struct failures *failures,
                     const struct kube_error *error)
 {
-        if (trouble->failures >= 2)
+        if (failures->count >= 2)
                 return true;
         return error->failure == KUBE_FAILURE_HTTP && error->http_status != 401 &&
                (error->http_status != 404 || watcher->config->required);
 }
 
-static void set_health(struct watcher *watcher, struct trouble *trouble, enum watch_health health)
+static void set_health(struct watcher *watcher, struct failures *failures, enum watch_health health)
 {
-        if (trouble->health != WATCH_FAILED || health == WATCH_HEALTHY)
-                trouble->health = health;
+        if (failures->health != WATCH_FAILED || health == WATCH_HEALTHY)
+                failures->health = health;
         tell_health(watcher);
 }
 
 /* ---- the deadline */
 
 /* 0: the watch is isolated and goes on. */
-static int past_deadline(struct watcher *watcher, struct trouble *trouble)
+static int past_deadline(struct watcher *watcher, struct failures *failures)
 {
         char text[64];
 
         if (watcher->config->isolate) {
-                set_health(watcher, trouble, WATCH_FAILED);
+                set_health(watcher, failures, WATCH_FAILED);
                 return 0;
         }
-        duration_format((clock_boottime_usec() - trouble->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
+        duration_format((clock_boottime_usec() - failures->since_boottime) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
-        return child_fatal(watcher->child, exit_code_of(watcher, &trouble->last), watcher->config->watch,
+        return child_fatal(watcher->child, exit_code_of(watcher, &failures->last), watcher->config->watch,
                            NULL, "watching %s %s has failed for %s (%u %s), past its deadline: %s",
-                           watcher->config->api_version, watcher->config->kind, text, trouble->failures,
-                           counted(trouble->failures, "attempt", "attempts"),
-                           trouble->last.message ? trouble->last.message : "unknown");
+                           watcher->config->api_version, watcher->config->kind, text, failures->count,
+                           counted(failures->count, "attempt", "attempts"),
+                           failures->last.message ? failures->last.message : "unknown");
 }
 
 static uint64_t patience(const struct watcher *watcher)
@@ -126,78 +119,78 @@ static uint64_t patience(const struct watcher *watcher)
 
 static int on_deadline(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
-        struct trouble *trouble = userdata;
-        struct watcher *watcher = trouble->watcher;
-        uint64_t due = trouble->progress_boottime + patience(watcher);
+        struct failures *failures = userdata;
+        struct watcher *watcher = failures->watcher;
+        uint64_t due = failures->progress_boottime + patience(watcher);
 
         if (watcher->child->stopping)
                 return 0;
         if (due <= clock_boottime_usec() || sd_event_source_set_time(source, due) < 0 ||
             sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0)
-                (void)past_deadline(watcher, trouble); /* which ends the loop, or isolates */
+                (void)past_deadline(watcher, failures); /* which ends the loop, or isolates */
         return 0;
 }
 
-static void disarm(struct trouble *trouble)
+static void disarm(struct failures *failures)
 {
-        trouble->deadline = sd_event_source_disable_unref(trouble->deadline);
+        failures->deadline = sd_event_source_disable_unref(failures->deadline);
 }
 
-static void arm(struct watcher *watcher, struct trouble *trouble)
+static void arm(struct watcher *watcher, struct failures *failures)
 {
-        uint64_t due = trouble->since_boottime + watcher->config->deadline_usec + patience(watcher);
+        uint64_t due = failures->since_boottime + watcher->config->deadline_usec + patience(watcher);
 
-        disarm(trouble);
-        trouble->watcher = watcher;
-        if (sd_event_add_time(watcher->child->event, &trouble->deadline, CLOCK_BOOTTIME, due, 1, on_deadline,
-                              trouble) < 0)
+        disarm(failures);
+        failures->watcher = watcher;
+        if (sd_event_add_time(watcher->child->event, &failures->deadline, CLOCK_BOOTTIME, due, 1,
+                              on_deadline, failures) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
 }
 
-static void begin(struct watcher *watcher, struct trouble *trouble, uint64_t now)
+static void begin(struct watcher *watcher, struct failures *failures, uint64_t now)
 {
-        trouble->since_boottime = now;
-        trouble->since_realtime = clock_realtime_usec();
-        trouble->wishes = 0;
-        arm(watcher, trouble);
+        failures->since_boottime = now;
+        failures->since_realtime = clock_realtime_usec();
+        failures->wishes = 0;
+        arm(watcher, failures);
 }
 
 /* ---- the pace */
 
-static bool was_quiet(const struct trouble *trouble, uint64_t now)
+static bool was_quiet(const struct failures *failures, uint64_t now)
 {
-        return now > trouble->retry_boottime + QUIET_USEC;
+        return now > failures->retry_boottime + QUIET_USEC;
 }
 
-uint64_t trouble_delay(const struct watcher *watcher, struct trouble *trouble)
+uint64_t failures_delay(const struct watcher *watcher, struct failures *failures)
 {
         uint64_t now = clock_boottime_usec(), delay;
 
-        if (trouble->delay_usec == 0 || was_quiet(trouble, now))
-                trouble->delay_usec = watcher->config->reconnect_first_usec;
-        delay = jitter(trouble->delay_usec);
-        trouble->delay_usec *= 2;
-        if (trouble->delay_usec > watcher->config->reconnect_max_usec)
-                trouble->delay_usec = watcher->config->reconnect_max_usec;
-        trouble->retry_boottime = now + delay;
+        if (failures->delay_usec == 0 || was_quiet(failures, now))
+                failures->delay_usec = watcher->config->reconnect_first_usec;
+        delay = jitter(failures->delay_usec);
+        failures->delay_usec *= 2;
+        if (failures->delay_usec > watcher->config->reconnect_max_usec)
+                failures->delay_usec = watcher->config->reconnect_max_usec;
+        failures->retry_boottime = now + delay;
         return delay;
 }
 
-void trouble_slow(const struct watcher *watcher, struct trouble *trouble)
+void failures_slow(const struct watcher *watcher, struct failures *failures)
 {
-        trouble->delay_usec = watcher->config->reconnect_max_usec;
-        trouble->retry_boottime = clock_boottime_usec();
+        failures->delay_usec = watcher->config->reconnect_max_usec;
+        failures->retry_boottime = clock_boottime_usec();
 }
 
-uint64_t trouble_pace(const struct watcher *watcher, struct trouble *trouble)
+uint64_t failures_pace(const struct watcher *watcher, struct failures *failures)
 {
         uint64_t now = clock_boottime_usec();
 
-        if (trouble->relisted && !was_quiet(trouble, now))
-                return trouble_delay(watcher, trouble);
-        trouble->relisted = true;
-        trouble->retry_boottime = now;
+        if (failures->relisted && !was_quiet(failures, now))
+                return failures_delay(watcher, failures);
+        failures->relisted = true;
+        failures->retry_boottime = now;
         return 0;
 }
 
@@ -232,7 +225,7 @@ static bool is_own_resource(const struct watcher *watcher, const char *resource)
                resource[length] == '/' && strcmp(resource + length + 1, own->plural) == 0;
 }
 
-void trouble_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime)
+void failures_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime)
 {
         kube_client_throttle(watcher->client, resource, until_boottime);
         if ((!resource[0] || is_own_resource(watcher, resource)) && until_boottime > watcher->throttle_until)
@@ -245,11 +238,11 @@ static void pass_throttle(struct watcher *watcher, const struct kube_error *erro
         struct message_throttle throttle = {.resource = error->resource, .reason = error->message};
 
         throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        trouble_wish(watcher, error->resource ? error->resource : "", throttle.until_boottime);
+        failures_wish(watcher, error->resource ? error->resource : "", throttle.until_boottime);
         (void)child_send(watcher->child, MESSAGE_THROTTLE, &throttle);
 }
 
-void trouble_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
+void failures_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
         ask_refresh(watcher, error, serial);
         if (is_wish(error))
@@ -258,90 +251,90 @@ void trouble_tell(struct watcher *watcher, const struct kube_error *error, uint6
 
 /* ---- failures */
 
-static void remember(struct trouble *trouble, const struct kube_error *error)
+static void remember(struct failures *failures, const struct kube_error *error)
 {
         struct kube_error copy;
 
         if (kube_error_copy(error, &copy) < 0)
                 return; /* the older one will do */
-        kube_error_done(&trouble->last);
-        trouble->last = copy;
+        kube_error_done(&failures->last);
+        failures->last = copy;
 }
 
 /* Discovery does not know the resource, and it need not be there. */
-static bool is_absence(const struct watcher *watcher, const struct trouble *trouble,
+static bool is_absence(const struct watcher *watcher, const struct failures *failures,
                        const struct kube_error *error)
 {
-        return trouble == &watcher->trouble && !watcher->discovered && !watcher->config->required &&
+        return failures == &watcher->failures && !watcher->discovered && !watcher->config->required &&
                error->failure == KUBE_FAILURE_HTTP && error->http_status == 404;
 }
 
-static void forget_quietly(struct trouble *trouble)
+static void forget_quietly(struct failures *failures)
 {
-        disarm(trouble);
-        trouble->failures = 0;
-        trouble->health = WATCH_HEALTHY;
+        disarm(failures);
+        failures->count = 0;
+        failures->health = WATCH_HEALTHY;
 }
 
 /* What the streams ran into is explained by it. */
 static void note_absence(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
-                forget_quietly(&watcher->stream[i].trouble);
-                forget_quietly(&watcher->stream[i].probe_trouble);
+                forget_quietly(&watcher->stream[i].failures);
+                forget_quietly(&watcher->stream[i].probe.failures);
         }
-        disarm(&watcher->trouble);
-        set_health(watcher, &watcher->trouble, WATCH_ABSENT);
+        disarm(&watcher->failures);
+        set_health(watcher, &watcher->failures, WATCH_ABSENT);
 }
 
 /* The server's own word is taken for the delay, but not for ever. */
-static uint64_t delay_after(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
-                            uint64_t serial)
+static uint64_t delay_after(struct watcher *watcher, struct failures *failures,
+                            const struct kube_error *error, uint64_t serial)
 {
         uint64_t wish = (uint64_t)(error->retry_after_sec > 0 ? error->retry_after_sec : 0) * USEC_PER_SEC;
 
-        if (!is_wish(error) || trouble->wishes >= WISH_MAX) {
+        if (!is_wish(error) || failures->wishes >= WISH_MAX) {
                 ask_refresh(watcher, error, serial);
-                return trouble_delay(watcher, trouble);
+                return failures_delay(watcher, failures);
         }
-        trouble->wishes++;
+        failures->wishes++;
         pass_throttle(watcher, error);
-        trouble->retry_boottime = clock_boottime_usec() + wish;
+        failures->retry_boottime = clock_boottime_usec() + wish;
         return wish;
 }
 
-int64_t trouble_note(struct watcher *watcher, struct trouble *trouble, const struct kube_error *error,
-                     uint64_t serial)
+int64_t failures_note(struct watcher *watcher, struct failures *failures, const struct kube_error *error,
+                      uint64_t serial)
 {
         uint64_t now = clock_boottime_usec(), delay, deadline;
 
         /* A watch without events that lived for long was no failure in between; one that was silent to the
          * end may have been. */
-        if ((error->failure != KUBE_FAILURE_TIMEOUT && was_quiet(trouble, now)) ||
-            trouble->health == WATCH_ABSENT)
-                trouble->failures = 0;
-        if (trouble->failures++ == 0)
-                begin(watcher, trouble, now);
-        remember(trouble, error);
-        if (is_absence(watcher, trouble, error)) {
+        if ((error->failure != KUBE_FAILURE_TIMEOUT && was_quiet(failures, now)) ||
+            failures->health == WATCH_ABSENT)
+                failures->count = 0;
+        if (failures->count++ == 0)
+                begin(watcher, failures, now);
+        remember(failures, error);
+        if (is_absence(watcher, failures, error)) {
                 note_absence(watcher);
-                return (int64_t)delay_after(watcher, trouble, error, serial);
+                return (int64_t)delay_after(watcher, failures, error, serial);
         }
-        deadline = trouble->since_boottime + watcher->config->deadline_usec;
+        deadline = failures->since_boottime + watcher->config->deadline_usec;
         if (now >= deadline) {
-                if (past_deadline(watcher, trouble) < 0)
+                if (past_deadline(watcher, failures) < 0)
                         return -ECANCELED;
-                return (int64_t)delay_after(watcher, trouble, error, serial);
+                return (int64_t)delay_after(watcher, failures, error, serial);
         }
-        if (trouble->health == WATCH_ABSENT || is_news(watcher, trouble, error))
-                set_health(watcher, trouble, WATCH_DEGRADED);
-        delay = delay_after(watcher, trouble, error, serial);
+        if (failures->health == WATCH_ABSENT || is_news(watcher, failures, error))
+                set_health(watcher, failures, WATCH_DEGRADED);
+        delay = delay_after(watcher, failures, error, serial);
         if (now + delay > deadline)
                 delay = deadline - now;
         return (int64_t)delay;
 }
 
-void trouble_held(struct watcher *watcher, struct trouble *trouble)
+void failures_held(struct watcher *watcher, struct failures *failures)
 {
         uint64_t now = clock_boottime_usec();
         struct kube_error error = KUBE_ERROR_NONE;
@@ -349,61 +342,61 @@ void trouble_held(struct watcher *watcher, struct trouble *trouble)
 
         if (watcher->throttle_until <= now)
                 return;
-        if (trouble->retry_boottime < watcher->throttle_until)
-                trouble->retry_boottime = watcher->throttle_until;
-        if (trouble->failures > 0 || watcher->throttle_until - now < HELD_USEC)
+        if (failures->retry_boottime < watcher->throttle_until)
+                failures->retry_boottime = watcher->throttle_until;
+        if (failures->count > 0 || watcher->throttle_until - now < HELD_USEC)
                 return;
-        trouble->failures = 1;
-        begin(watcher, trouble, now);
+        failures->count = 1;
+        begin(watcher, failures, now);
         duration_format((watcher->throttle_until - now) / USEC_PER_SEC * USEC_PER_SEC, text, sizeof(text));
         kube_error_set(&error, KUBE_FAILURE_TIMEOUT, "the API server wants no requests for %s (Retry-After)",
                        text);
-        remember(trouble, &error);
+        remember(failures, &error);
         kube_error_done(&error);
-        set_health(watcher, trouble, WATCH_DEGRADED);
+        set_health(watcher, failures, WATCH_DEGRADED);
 }
 
-void trouble_stand(struct watcher *watcher, const char *why)
+void failures_stand(struct watcher *watcher, const char *why)
 {
-        struct trouble *trouble = &watcher->trouble;
+        struct failures *failures = &watcher->failures;
         struct kube_error error = KUBE_ERROR_NONE;
 
         for (size_t i = 0; i < watcher->stream_count; i++) {
-                disarm(&watcher->stream[i].trouble);
-                watcher->stream[i].trouble.health = WATCH_HEALTHY;
+                disarm(&watcher->stream[i].failures);
+                watcher->stream[i].failures.health = WATCH_HEALTHY;
         }
-        trouble->failures = 1;
-        begin(watcher, trouble, clock_boottime_usec());
+        failures->count = 1;
+        begin(watcher, failures, clock_boottime_usec());
         kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", why);
-        remember(trouble, &error);
+        remember(failures, &error);
         kube_error_done(&error);
         watcher->health = WATCH_HEALTHY; /* whatever was said before, this is news */
-        set_health(watcher, trouble, WATCH_DEGRADED);
+        set_health(watcher, failures, WATCH_DEGRADED);
 }
 
-void trouble_progress(struct trouble *trouble)
+void failures_progress(struct failures *failures)
 {
-        trouble->progress_boottime = clock_boottime_usec();
+        failures->progress_boottime = clock_boottime_usec();
 }
 
-void trouble_clear(struct watcher *watcher, struct trouble *trouble)
+void failures_clear(struct watcher *watcher, struct failures *failures)
 {
-        if (trouble->failures == 0)
+        if (failures->count == 0)
                 return;
-        trouble->failures = 0;
-        disarm(trouble);
-        set_health(watcher, trouble, WATCH_HEALTHY);
+        failures->count = 0;
+        disarm(failures);
+        set_health(watcher, failures, WATCH_HEALTHY);
 }
 
-void trouble_forget(struct watcher *watcher, struct trouble *trouble)
+void failures_forget(struct watcher *watcher, struct failures *failures)
 {
-        trouble->delay_usec = 0;
-        trouble->relisted = false;
-        trouble_clear(watcher, trouble);
+        failures->delay_usec = 0;
+        failures->relisted = false;
+        failures_clear(watcher, failures);
 }
 
-void trouble_done(struct trouble *trouble)
+void failures_done(struct failures *failures)
 {
-        disarm(trouble);
-        kube_error_done(&trouble->last);
+        disarm(failures);
+        kube_error_done(&failures->last);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Confidential objects are kept in memory, within a bound (`secrets.memory`). A watch that reaches it
- * neither ends the other watches nor starts over again and again: it stands still with what it has, says so,
- * and is subject to its deadline. The next life begins with an empty store: there may be fewer objects by
- * then. The supervisor begins it (supervisor/room.c), or the next start does.
- */
+/* See memory-full.h. */
+#include "watcher/memory-full.h"
+
 #include <errno.h>
 #include <sys/statvfs.h>
 
 #include "base/exit-code.h"
 #include "store/suspect.h"
-#include "watcher/watcher.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -41,20 +37,6 @@ static void describe(const struct watcher *watcher, char *text, size_t size)
                          counted(count, "object does", "objects do"));
 }
 
-/* Nothing is on its way any more, so nobody comes back to the store. */
-static void stand_still(struct watcher *watcher)
-{
-        kube_discovery_cancel(TAKE_PTR(watcher->discovery));
-        kube_transfer_cancel(TAKE_PTR(watcher->identity));
-        kube_transfer_cancel(TAKE_PTR(watcher->version));
-        streams_stop(watcher);
-        verification_free(TAKE_PTR(watcher->verification));
-        search_free(watcher);
-        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
-        watcher->settle_source = sd_event_source_disable_unref(watcher->settle_source);
-        watcher->commit_timer = sd_event_source_disable_unref(watcher->commit_timer);
-}
-
 static int on_full(sd_event_source *source _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
@@ -62,14 +44,14 @@ static int on_full(sd_event_source *source _unused_, void *userdata)
 
         if (watcher->child->stopping)
                 return 0;
-        stand_still(watcher);
+        watcher->driver->stand_still(watcher);
         describe(watcher, text, sizeof(text));
-        trouble_stand(watcher, text);
+        failures_stand(watcher, text);
         return 0;
 }
 
 /* The caller is in the middle of something: the rest is done once it has returned to the event loop. */
-int watcher_is_full(struct watcher *watcher)
+int memory_is_full(struct watcher *watcher)
 {
         if (watcher->full)
                 return -ECANCELED;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Before the first list: which resource the kind has, how old the server is, and which cluster this is.
- * Identity is the UID of namespace kube-system, or, where RBAC hides it, a hash of the server's URL and CA:
- * another cluster behind the same URL must never look like a cluster in which everything was deleted.
- */
+/* See setup.h. */
+#include "watcher/setup.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +10,8 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
-#include "watcher/watcher.h"
+#include "watcher/memory-full.h"
+#include "watcher/store-failure.h"
 
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
@@ -20,25 +19,25 @@ static int on_setup_timer(sd_event_source *source _unused_, uint64_t usec _unuse
 {
         struct watcher *watcher = userdata;
 
-        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
+        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
         setup_continue(watcher);
         return 0;
 }
 
 static void setup_succeeded(struct watcher *watcher)
 {
-        watcher->refreshed = false;
-        trouble_clear(watcher, &watcher->trouble);
+        watcher->setup.refreshed = false;
+        failures_clear(watcher, &watcher->failures);
 }
 
 static void setup_failed(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
-        int64_t delay = trouble_note(watcher, &watcher->trouble, error, serial);
+        int64_t delay = failures_note(watcher, &watcher->failures, error, serial);
 
         if (delay < 0)
                 return;
-        watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
-        if (sd_event_add_time_relative(watcher->child->event, &watcher->setup_timer, CLOCK_BOOTTIME,
+        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
+        if (sd_event_add_time_relative(watcher->child->event, &watcher->setup.timer, CLOCK_BOOTTIME,
                                        (uint64_t)delay, 1, on_setup_timer, watcher) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
@@ -51,7 +50,7 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
 {
         struct watcher *watcher = userdata;
 
-        watcher->discovery = NULL;
+        watcher->setup.discovery = NULL;
         if (!resource) {
                 setup_failed(watcher, error, response->credential_serial);
                 return;
@@ -100,7 +99,7 @@ static void on_version(struct kube_transfer *transfer _unused_, const struct kub
         unsigned number[2] = {0, 0};
         struct span whole;
 
-        watcher->version = NULL;
+        watcher->setup.version = NULL;
         if (watcher_is_over(watcher))
                 return;
         if (response->error.failure != KUBE_FAILURE_NONE && status != 403 && status != 404) {
@@ -125,7 +124,7 @@ static int ask_version(struct watcher *watcher)
                 .userdata = watcher,
         };
 
-        return kube_client_start(watcher->client, &request, &watcher->version);
+        return kube_client_start(watcher->client, &request, &watcher->setup.version);
 }
 
 /* ---- identity */
@@ -153,15 +152,17 @@ int setup_credential(struct watcher *watcher, const struct message_credential *c
                 return -ENOMEM;
         free(watcher->server);
         watcher->server = server;
-        if (watcher->discovered && watcher->identified)
-                streams_resume(watcher);
+        return 0;
+}
+
+void setup_retry(struct watcher *watcher)
+{
         /* Once at once; then the backoff holds again, whatever credentials come. */
-        if (watcher->setup_timer && !watcher->refreshed) {
-                watcher->setup_timer = sd_event_source_disable_unref(watcher->setup_timer);
-                watcher->refreshed = true;
+        if (watcher->setup.timer && !watcher->setup.refreshed) {
+                watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
+                watcher->setup.refreshed = true;
         }
         setup_continue(watcher);
-        return 0;
 }
 
 /* The weaker proof, of server and CA, is enough where there was no better one: RBAC may show more by now. */
@@ -223,8 +224,7 @@ static int identity_known(struct watcher *watcher, const char *cluster)
                 if (!watcher->cluster || !watcher->cluster_server)
                         return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                            "no memory");
-                if (adopt_cluster(watcher) < 0 || announce_tombstones(watcher) < 0 ||
-                    resume_streams(watcher) < 0)
+                if (adopt_cluster(watcher) < 0 || watcher->driver->identified(watcher) < 0)
                         return -ECANCELED;
         }
         watcher->identified = true;
@@ -241,7 +241,7 @@ static void on_identity(struct kube_transfer *transfer _unused_, const struct ku
         _cleanup_free_ char *uid = NULL;
         int status = response->http_status;
 
-        watcher->identity = NULL;
+        watcher->setup.identity = NULL;
         if (watcher_is_over(watcher))
                 return;
         if (response->error.failure == KUBE_FAILURE_NONE) {
@@ -269,7 +269,7 @@ static int ask_identity(struct watcher *watcher)
                 .userdata = watcher,
         };
 
-        return kube_client_start(watcher->client, &request, &watcher->identity);
+        return kube_client_start(watcher->client, &request, &watcher->setup.identity);
 }
 
 void setup_identify(struct watcher *watcher)
@@ -280,30 +280,25 @@ void setup_identify(struct watcher *watcher)
 
 /* ---- the order of it */
 
-static void setup_done(struct watcher *watcher)
-{
-        streams_start(watcher);
-        verification_continue(watcher); /* questions waited: another cluster's answers are worth nothing */
-}
-
 void setup_continue(struct watcher *watcher)
 {
         int r = 0;
 
-        if (!kube_client_has_credential(watcher->client) || watcher->discovery || watcher->version ||
-            watcher->identity || watcher->setup_timer)
+        if (!kube_client_has_credential(watcher->client) || watcher->setup.discovery ||
+            watcher->setup.version || watcher->setup.identity || watcher->setup.timer)
                 return;
         if (!watcher->discovered || !watcher->versioned || !watcher->identified)
-                trouble_held(watcher, &watcher->trouble);
+                failures_held(watcher, &watcher->failures);
         if (!watcher->discovered)
                 r = kube_discovery_start(watcher->client, watcher->config->api_version,
-                                         watcher->config->kind, on_discovered, watcher, &watcher->discovery);
+                                         watcher->config->kind, on_discovered, watcher,
+                                         &watcher->setup.discovery);
         else if (!watcher->versioned)
                 r = ask_version(watcher);
         else if (!watcher->identified)
                 r = ask_identity(watcher);
         else
-                setup_done(watcher);
+                watcher->driver->set_up(watcher);
         if (r < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "a request cannot be started: %s", strerror(-r));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watcher's side of the channel: configuration, credentials, credit, the end. */
+/* See watcher.h. */
 #include "watcher/watcher.h"
 
 #include <errno.h>
@@ -9,35 +9,74 @@
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
+#include "object/namespace.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/apply.h"
+#include "watcher/apply/doubtful.h"
+#include "watcher/apply/finalizer-search.h"
+#include "watcher/apply/finalizer.h"
+#include "watcher/apply/ledger-check.h"
+#include "watcher/apply/restored.h"
+#include "watcher/apply/scope.h"
+#include "watcher/apply/synced.h"
+#include "watcher/apply/verify.h"
+#include "watcher/list/missing-namespaces.h"
+#include "watcher/list/resume.h"
+#include "watcher/list/transitions.h"
+#include "watcher/memory-full.h"
+#include "watcher/setup.h"
+#include "watcher/store-failure.h"
 
-int store_failed(struct watcher *watcher, int status)
+/* ---- what comes next */
+
+/* Deletions of the last life come before anything of this one. */
+static int on_identified(struct watcher *watcher)
 {
-        struct error error = ERROR_NONE;
-        int r;
+        int r = announce_tombstones(watcher);
 
-        if (status == -EBADMSG) {
-                /* Wrong data is never given to anyone; the cluster has the truth. */
-                log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
-                          LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}),
-                          "the object store of watch %s is damaged (a checksum is wrong); it is being "
-                          "rebuilt from "
-                          "the API server",
-                          watcher->config->watch);
-                r = store_rebuild(watcher->store, &error);
-                error_done(&error);
-                if (r >= 0)
-                        return child_fatal(
-                                watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                "the object store was damaged and has been thrown away; the next start "
-                                "fills it anew");
-                status = r;
-        }
-        if (status == -ENOSPC && watcher->config->memory_max > 0)
-                return watcher_is_full(watcher);
-        return child_fatal(watcher->child, EXIT_CODE_IO, watcher->config->watch, NULL,
-                           "the object store in %s cannot be written: %s", watcher->config->store_folder,
-                           strerror(-status));
+        return r < 0 ? r : resume_streams(watcher);
 }
+
+static void on_set_up(struct watcher *watcher)
+{
+        streams_start(watcher);
+        verification_continue(
+                watcher); /* questions have waited: another cluster's answers are worth nothing */
+}
+
+/* Nothing is on its way any more, so nobody comes back to the store. */
+static void stand_still(struct watcher *watcher)
+{
+        kube_discovery_cancel(TAKE_PTR(watcher->setup.discovery));
+        kube_transfer_cancel(TAKE_PTR(watcher->setup.identity));
+        kube_transfer_cancel(TAKE_PTR(watcher->setup.version));
+        streams_stop(watcher);
+        verification_free(TAKE_PTR(watcher->verification));
+        finalizer_search_free(watcher);
+        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
+        watcher->announce.source = sd_event_source_disable_unref(watcher->announce.source);
+        watcher->announce.commit_timer = sd_event_source_disable_unref(watcher->announce.commit_timer);
+}
+
+static const struct watcher_driver driver = {
+        .identified = on_identified,
+        .set_up = on_set_up,
+        .announced = swept_tell,
+        .stand_still = stand_still,
+};
+
+static int on_unselected(struct watcher *watcher, const char *key, const char *uid)
+{
+        return apply_unselected(watcher, key, uid, false);
+}
+
+static const struct verification_callbacks verification_callbacks = {
+        .gone = apply_gone,
+        .unselected = on_unselected,
+        .progress = ledger_check_finish_maybe,
+};
+
+/* ---- configuration */
 
 /* The watch was given another kind of object: what the store holds has nothing to do with it. */
 static int drop_other_resource(struct watcher *watcher)
@@ -87,7 +126,7 @@ static int open_store(struct watcher *watcher)
         if (r >= 0)
                 r = verify_store(watcher, &rebuilt, &error);
         if (r == -ENOSPC && config->memory_max > 0)
-                return watcher_is_full(watcher);
+                return memory_is_full(watcher);
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_IO, config->watch, NULL,
                                    "the object store cannot be opened: %s", error_message(&error));
@@ -153,6 +192,7 @@ static int on_config(struct child *child, struct message **config)
 
         if ((*config)->type != MESSAGE_CONFIG_WATCHER || watcher->config)
                 return -EPROTO;
+        watcher->driver = &driver;
         watcher->config_message = TAKE_PTR(*config);
         watcher->config = &watcher->config_message->config_watcher;
         watcher->scope = scope_new(watcher->config);
@@ -174,9 +214,9 @@ static int on_config(struct child *child, struct message **config)
         if (r >= 0 && watcher->config->slot_file[0])
                 r = slot_open(watcher->config->slot_file, watcher->config->slot, &watcher->slot);
         if (r >= 0)
-                r = verification_new(watcher, &watcher->verification);
+                r = verification_new(&verification_callbacks, &watcher->verification);
         if (r >= 0)
-                r = streams_new(watcher);
+                r = streams_new(watcher, &stream_transitions);
         if (r < 0)
                 return child_fatal(child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "cannot start: %s", strerror(-r));
@@ -192,7 +232,13 @@ static int on_credential(struct watcher *watcher, const struct message_credentia
 
         if (r < 0)
                 return r;
-        return setup_credential(watcher, credential);
+        r = setup_credential(watcher, credential);
+        if (r < 0)
+                return r;
+        if (watcher->discovered && watcher->identified)
+                streams_resume(watcher);
+        setup_retry(watcher);
+        return 0;
 }
 
 /* The deletion is handled and recorded: only now may the last known object be forgotten. */
@@ -216,7 +262,7 @@ static int tell_position(struct watcher *watcher, uint64_t serial)
                 .objects = watcher->store ? store_count(watcher->store) : 0,
                 .resource_version = "",
         };
-        _cleanup_free_ char *missing = namespaces_missing(watcher);
+        _cleanup_free_ char *missing = missing_namespaces_names(watcher);
 
         position.missing_namespaces = missing;
 
@@ -241,15 +287,15 @@ static int on_message(struct child *child, struct message **message)
         case MESSAGE_CREDENTIAL:
                 return on_credential(watcher, &(*message)->credential);
         case MESSAGE_THROTTLE:
-                trouble_wish(watcher, (*message)->throttle.resource, (*message)->throttle.until_boottime);
+                failures_wish(watcher, (*message)->throttle.resource, (*message)->throttle.until_boottime);
                 return 0;
         case MESSAGE_ASK:
                 return tell_position(watcher, (*message)->ask.serial);
         case MESSAGE_CREDIT:
-                watcher->credit += (*message)->credit.amount;
-                return (*message)->credit.again ? announce_again(watcher) : (announce_soon(watcher), 0);
+                watcher->announce.credit += (*message)->credit.amount;
+                return (*message)->credit.again ? swept_again(watcher) : (announce_soon(watcher), 0);
         case MESSAGE_OWED:
-                return owed_take(watcher, &(*message)->owed);
+                return ledger_check_take(watcher, &(*message)->owed);
         case MESSAGE_DOUBTFUL:
                 return doubts_set(watcher, message);
         case MESSAGE_HANDLED:
@@ -286,7 +332,7 @@ static uint64_t list_shown(const struct watcher *watcher)
         uint64_t shown = 0;
 
         for (size_t i = 0; i < watcher->stream_count; i++)
-                shown += watcher->stream[i].listing ? watcher->stream[i].shown : 0;
+                shown += watcher->stream[i].progress.listing ? watcher->stream[i].progress.shown : 0;
         return shown;
 }
 
@@ -298,11 +344,11 @@ static uint64_t list_expected(const struct watcher *watcher)
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 const struct stream *stream = &watcher->stream[i];
 
-                if (!stream->listing)
+                if (!stream->progress.listing)
                         continue;
-                if (stream->left < 0)
+                if (stream->progress.left < 0)
                         return 0;
-                expected += stream->shown_in_pages + (uint64_t)stream->left;
+                expected += stream->progress.shown_in_pages + (uint64_t)stream->progress.left;
         }
         return expected;
 }
@@ -365,26 +411,26 @@ void watcher_done(struct watcher *watcher)
 {
         jq_program_free(watcher->trigger_program);
         jq_program_free(watcher->filter_program);
-        kube_discovery_cancel(watcher->discovery);
-        kube_transfer_cancel(watcher->identity);
-        kube_transfer_cancel(watcher->version);
-        kube_transfer_cancel(watcher->namespace_question);
-        sd_event_source_disable_unref(watcher->namespace_timer);
+        kube_discovery_cancel(watcher->setup.discovery);
+        kube_transfer_cancel(watcher->setup.identity);
+        kube_transfer_cancel(watcher->setup.version);
+        kube_transfer_cancel(watcher->namespaces.question);
+        sd_event_source_disable_unref(watcher->namespaces.timer);
         streams_free(watcher);
         verification_free(watcher->verification);
-        search_free(watcher);
+        finalizer_search_free(watcher);
         kube_client_free(watcher->client);
         kube_resource_done(&watcher->resource);
         store_meta_done(&watcher->meta);
         store_free(watcher->store);
-        sd_event_source_disable_unref(watcher->setup_timer);
-        sd_event_source_disable_unref(watcher->settle_source);
-        sd_event_source_disable_unref(watcher->commit_timer);
+        sd_event_source_disable_unref(watcher->setup.timer);
+        sd_event_source_disable_unref(watcher->announce.source);
+        sd_event_source_disable_unref(watcher->announce.commit_timer);
         sd_event_source_disable_unref(watcher->full_source);
-        trouble_done(&watcher->trouble);
+        failures_done(&watcher->failures);
         free(watcher->scope);
         free(watcher->basis);
-        free(watcher->sweep_after);
+        free(watcher->announce.sweep_after);
         free(watcher->cluster);
         free(watcher->server);
         free(watcher->cluster_server);

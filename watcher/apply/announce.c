@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Telling the supervisor: dirty keys as far as the credit goes, and that a LIST is complete. One mechanism
- * for an idle and a busy watcher: a source of the lowest priority commits and announces when nothing else is
- * to be done; while events pour in, each full batch does (announce_due), and, where they leave no such time,
- * what has waited for it long enough (announce_in_time).
- */
+/* See announce.h. */
+#include "watcher/apply/announce.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "object/identity.h"
+#include "watcher/apply/finalizer.h"
+#include "watcher/apply/restored.h"
+#include "watcher/list/resume.h"
+#include "watcher/store-failure.h"
 
 #define UNHURRIED_USEC (5 * USEC_PER_MSEC) /* between two commits that announce nothing */
 
@@ -82,7 +83,8 @@ static int take_object(const struct store_object *object, void *userdata)
 
 static size_t sweep_room(const struct watcher *watcher, const struct batch *batch)
 {
-        uint64_t room = watcher->credit > SWEEP_LEAVES ? watcher->credit - SWEEP_LEAVES : 0;
+        uint64_t room =
+                watcher->announce.credit > SWEEP_LEAVES ? watcher->announce.credit - SWEEP_LEAVES : 0;
 
         if (room > BATCH_MAX)
                 room = BATCH_MAX;
@@ -95,44 +97,16 @@ static int sweep(struct watcher *watcher, struct batch *batch)
         struct sweep objects = {watcher, batch};
         int r;
 
-        if (!watcher->sweep_after || room == 0)
+        if (!watcher->announce.sweep_after || room == 0)
                 return 0;
-        r = store_visit_objects(watcher->store, watcher->sweep_after, room, take_object, &objects);
+        r = store_visit_objects(watcher->store, watcher->announce.sweep_after, room, take_object, &objects);
         if (r >= 0 && (size_t)r < room && watcher->first_synced) {
-                free(watcher->sweep_after);
-                watcher->sweep_after = NULL;
+                free(watcher->announce.sweep_after);
+                watcher->announce.sweep_after = NULL;
         } else if (r > 0) {
-                return text_replace(&watcher->sweep_after, batch->change[batch->count - 1].key);
+                return text_replace(&watcher->announce.sweep_after, batch->change[batch->count - 1].key);
         }
         return r;
-}
-
-/* Once: all that exists was announced. */
-static int tell_swept(struct watcher *watcher)
-{
-        struct message_swept swept = {.watch = watcher->config->watch, .again = watcher->swept_again};
-
-        if (watcher->swept || !watcher->first_synced || watcher->sweep_after ||
-            store_dirty_count(watcher->store) > 0 || !search_is_through(watcher))
-                return 0;
-        swept.unseen = search_unseen(watcher);
-        watcher->swept = true;
-        if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
-                return 0;
-        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                           "the supervisor cannot be told that all objects were announced");
-}
-
-int announce_again(struct watcher *watcher)
-{
-        watcher->swept = false;
-        watcher->swept_again = true;
-        if (search_begin(watcher) < 0)
-                return -ENOMEM;
-        if (text_replace(&watcher->sweep_after, "") < 0)
-                return -ENOMEM;
-        announce_soon(watcher);
-        return 0;
 }
 
 static uint64_t loop_monotonic_usec(const struct watcher *watcher)
@@ -150,7 +124,7 @@ static int commit(struct watcher *watcher)
 
         if (r >= 0)
                 r = store_commit(watcher->store);
-        watcher->committed_monotonic = loop_monotonic_usec(watcher);
+        watcher->announce.committed_monotonic = loop_monotonic_usec(watcher);
         return r;
 }
 
@@ -165,7 +139,7 @@ int announce_restored(struct watcher *watcher)
 {
         struct message_keys keys = {.watch = watcher->config->watch,
                                     .generation = store_generation(watcher->store),
-                                    .restores = watcher->restores};
+                                    .restores = watcher->restored.count};
         int r = child_send(watcher->child, MESSAGE_KEYS, &keys);
 
         return r >= 0 ? 0
@@ -177,8 +151,8 @@ int announce_restored(struct watcher *watcher)
 static int announce_batch(struct watcher *watcher)
 {
         _cleanup_(batch_free_pointer) struct batch *batch = calloc(1, sizeof(*batch));
-        struct message_keys keys = {.watch = watcher->config->watch, .restores = watcher->restores};
-        size_t max = watcher->credit < BATCH_MAX ? (size_t)watcher->credit : BATCH_MAX;
+        struct message_keys keys = {.watch = watcher->config->watch, .restores = watcher->restored.count};
+        size_t max = watcher->announce.credit < BATCH_MAX ? (size_t)watcher->announce.credit : BATCH_MAX;
         int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
 
         if (r >= 0)
@@ -198,7 +172,7 @@ static int announce_batch(struct watcher *watcher)
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "changes cannot be announced: %s", strerror(-r));
-        watcher->credit -= batch->count;
+        watcher->announce.credit -= batch->count;
         return batch->count == max;
 }
 
@@ -206,14 +180,14 @@ int announce_now(struct watcher *watcher)
 {
         int r = 0;
 
-        if (watcher->credit == 0) {
+        if (watcher->announce.credit == 0) {
                 r = commit(watcher);
                 return r < 0 ? store_failed(watcher, r) : 0;
         }
         do
                 r = announce_batch(watcher);
-        while (r > 0 && watcher->credit > 0);
-        return r < 0 ? r : tell_swept(watcher);
+        while (r > 0 && watcher->announce.credit > 0);
+        return r < 0 ? r : watcher->driver->announced(watcher);
 }
 
 int announce_due(struct watcher *watcher)
@@ -231,16 +205,17 @@ static int commit_at(struct watcher *watcher, uint64_t monotonic)
 {
         int r;
 
-        if (!watcher->commit_timer)
-                return sd_event_add_time(watcher->child->event, &watcher->commit_timer, CLOCK_MONOTONIC,
-                                         monotonic, 1, on_commit_time, watcher);
-        r = sd_event_source_set_time(watcher->commit_timer, monotonic);
-        return r < 0 ? r : sd_event_source_set_enabled(watcher->commit_timer, SD_EVENT_ONESHOT);
+        if (!watcher->announce.commit_timer)
+                return sd_event_add_time(watcher->child->event, &watcher->announce.commit_timer,
+                                         CLOCK_MONOTONIC, monotonic, 1, on_commit_time, watcher);
+        r = sd_event_source_set_time(watcher->announce.commit_timer, monotonic);
+        return r < 0 ? r : sd_event_source_set_enabled(watcher->announce.commit_timer, SD_EVENT_ONESHOT);
 }
 
 static bool has_to_announce(const struct watcher *watcher)
 {
-        return watcher->credit > 0 && (watcher->sweep_after || store_dirty_count(watcher->store) > 0);
+        return watcher->announce.credit > 0 &&
+               (watcher->announce.sweep_after || store_dirty_count(watcher->store) > 0);
 }
 
 /* What cannot be announced yet, or starts no run, as the echo of our own status write, waits for more of its
@@ -248,7 +223,7 @@ static bool has_to_announce(const struct watcher *watcher)
 static int on_settle(sd_event_source *source _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
-        uint64_t due = watcher->committed_monotonic + UNHURRIED_USEC;
+        uint64_t due = watcher->announce.committed_monotonic + UNHURRIED_USEC;
 
         if (has_to_announce(watcher) || !store_has_objects_to_commit(watcher->store) ||
             due <= loop_monotonic_usec(watcher) || commit_at(watcher, due) < 0)
@@ -260,8 +235,8 @@ static bool will_settle(struct watcher *watcher)
 {
         int enabled = SD_EVENT_OFF;
 
-        if (watcher->settle_source)
-                (void)sd_event_source_get_enabled(watcher->settle_source, &enabled);
+        if (watcher->announce.source)
+                (void)sd_event_source_get_enabled(watcher->announce.source, &enabled);
         return enabled != SD_EVENT_OFF;
 }
 
@@ -271,14 +246,14 @@ void announce_soon(struct watcher *watcher)
 
         if (will_settle(watcher))
                 return;
-        watcher->settle_monotonic = loop_monotonic_usec(watcher);
-        if (!watcher->settle_source) {
-                r = sd_event_add_defer(watcher->child->event, &watcher->settle_source, on_settle, watcher);
+        watcher->announce.asked_monotonic = loop_monotonic_usec(watcher);
+        if (!watcher->announce.source) {
+                r = sd_event_add_defer(watcher->child->event, &watcher->announce.source, on_settle, watcher);
                 if (r >= 0)
-                        r = sd_event_source_set_priority(watcher->settle_source, SD_EVENT_PRIORITY_IDLE);
+                        r = sd_event_source_set_priority(watcher->announce.source, SD_EVENT_PRIORITY_IDLE);
         }
         if (r >= 0)
-                r = sd_event_source_set_enabled(watcher->settle_source, SD_EVENT_ONESHOT);
+                r = sd_event_source_set_enabled(watcher->announce.source, SD_EVENT_ONESHOT);
         if (r < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for an event source");
@@ -287,15 +262,15 @@ void announce_soon(struct watcher *watcher)
 int announce_in_time(struct watcher *watcher)
 {
         if (will_settle(watcher) &&
-            watcher->settle_monotonic + UNHURRIED_USEC <= loop_monotonic_usec(watcher)) {
-                (void)sd_event_source_set_enabled(watcher->settle_source, SD_EVENT_OFF);
+            watcher->announce.asked_monotonic + UNHURRIED_USEC <= loop_monotonic_usec(watcher)) {
+                (void)sd_event_source_set_enabled(watcher->announce.source, SD_EVENT_OFF);
                 return announce_now(watcher);
         }
         announce_soon(watcher);
         return 0;
 }
 
-/* ---- synced */
+/* ---- tombstones */
 
 static int tombstone_again(const struct store_object *object, void *userdata)
 {
@@ -317,47 +292,4 @@ int announce_tombstones(struct watcher *watcher)
         int r = store_visit_tombstones(watcher->store, tombstone_again, watcher);
 
         return r < 0 ? store_failed(watcher, r) : 0;
-}
-
-/* Where no LIST has shown them, the objects. */
-static int begin_life(struct watcher *watcher)
-{
-        /* Owned objects are no reason to run by themselves. */
-        for (size_t i = 0; i < watcher->stream_count && !watcher->sweep_after && !is_owned(watcher); i++)
-                if (watcher->stream[i].resumed && !(watcher->sweep_after = strdup("")))
-                        return store_failed(watcher, -ENOMEM);
-        return apply_out_of_scope(watcher);
-}
-
-void announce_synced(struct watcher *watcher)
-{
-        struct message_synced synced = {
-                .watch = watcher->config->watch,
-                .resource_version = watcher->stream[0].resource_version,
-                .cluster = watcher->cluster,
-                .scope = watcher->scope,
-        };
-        int r;
-
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                if (!watcher->stream[i].synced)
-                        return;
-        if (!watcher->first_synced && begin_life(watcher) < 0)
-                return;
-        watcher->first_synced = true;
-        r = meta_save(watcher, verification_idle(watcher));
-        if (r < 0) {
-                store_failed(watcher, r);
-                return;
-        }
-        synced.objects = store_count(watcher->store);
-        synced.generation = store_generation(watcher->store);
-        if (announce_now(watcher) < 0)
-                return;
-        if (child_send(watcher->child, MESSAGE_SYNCED, &synced) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "the supervisor cannot be told that the watch is synced");
-        else
-                verification_continue(watcher); /* those of the last life, too */
-        namespaces_look(watcher);
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From the server's words to the store: updates, deletions, and what a LIST did not show. What must never
- * happen here: a deletion that is not certain (absence_is_deletion, or a GET's answer), or one that is lost
- * (it is a tombstone and a dirty entry in one transaction).
- */
+/* See apply.h. */
+#include "watcher/apply/apply.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
-#include "watcher/watcher.h"
+#include "object/fingerprint.h"
+#include "object/identity.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/doubtful.h"
+#include "watcher/apply/finalizer.h"
+#include "watcher/apply/owned.h"
+#include "watcher/apply/restored.h"
+#include "watcher/apply/scope.h"
+#include "watcher/apply/verify.h"
+#include "watcher/store-failure.h"
 
 static int mark_dirty(struct watcher *watcher, enum change_kind kind, const struct store_object *object,
                       bool first)
@@ -32,8 +39,8 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
 /* It stands where the sweep of a first list comes by: nothing else need announce it. */
 static bool is_swept(const struct watcher *watcher, const struct store_object *object, bool listed)
 {
-        return listed && !watcher->first_synced && watcher->sweep_after &&
-               strcmp(object->key, watcher->sweep_after) > 0;
+        return listed && !watcher->first_synced && watcher->announce.sweep_after &&
+               strcmp(object->key, watcher->announce.sweep_after) > 0;
 }
 
 /* 1: nothing is to be done. */
@@ -127,16 +134,6 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
                         r = mark_dirty(watcher, CHANGE_UPDATED, object, listed && !watcher->first_synced);
         }
         return r < 0 ? r : 0;
-}
-
-/* Whether the patterns of the watch choose it; names and no names at all are the server's to choose. */
-bool apply_is_chosen(const struct watcher *watcher, const char *key)
-{
-        const char *slash = strchr(key, '/');
-
-        return !watcher->patterns ||
-               namespace_match(watcher->config->namespace, watcher->config->namespace_count, key,
-                               slash ? (size_t)(slash - key) : 0);
 }
 
 /* A watch brings what is newer than what it was asked from; anything else has been seen. */
@@ -356,12 +353,12 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         struct watcher *watcher = stream->watcher;
         int r = identity_read(json, size, false, &identity);
 
-        stream->shown += listed;
+        stream->progress.shown += listed;
         if (r == -ENAMETOOLONG)
                 return refuse_object(watcher, json, size);
         if (r >= 0 && !listed && is_from_the_past(stream, identity.resource_version))
                 return is_replay(stream);
-        if (r >= 0 && apply_is_chosen(watcher, identity.key))
+        if (r >= 0 && scope_chooses(watcher, identity.key))
                 r = apply_chosen(stream, &identity, json, size, listed);
         if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_unreadable(stream, listed, json, size);
@@ -432,7 +429,7 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
         /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */
         if (advance(stream, identity.resource_version) < 0)
                 return store_failed(watcher, -ENOMEM);
-        if (!apply_is_chosen(watcher, identity.key))
+        if (!scope_chooses(watcher, identity.key))
                 return 0;
         if (is_owned(watcher))
                 return owned_gone(watcher, identity.key);
@@ -468,58 +465,5 @@ int apply_unselected(struct watcher *watcher, const char *key, const char *uid, 
         }
         if (r >= 0 || r == -ENOENT)
                 r = mark_dirty(watcher, CHANGE_UNSELECTED, &object, other_kind);
-        return r < 0 ? store_failed(watcher, r) : 0;
-}
-
-/* ---- what a complete LIST did not show */
-
-static int absent_object(const struct store_object *object, void *userdata)
-{
-        struct stream *stream = userdata;
-        struct watcher *watcher = stream->watcher;
-
-        if (stream_of_key(watcher, object->key) != stream)
-                return 0;
-        if (is_owned(watcher))
-                return stream->list_incomplete ? 0 : owned_gone(watcher, object->key);
-        if (absence_is_deletion(watcher) && !stream->list_incomplete)
-                return apply_gone(watcher, object->key, object->uid);
-        return verification_add(watcher, object->key, object->uid, false);
-}
-
-int apply_absent(struct stream *stream)
-{
-        struct watcher *watcher = stream->watcher;
-        int r;
-
-        if (watcher->deletions_suspended)
-                return 0;
-        r = store_visit_unmarked(watcher->store, stream->mark, absent_object, stream);
-        if (r == -ECANCELED)
-                return r;
-        return r < 0 ? store_failed(watcher, r) : 0;
-}
-
-static int out_of_scope_object(const struct store_object *object, void *userdata)
-{
-        struct watcher *watcher = userdata;
-
-        if (stream_of_key(watcher, object->key))
-                return 0;
-        if (is_owned(watcher))
-                return owned_gone(watcher, object->key);
-        return verification_add(watcher, object->key, object->uid, false);
-}
-
-/* Namespaces that are not watched any more: no stream lists them. */
-int apply_out_of_scope(struct watcher *watcher)
-{
-        int r;
-
-        if (watcher->deletions_suspended || watcher->stream[0].namespace_name[0] == '\0')
-                return 0;
-        r = store_visit_unmarked(watcher->store, watcher->first_mark, out_of_scope_object, watcher);
-        if (r == -ECANCELED)
-                return r;
         return r < 0 ? store_failed(watcher, r) : 0;
 }

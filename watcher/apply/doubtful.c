@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Objects that this watcher has died or hung over, as the supervisor remembers them: so that the next life
- * gets past them. A program is not run on them, or nothing of them is read; all others are as ever.
- */
+/* See doubtful.h. */
+#include "watcher/apply/doubtful.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "watcher/watcher.h"
 
 int doubts_set(struct watcher *watcher, struct message **message)
 {

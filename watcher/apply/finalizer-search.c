@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * While the operator is uninstalled: objects that the watch does not select, and that carry its finalizer
- * all the same. No store has them, and where the state folder was lost, no ledger either. So the server is
- * asked once for everything in the watch's namespaces, without the selectors, page by page, metadata alone;
- * those with our finalizer are announced like objects of the store. Until that is through, or while it
- * cannot be asked, nobody says that no object carries the finalizer.
- */
+/* See finalizer-search.h. */
+#include "watcher/apply/finalizer-search.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "object/finalizer.h"
-#include "watcher/watcher.h"
+#include "object/identity.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/scope.h"
+#include "watcher/list/request.h"
+#include "watcher/list/stream.h"
+#include "watcher/memory-full.h"
+#include "watcher/store-failure.h"
 
 #define PAGE_LIMIT        "500"
 #define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define ITEM_MAX          ((size_t)16 * 1024 * 1024)
 #define UNSEEN_MAX        400
 
-struct search {
+struct finalizer_search {
         struct watcher *watcher;
         struct kube_transfer *transfer;
         sd_event_source *timer;
         struct scan_list *list;
-        char *continue_token;   /* NULL: the first page */
-        size_t stream;          /* whose namespace is being asked for */
-        struct trouble trouble; /* its pace alone */
+        char *continue_token;     /* NULL: the first page */
+        size_t stream;            /* whose namespace is being asked for */
+        struct failures failures; /* its pace alone */
         bool done;
         char unseen[UNSEEN_MAX]; /* why not all could be looked at; "" = nothing is known against it */
 };
 
-static void ask(struct search *search);
+static void ask(struct finalizer_search *search);
 
-static void end_page(struct search *search)
+static void end_page(struct finalizer_search *search)
 {
         kube_transfer_cancel(search->transfer);
         search->transfer = NULL;
@@ -41,25 +43,25 @@ static void end_page(struct search *search)
         search->list = NULL;
 }
 
-void search_free(struct watcher *watcher)
+void finalizer_search_free(struct watcher *watcher)
 {
-        struct search *search = watcher->search;
+        struct finalizer_search *search = watcher->search;
 
         watcher->search = NULL;
         if (!search)
                 return;
         end_page(search);
         sd_event_source_disable_unref(search->timer);
-        trouble_done(&search->trouble);
+        failures_done(&search->failures);
         free(search->continue_token);
         free(search);
 }
 
-int search_begin(struct watcher *watcher)
+int finalizer_search_begin(struct watcher *watcher)
 {
         const struct message_config_watcher *config = watcher->config;
 
-        search_free(watcher);
+        finalizer_search_free(watcher);
         if (!config->label_selector[0] && !config->field_selector[0] && !watcher->filter_program)
                 return 0; /* the store has them all */
         watcher->search = calloc(1, sizeof(*watcher->search));
@@ -69,9 +71,9 @@ int search_begin(struct watcher *watcher)
         return 0;
 }
 
-bool search_is_through(struct watcher *watcher)
+bool finalizer_search_is_through(struct watcher *watcher)
 {
-        struct search *search = watcher->search;
+        struct finalizer_search *search = watcher->search;
 
         if (!search || search->done)
                 return true;
@@ -80,7 +82,7 @@ bool search_is_through(struct watcher *watcher)
         return search->unseen[0] != '\0';
 }
 
-const char *search_unseen(const struct watcher *watcher)
+const char *finalizer_search_unseen(const struct watcher *watcher)
 {
         return watcher->search ? watcher->search->unseen : "";
 }
@@ -97,7 +99,7 @@ static int take(struct watcher *watcher, const char *item, size_t size)
         int r = finalizer_look(item, size, watcher->config->finalizer, &view);
 
         if (r < 0 || !view.ours || identity_read(item, size, false, &identity) < 0 ||
-            !apply_is_chosen(watcher, identity.key))
+            !scope_chooses(watcher, identity.key))
                 return r == -ENOMEM ? r : 0;
         r = store_peek(watcher->store, identity.key, &stored);
         if (r >= 0) {
@@ -119,7 +121,7 @@ static int on_item(const char *item, size_t size, void *userdata)
 
 static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, size_t size, void *userdata)
 {
-        struct search *search = userdata;
+        struct finalizer_search *search = userdata;
         int r = scan_list_feed(search->list, bytes, size);
 
         return r < 0 ? r : announce_in_time(search->watcher);
@@ -127,7 +129,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
 
 static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        struct search *search = userdata;
+        struct finalizer_search *search = userdata;
 
         search->timer = sd_event_source_disable_unref(search->timer);
         ask(search);
@@ -135,14 +137,14 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 }
 
 /* A token that has expired: from the beginning. */
-static void failed(struct search *search, const struct kube_error *error, uint64_t serial)
+static void failed(struct finalizer_search *search, const struct kube_error *error, uint64_t serial)
 {
         struct watcher *watcher = search->watcher;
         const char *why = error->message ? error->message : "its answer is no list";
 
         if (error->http_status == 410 || error->http_status == 400)
                 free(TAKE_PTR(search->continue_token));
-        trouble_tell(watcher, error, serial);
+        failures_tell(watcher, error, serial);
         if (search->unseen[0] == '\0')
                 log_warning(
                         "watch %s: objects that it does not select cannot be looked at: %s; they may carry "
@@ -150,18 +152,18 @@ static void failed(struct search *search, const struct kube_error *error, uint64
                         watcher->config->watch, why);
         snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
         if (sd_event_add_time_relative(watcher->child->event, &search->timer, CLOCK_BOOTTIME,
-                                       trouble_delay(watcher, &search->trouble), 1, on_retry, search) < 0)
+                                       failures_delay(watcher, &search->failures), 1, on_retry, search) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
         announce_soon(watcher); /* and say so */
 }
 
-static void page_taken(struct search *search, const struct scan_list_metadata *metadata)
+static void page_taken(struct finalizer_search *search, const struct scan_list_metadata *metadata)
 {
         struct watcher *watcher = search->watcher;
 
         free(TAKE_PTR(search->continue_token));
-        search->trouble.delay_usec = 0;
+        search->failures.delay_usec = 0;
         if (metadata->continue_token[0] && !(search->continue_token = strdup(metadata->continue_token))) {
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory");
                 return;
@@ -174,14 +176,14 @@ static void page_taken(struct search *search, const struct scan_list_metadata *m
         }
         search->done = true;
         search->unseen[0] = '\0';
-        watcher->swept = false; /* told anew */
+        watcher->announce.swept = false; /* told anew */
         announce_soon(watcher);
 }
 
 static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                     void *userdata)
 {
-        struct search *search = userdata;
+        struct finalizer_search *search = userdata;
         struct scan_list_metadata metadata;
 
         search->transfer = NULL;
@@ -195,7 +197,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         failed(search, &response->error, response->credential_serial);
 }
 
-static void ask(struct search *search)
+static void ask(struct finalizer_search *search)
 {
         struct watcher *watcher = search->watcher;
         const struct stream *stream = &watcher->stream[search->stream];

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Our finalizer on the objects that the server shows. Its loss changes no fingerprint, so nothing else would
- * notice it: an object that lacks it, or has it although the watch does not want it, is announced as that.
- * For an object that is being deleted, the store notes whether our finalizer was on it then: a user who
- * takes the finalizer off such an object wants it gone. An object that was deleted without the finalizer,
- * because it had lost it, or the watch did not want it at the time, is still owed its cleanup.
- */
+/* See finalizer.h. */
+#include "watcher/apply/finalizer.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "object/finalizer.h"
-#include "watcher/watcher.h"
+#include "watcher/apply/owned.h"
 
 static int look(const struct watcher *watcher, const struct store_object *object, struct finalizer_view *ret)
 {

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the ledger holds, against what the store holds: deletions that neither a watch nor a LIST's
- * difference could show, because the store was lost.
- */
+/* See ledger-check.h. */
+#include "watcher/apply/ledger-check.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/apply.h"
+#include "watcher/apply/doubtful.h"
+#include "watcher/apply/scope.h"
+#include "watcher/apply/verify.h"
+#include "watcher/list/stream.h"
+#include "watcher/store-failure.h"
 
 /* 1: the object is there, or its deletion is known already. */
 static int is_accounted_for(struct watcher *watcher, const struct record_owed *owed)
@@ -43,7 +48,7 @@ static int check_one(struct watcher *watcher, const struct record_owed *owed)
         return verification_add(watcher, owed->key, owed->uid, true);
 }
 
-int owed_take(struct watcher *watcher, const struct message_owed *owed)
+int ledger_check_take(struct watcher *watcher, const struct message_owed *owed)
 {
         if (!watcher->first_synced)
                 return -EPROTO;
@@ -63,11 +68,11 @@ int owed_take(struct watcher *watcher, const struct message_owed *owed)
          * has changed meanwhile must not wait for the last one. */
         if (announce_now(watcher) < 0)
                 return -ECANCELED;
-        owed_finish_maybe(watcher);
+        ledger_check_finish_maybe(watcher);
         return 0;
 }
 
-void owed_finish_maybe(struct watcher *watcher)
+void ledger_check_finish_maybe(struct watcher *watcher)
 {
         struct message_checked checked = {
                 .watch = watcher->config->watch,

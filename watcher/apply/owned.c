@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A watch of owned objects (`owns`): what changes is announced as a change of its owner, found by the owner
- * references. The store holds the objects, and which owner has which, so that the owner's handler can be
- * given them. Nothing is ever `deleted` here: that a child is gone is a change of its owner like any other.
- */
+/* See owned.h. */
+#include "watcher/apply/owned.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "ipc/message-id.h"
-#include "watcher/watcher.h"
+#include "object/identity.h"
+#include "watcher/apply/announce.h"
+#include "watcher/store-failure.h"
 
 /* No object can have this name or uid: logged once a life, counted always. */
 static void note_ignored(struct watcher *watcher, const char *key)

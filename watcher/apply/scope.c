@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a watch selects, as text that is compared and kept: a hash of the kind of object, then one of
- * everything that chooses among them. When the second differs from what the store or the ledger knows, a
- * missing object may still exist; when the first does, it was of another kind, and nothing can be asked
- * about it.
- */
+/* See scope.h. */
+#include "watcher/apply/scope.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "watcher/watcher.h"
+#include "object/fingerprint.h"
+#include "object/namespace.h"
 
 #define HASH_DIGITS 16
 
@@ -103,6 +101,16 @@ bool absence_is_deletion(const struct watcher *watcher)
         return config->label_selector[0] == '\0' && config->field_selector[0] == '\0' &&
                !differs(watcher->meta.scope, watcher->scope) &&
                !differs(config->known_scope, watcher->scope);
+}
+
+/* Whether the patterns of the watch choose it; names and no names at all are the server's to choose. */
+bool scope_chooses(const struct watcher *watcher, const char *key)
+{
+        const char *slash = strchr(key, '/');
+
+        return !watcher->patterns ||
+               namespace_match(watcher->config->namespace, watcher->config->namespace_count, key,
+                               slash ? (size_t)(slash - key) : 0);
 }
 
 /* The cluster and the number of the LIST are on record before anything of them is. The old scope stands

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Absence that proves nothing by itself (a selector, a changed scope) is put to the server: 404 or another
- * UID means deleted; an object that is there has merely left the selection. The questions wait in the store,
- * so there may be as many as objects, and none is lost by a restart; a few are asked at a time; one that
- * fails is asked again, slower and slower. An object that a stream shows again meanwhile answers for itself.
- * What must never happen here: an answer that is not certain, taken for a deletion.
- */
+/* See verify.h. */
+#include "watcher/apply/verify.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/doubtful.h"
+#include "watcher/apply/scope.h"
+#include "watcher/list/request.h"
+#include "watcher/memory-full.h"
+#include "watcher/store-failure.h"
 
 #define QUESTIONS_MAX         8
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
@@ -25,23 +26,25 @@ struct question {
 };
 
 struct verification {
+        const struct verification_callbacks *callbacks;
         struct question *asked;
         size_t asked_count;
         struct store_question
                 after; /* up to which the waiting ones were asked in this round; key NULL: none */
         sd_event_source *retry_timer;
-        struct trouble trouble; /* its pace alone */
+        struct failures failures; /* its pace alone */
         bool refusal_told;
 };
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_GONE, VERDICT_EXISTS };
 
-int verification_new(struct watcher *watcher _unused_, struct verification **ret)
+int verification_new(const struct verification_callbacks *callbacks, struct verification **ret)
 {
         struct verification *verification = calloc(1, sizeof(*verification));
 
         if (!verification)
                 return -ENOMEM;
+        verification->callbacks = callbacks;
         *ret = verification;
         return 0;
 }
@@ -139,13 +142,14 @@ static bool may_be_unselected(const struct watcher *watcher, const struct store_
 
 static int judge(struct watcher *watcher, const struct store_question *question, enum verdict verdict)
 {
+        const struct verification_callbacks *callbacks = watcher->verification->callbacks;
         const struct stream *stream = stream_of_key(watcher, question->key);
         int r = is_open(watcher, question);
 
         if (r > 0 && verdict == VERDICT_GONE)
-                r = apply_gone(watcher, question->key, question->uid);
+                r = callbacks->gone(watcher, question->key, question->uid);
         else if (r > 0 && may_be_unselected(watcher, question, stream))
-                r = apply_unselected(watcher, question->key, question->uid, false);
+                r = callbacks->unselected(watcher, question->key, question->uid);
         else if (r < 0)
                 r = store_failed(watcher, r);
         if (r < 0)
@@ -161,7 +165,7 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         watcher->verification->retry_timer =
                 sd_event_source_disable_unref(watcher->verification->retry_timer);
         verification_continue(watcher);
-        owed_finish_maybe(watcher);
+        watcher->verification->callbacks->progress(watcher);
         return 0;
 }
 
@@ -171,7 +175,7 @@ static void retry_later(struct watcher *watcher)
 
         if (!verification->retry_timer &&
             sd_event_add_time_relative(watcher->child->event, &verification->retry_timer, CLOCK_BOOTTIME,
-                                       trouble_delay(watcher, &verification->trouble), 1, on_retry,
+                                       failures_delay(watcher, &verification->failures), 1, on_retry,
                                        watcher) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
@@ -205,16 +209,16 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
                 return;
         }
         if (verdict != VERDICT_UNKNOWN) {
-                watcher->verification->trouble.delay_usec = 0;
+                watcher->verification->failures.delay_usec = 0;
                 (void)judge(watcher, &question->stored, verdict); /* a failure has said so */
                 question_free(question);
                 announce_soon(watcher);
                 verification_continue(watcher);
-                owed_finish_maybe(watcher);
+                watcher->verification->callbacks->progress(watcher);
                 return;
         }
         tell_refusal(question, response);
-        trouble_tell(watcher, &response->error, response->credential_serial);
+        failures_tell(watcher, &response->error, response->credential_serial);
         question_free(question);
         retry_later(watcher);
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * LIST, page by page, each item applied as it streams in. Every LIST has a number (the mark); what a
- * complete one did not mark is gone. An incomplete one says nothing about what it did not show.
- */
+/* See list.h. */
+#include "watcher/list/list.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/apply.h"
+#include "watcher/apply/owned.h"
+#include "watcher/apply/scope.h"
+#include "watcher/list/probe.h"
+#include "watcher/list/request.h"
+#include "watcher/list/watch.h"
+#include "watcher/memory-full.h"
+#include "watcher/store-failure.h"
 
 #define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC) /* a server ends other requests than watches after as long */
 #define ITEM_MAX          ((size_t)16 * 1024 * 1024)
@@ -39,7 +46,7 @@ static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, 
 {
         struct stream *stream = userdata;
         _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
-        uint64_t silence = clock_boottime_usec() - stream->trouble.progress_boottime,
+        uint64_t silence = clock_boottime_usec() - stream->failures.progress_boottime,
                  stall = stream->watcher->config->stall_usec;
 
         if (silence < stall) {
@@ -69,7 +76,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         struct stream *stream = userdata;
         int r = scan_list_feed(stream->list, bytes, size);
 
-        trouble_progress(&stream->trouble);
+        failures_progress(&stream->failures);
         if (r >= 0)
                 return announce_in_time(stream->watcher);
         if (!watcher_is_over(stream->watcher))
@@ -106,8 +113,8 @@ static void page_finished(struct stream *stream)
                 probe_found_older(stream, metadata.resource_version);
                 return;
         }
-        stream->shown_in_pages = stream->shown;
-        stream->left = metadata.remaining_items;
+        stream->progress.shown_in_pages = stream->progress.shown;
+        stream->progress.left = metadata.remaining_items;
         free(stream->continue_token);
         stream->continue_token = strdup(metadata.continue_token);
         if (!stream->continue_token) {
@@ -157,8 +164,8 @@ void list_page(struct stream *stream)
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream->state = STREAM_LISTING;
-        stream->shown = stream->shown_in_pages; /* a page that broke off comes again */
-        trouble_held(watcher, &stream->trouble);
+        stream->progress.shown = stream->progress.shown_in_pages; /* a page that broke off comes again */
+        failures_held(watcher, &stream->failures);
         scan_list_free(stream->list);
         stream->list = NULL;
         r = path ? scan_list_new(ITEM_MAX, on_item, stream, &stream->list) : -ENOMEM;
@@ -174,11 +181,11 @@ void list_page(struct stream *stream)
 /* What is there already may be gone: of that the list itself tells which to announce. */
 static int begin_sweep(struct watcher *watcher)
 {
-        if (watcher->first_synced || watcher->sweep_after || is_owned(watcher) ||
+        if (watcher->first_synced || watcher->announce.sweep_after || is_owned(watcher) ||
             store_count(watcher->store) > 0)
                 return 0;
-        watcher->sweep_after = strdup("");
-        return watcher->sweep_after ? 0 : -ENOMEM;
+        watcher->announce.sweep_after = strdup("");
+        return watcher->announce.sweep_after ? 0 : -ENOMEM;
 }
 
 void list_start(struct stream *stream)
@@ -187,11 +194,12 @@ void list_start(struct stream *stream)
         int r;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
-        trouble_forget(watcher, &stream->probe_trouble); /* a LIST asks the same, and is judged by itself */
+        failures_forget(watcher,
+                        &stream->probe.failures); /* a LIST asks the same, and is judged by itself */
         stream->list_incomplete = stream->resumed = false;
-        stream->listing = true;
-        stream->shown = stream->shown_in_pages = 0;
-        stream->left = -1;
+        stream->progress.listing = true;
+        stream->progress.shown = stream->progress.shown_in_pages = 0;
+        stream->progress.left = -1;
         stream->mark = ++watcher->meta.mark;
         if (watcher->first_mark == 0)
                 watcher->first_mark = stream->mark;

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Beside a watch that goes on after the connection was lost, or after a restart: one `?limit=1` asks how far
- * the server is. A list's version below the watch's own means that the cluster's database was restored from
- * a backup: the watch was accepted, and would stay silent until the server has caught up, with everything
- * that was undone still in the store (kubernetes#107457). Then everything is replaced by a LIST, loudly. The
- * cluster's identity is asked for again as well.
- *
- * A question that fails is trouble like any other: it is told, it counts towards the deadline of the watch,
- * and it is asked again at the pace of failures. But the watch itself works. So what a start waits for, that
- * the stored objects are announced and what is due may run, waits for the first answer only, whatever it is.
- */
+/* See probe.h. */
+#include "watcher/list/probe.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
-#include "watcher/watcher.h"
+#include "watcher/apply/synced.h"
+#include "watcher/list/request.h"
+#include "watcher/memory-full.h"
+#include "watcher/setup.h"
 
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define PATIENCE_MIN_USEC  USEC_PER_SEC
@@ -55,14 +50,14 @@ static void settle(struct stream *stream)
                 return;
         stream->synced = true;
         stream->watcher->count.resumed++;
-        announce_synced(stream->watcher);
+        synced_tell(stream->watcher);
 }
 
 void probe_answered(struct stream *stream)
 {
-        stream->probe_due = stream->connection_lost = false;
-        stream->probe_waited_usec = 0;
-        trouble_forget(stream->watcher, &stream->probe_trouble);
+        stream->probe.due = stream->connection_lost = false;
+        stream->probe.waited_usec = 0;
+        failures_forget(stream->watcher, &stream->probe.failures);
 }
 
 static void passed(struct stream *stream)
@@ -75,7 +70,7 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 {
         struct stream *stream = userdata;
 
-        stream->probe_timer = sd_event_source_disable_unref(stream->probe_timer);
+        stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
         (void)ask(stream); /* a failure has said so */
         return 0;
 }
@@ -84,7 +79,7 @@ static void ask_in(struct stream *stream, uint64_t delay_usec)
 {
         struct watcher *watcher = stream->watcher;
 
-        if (sd_event_add_time_relative(watcher->child->event, &stream->probe_timer, CLOCK_BOOTTIME,
+        if (sd_event_add_time_relative(watcher->child->event, &stream->probe.timer, CLOCK_BOOTTIME,
                                        delay_usec, 1, on_retry, stream) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
@@ -103,7 +98,7 @@ static void failed(struct stream *stream, const struct kube_error *cause, uint64
         if (error.failure == KUBE_FAILURE_NONE)
                 error.failure = KUBE_FAILURE_PROTOCOL;
         error.message = message;
-        delay = trouble_note(watcher, &stream->probe_trouble, &error, serial);
+        delay = failures_note(watcher, &stream->probe.failures, &error, serial);
         if (delay < 0)
                 return; /* past the deadline */
         ask_in(stream, (uint64_t)delay);
@@ -123,8 +118,8 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         struct stream *stream = userdata;
         _cleanup_free_ char *version = NULL;
 
-        stream->probe = NULL;
-        stream->probe_waited_usec = 0;
+        stream->probe.transfer = NULL;
+        stream->probe.waited_usec = 0;
         if (watcher_is_over(stream->watcher))
                 return;
         if (is_refusal(&response->error)) {
@@ -146,7 +141,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
  * watches ended sooner than its timeout, a question without an answer would never fail. */
 static uint64_t patience(const struct stream *stream)
 {
-        uint64_t waited = stream->probe_waited_usec;
+        uint64_t waited = stream->probe.waited_usec;
 
         return waited + PATIENCE_MIN_USEC < PROBE_TIMEOUT_USEC ? PROBE_TIMEOUT_USEC - waited
                                                                : PATIENCE_MIN_USEC;
@@ -166,11 +161,11 @@ static int ask(struct stream *stream)
         };
         int r;
 
-        trouble_held(watcher, &stream->probe_trouble);
+        failures_held(watcher, &stream->probe.failures);
         if (watcher->throttle_until > clock_boottime_usec())
                 settle(stream); /* the answer may be an hour away */
-        stream->probe_asked = clock_boottime_usec();
-        r = path ? kube_client_start(watcher->client, &request, &stream->probe) : -ENOMEM;
+        stream->probe.asked = clock_boottime_usec();
+        r = path ? kube_client_start(watcher->client, &request, &stream->probe.transfer) : -ENOMEM;
         if (r < 0)
                 return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "a request cannot be started: %s", strerror(-r));
@@ -180,23 +175,14 @@ static int ask(struct stream *stream)
 /* A watch that comes and goes sets no faster pace than the failures of the question. */
 void probe_start(struct stream *stream)
 {
-        uint64_t now = clock_boottime_usec(), retry = stream->probe_trouble.retry_boottime;
+        uint64_t now = clock_boottime_usec(), retry = stream->probe.failures.retry_boottime;
 
-        if (!stream->probe_due || stream->probe || stream->probe_timer)
+        if (!stream->probe.due || stream->probe.transfer || stream->probe.timer)
                 return;
         if (stream->connection_lost)
                 setup_identify(stream->watcher);
-        if (stream->probe_trouble.failures > 0 && retry > now)
+        if (stream->probe.failures.count > 0 && retry > now)
                 ask_in(stream, retry - now);
         else
                 (void)ask(stream); /* a failure has said so */
-}
-
-void probe_cancel(struct stream *stream)
-{
-        if (stream->probe)
-                stream->probe_waited_usec += clock_boottime_usec() - stream->probe_asked;
-        kube_transfer_cancel(stream->probe);
-        stream->probe = NULL;
-        stream->probe_timer = sd_event_source_disable_unref(stream->probe_timer);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How a stream's requests are worded: paths with their parameters, what is accepted, and what is left out
- * when a server will not have it. LIST asks for the newest state (no resourceVersion: served consistently);
- * a continue page carries none; a watch that goes on never asks for initial events.
- */
+/* See request.h. */
+#include "watcher/list/request.h"
+
 #include "base/duration.h"
-#include "watcher/watcher.h"
 
 #define REMEMBERED_USEC    USEC_PER_HOUR /* how long a refused parameter is left out */
 #define WATCH_LIST_MINOR   27            /* older servers ignore the parameter */

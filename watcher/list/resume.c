@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where the last life ended: a store that holds everything up to a resourceVersion needs no LIST, but a
- * WATCH from there. What must never happen here: a store that belongs to another cluster, another selection
- * or another way to fingerprint, taken for complete. Anything doubtful is listed.
- */
+/* See resume.h. */
+#include "watcher/list/resume.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/store-failure.h"
 
 bool resume_is_allowed(const struct watcher *watcher)
 {
@@ -54,7 +52,7 @@ int resume_streams(struct watcher *watcher)
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *stream = &watcher->stream[i];
 
-                stream->resumed = stream->probe_due = r >= 0;
+                stream->resumed = stream->probe.due = r >= 0;
                 if (r < 0) {
                         stream->mark = stream->complete_mark = 0;
                         if (stream_set_resource_version(stream, "") < 0)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream's transitions: what a reaction does to its state. */
+/* See stream.h. */
+#include "watcher/list/stream.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
 
-int streams_new(struct watcher *watcher)
+int streams_new(struct watcher *watcher, const struct stream_driver *driver)
 {
         size_t count = watcher->patterns ? 0 : watcher->config->namespace_count;
 
@@ -19,6 +21,7 @@ int streams_new(struct watcher *watcher)
                 struct stream *stream = &watcher->stream[i];
 
                 stream->watcher = watcher;
+                stream->driver = driver;
                 stream->namespace_name = count ? watcher->config->namespace[i].value : "";
                 stream->stream_error = KUBE_ERROR_NONE;
                 stream->resource_version = strdup("");
@@ -30,6 +33,15 @@ int streams_new(struct watcher *watcher)
         return 0;
 }
 
+void stream_cancel_probe(struct stream *stream)
+{
+        if (stream->probe.transfer)
+                stream->probe.waited_usec += clock_boottime_usec() - stream->probe.asked;
+        kube_transfer_cancel(stream->probe.transfer);
+        stream->probe.transfer = NULL;
+        stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
+}
+
 void streams_stop(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
@@ -37,7 +49,7 @@ void streams_stop(struct watcher *watcher)
 
                 kube_transfer_cancel(TAKE_PTR(stream->transfer));
                 stream->timer = sd_event_source_disable_unref(stream->timer);
-                probe_cancel(stream);
+                stream_cancel_probe(stream);
                 stream->state = STREAM_STOPPED;
         }
 }
@@ -49,9 +61,9 @@ void streams_free(struct watcher *watcher)
 
                 kube_transfer_cancel(stream->transfer);
                 sd_event_source_disable_unref(stream->timer);
-                probe_cancel(stream);
-                trouble_done(&stream->trouble);
-                trouble_done(&stream->probe_trouble);
+                stream_cancel_probe(stream);
+                failures_done(&stream->failures);
+                failures_done(&stream->probe.failures);
                 scan_list_free(stream->list);
                 frame_done(&stream->frame);
                 kube_error_done(&stream->stream_error);
@@ -77,70 +89,6 @@ struct stream *stream_of_key(struct watcher *watcher, const char *key)
                 if (in_namespace(key, watcher->stream[i].namespace_name))
                         return &watcher->stream[i];
         return NULL;
-}
-
-/* What stands behind a URL may change: a later LIST first asks whether this is still the same cluster. */
-static void list_again(struct stream *stream)
-{
-        if (!stream->watcher->first_synced) {
-                list_start(stream);
-                return;
-        }
-        stream->timer = sd_event_source_disable_unref(stream->timer);
-        stream->state = STREAM_STOPPED;
-        setup_identify(stream->watcher);
-}
-
-static void go_on(struct stream *stream)
-{
-        switch (stream->state) {
-        case STREAM_WAITING_TO_WATCH:
-                watch_start(stream);
-                return;
-        case STREAM_WAITING_TO_LIST:
-                list_again(stream);
-                return;
-        case STREAM_WAITING_FOR_PAGE:
-                list_page(stream);
-                return;
-        case STREAM_STOPPED:
-                setup_rediscover(stream->watcher);
-                return;
-        case STREAM_LISTING:
-        case STREAM_INITIAL:
-        case STREAM_WATCHING:
-        case STREAM_STATE_COUNT:
-                break;
-        }
-}
-
-/* From the store where it is complete, else with a list. */
-void streams_start(struct watcher *watcher)
-{
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
-                if (stream->state != STREAM_STOPPED || stream->timer)
-                        continue;
-                if (stream->resumed && !stream->synced)
-                        watch_start(stream);
-                else
-                        list_start(stream);
-        }
-}
-
-/* A stream that runs outlives its old credential. One that waits tries a fresh one at once, but only once in
- * a row: credentials that come and are refused again and again must not set the pace. */
-void streams_resume(struct watcher *watcher)
-{
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *stream = &watcher->stream[i];
-
-                if (stream->refreshed || stream->state < STREAM_WAITING_TO_LIST)
-                        continue;
-                stream->refreshed = true;
-                go_on(stream);
-        }
 }
 
 int stream_set_resource_version(struct stream *stream, const char *version)
@@ -173,204 +121,30 @@ void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handle
                             "no memory for a timer");
 }
 
-static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct stream *stream = userdata;
-
-        stream->timer = sd_event_source_disable_unref(stream->timer);
-        go_on(stream);
-        return 0;
-}
-
-static void wait_in(struct stream *stream, enum stream_state state, uint64_t delay_usec)
-{
-        struct watcher *watcher = stream->watcher;
-
-        stream->state = state;
-        stream->timer = sd_event_source_disable_unref(stream->timer);
-        if (sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME, delay_usec, 1,
-                                       on_wait_over, stream) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
-}
-
-void stream_react(struct stream *stream, enum reaction reaction, uint64_t delay_usec)
-{
-        switch (reaction) {
-        case REACT_LIST_UNPAGED:
-                stream->list_unpaged = true;
-                list_start(stream);
-                return;
-        case REACT_LIST_NOW:
-        case REACT_LIST_INSTEAD:
-        case REACT_LIST_REDUCED:
-                list_again(stream);
-                return;
-        case REACT_LIST_LATER:
-        case REACT_REFRESH_LIST:
-                wait_in(stream, STREAM_WAITING_TO_LIST, delay_usec);
-                return;
-        case REACT_PAGE_LATER:
-        case REACT_REFRESH_PAGE:
-                wait_in(stream, STREAM_WAITING_FOR_PAGE, delay_usec);
-                return;
-        case REACT_WATCH_NOW:
-        case REACT_WATCH_REDUCED:
-                watch_start(stream);
-                return;
-        case REACT_WATCH_LATER:
-        case REACT_REFRESH_WATCH:
-                wait_in(stream, STREAM_WAITING_TO_WATCH, delay_usec);
-                return;
-        case REACT_REDISCOVER:
-                stream->resumed = false;
-                wait_in(stream, STREAM_STOPPED, delay_usec);
-                return;
-        case REACT_FATAL:
-        case REACTION_COUNT:
-                break;
-        }
-        child_fatal(stream->watcher->child, EXIT_CODE_SOFTWARE, stream->watcher->config->watch, NULL,
-                    "no reaction is defined for what happened (%d)", (int)reaction);
-}
-
-/* ---- failures */
-
-static enum answer answer_in(struct stream *stream, enum phase phase, const struct kube_error *error)
-{
-        uint64_t now = clock_boottime_usec();
-        enum answer answer = answer_of(error);
-
-        if (answer == ANSWER_UNREACHABLE || answer == ANSWER_INTERRUPTED || answer == ANSWER_SILENT)
-                stream->probe_due = stream->connection_lost = true;
-        if (answer == ANSWER_SERVER_ERROR && recent_note(&stream->server_error, now))
-                return ANSWER_SERVER_ERRORS;
-        /* A streamed list that is cut again and again gets no further than its beginning. */
-        if (answer == ANSWER_INTERRUPTED && phase == PHASE_INITIAL &&
-            recent_note(&stream->interruption, now))
-                return ANSWER_UNINTELLIGIBLE;
-        return answer;
-}
-
-/* A credential that was replaced since is no reason to wait. */
-static bool has_fresh_credential(struct stream *stream, uint64_t serial)
-{
-        if (serial == 0 || stream->refreshed ||
-            kube_client_credential_serial(stream->watcher->client) <= serial)
-                return false;
-        stream->refreshed = true;
-        return true;
-}
-
-/* What is lost is lost: a LIST at once finds it, and is no trouble unless it fails itself, or leads here
- * again and again. Negative: past the deadline. */
-static int64_t list_now_delay(struct stream *stream, enum phase phase, const struct kube_error *error,
-                              uint64_t serial)
-{
-        if (phase < PHASE_WATCH && stream->trouble.relisted)
-                return trouble_note(stream->watcher, &stream->trouble, error, serial);
-        return (int64_t)trouble_pace(stream->watcher, &stream->trouble);
-}
-
-/* Decides how long to wait; a reaction "at once" becomes its later form when it must. */
-static int64_t settle_reaction(struct stream *stream, enum phase phase, const struct kube_error *error,
-                               uint64_t serial, enum reaction *reaction)
-{
-        struct watcher *watcher = stream->watcher;
-        int64_t delay;
-
-        switch (*reaction) {
-        case REACT_LIST_UNPAGED:
-                return 0;
-        case REACT_LIST_INSTEAD:
-                watcher->no_watch_list_until = clock_boottime_usec() + USEC_PER_HOUR;
-                log_info(
-                        "watch %s: a streamed list does not work (%s); for an hour an ordinary LIST is used",
-                        watcher->config->watch, error->message ? error->message : "");
-                return 0;
-        case REACT_LIST_NOW:
-                delay = list_now_delay(stream, phase, error, serial);
-                if (delay > 0)
-                        *reaction = REACT_LIST_LATER;
-                return delay;
-        case REACT_LIST_REDUCED:
-        case REACT_WATCH_REDUCED:
-                if (request_reduce(watcher, phase))
-                        return 0;
-                *reaction = REACT_LIST_LATER;
-                trouble_slow(watcher, &stream->trouble);
-                break;
-        case REACT_REFRESH_LIST:
-        case REACT_REFRESH_PAGE:
-        case REACT_REFRESH_WATCH:
-                if (has_fresh_credential(stream, serial))
-                        return 0;
-                break;
-        default:
-                break;
-        }
-        return trouble_note(watcher, &stream->trouble, error, serial);
-}
-
-void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
-{
-        enum reaction reaction = reaction_to(phase, answer_in(stream, phase, error));
-        int64_t delay = settle_reaction(stream, phase, error, serial, &reaction);
-
-        if (delay < 0)
-                return;
-        log_debug("watch %s: %s (%s); next attempt in %lld ms", stream->watcher->config->watch,
-                  error->message ? error->message : "", kube_failure_name(error->failure),
-                  (long long)delay / 1000);
-        stream_react(stream, reaction, (uint64_t)delay);
-}
-
 void stream_succeeded(struct stream *stream)
 {
         stream->refreshed = false;
-        trouble_clear(stream->watcher, &stream->trouble);
+        failures_clear(stream->watcher, &stream->failures);
 }
 
-/* ---- the end of a list */
+/* ---- what happened to it */
 
-void stream_replace(struct stream *stream)
+void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial)
 {
-        struct watcher *watcher = stream->watcher;
-
-        for (size_t i = 0; i < watcher->stream_count; i++) {
-                struct stream *each = &watcher->stream[i];
-
-                kube_transfer_cancel(each->transfer);
-                each->transfer = NULL;
-                probe_cancel(each);
-                frame_reset(&each->frame);
-                each->probe_due = each->connection_lost = each->resumed = false;
-                each->list_replaces = true;
-        }
-        if (restored_note(watcher) < 0 || positions_forget(watcher) < 0) {
-                store_failed(watcher, -EIO);
-                return;
-        }
-        if (announce_restored(watcher) < 0)
-                return;
-        for (size_t i = 0; i < watcher->stream_count; i++)
-                list_again(&watcher->stream[i]);
+        stream->driver->failed(stream, phase, error, serial);
 }
 
 void stream_listed(struct stream *stream, const char *version)
 {
-        struct watcher *watcher = stream->watcher;
+        stream->driver->listed(stream, version);
+}
 
-        watcher->count.lists++;
-        watcher->count.relists += stream->synced;
-        watcher->count.word_boottime = clock_boottime_usec();
-        stream->complete_mark = stream->mark;
-        stream->listing = false;
-        if (stream_set_resource_version(stream, version) < 0 || apply_absent(stream) < 0)
-                return;
-        stream->list_unpaged = stream->bad_line = stream->list_replaces = stream->resumed = false;
-        probe_answered(stream);
-        stream->synced = true;
-        stream_succeeded(stream);
-        announce_synced(watcher);
+void stream_closed(struct stream *stream)
+{
+        stream->driver->closed(stream);
+}
+
+void stream_replace(struct stream *stream)
+{
+        stream->driver->replaced(stream);
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a watch: what each says, and what becomes of one that says nothing. */
+/* See watch-event.h. */
+#include "watcher/list/watch-event.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "watcher/watcher.h"
+#include "watcher/apply/apply.h"
+#include "watcher/list/missing-namespaces.h"
+#include "watcher/list/stream.h"
+#include "watcher/memory-full.h"
 
 #define INITIAL_EVENTS_END "k8s.io/initial-events-end"
 
@@ -88,7 +93,7 @@ static int take_event(struct stream *stream, const struct event *event)
 
         if (stream->presence == NAMESPACE_MISSING && !scan_string_equals(event->type, "ERROR") &&
             !scan_string_equals(event->type, "BOOKMARK"))
-                namespace_found(stream);
+                missing_namespaces_found(stream);
         if (scan_string_equals(event->type, "ADDED") || scan_string_equals(event->type, "MODIFIED"))
                 return apply_object(stream, event->object.start, event->object.size, initial);
         if (scan_string_equals(event->type, "DELETED"))

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * WATCH: from the last resourceVersion, for as long as the server and the network let it; or with the list
- * as its first events (WatchList), where the server has that.
- */
+/* See watch.h. */
+#include "watcher/list/watch.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/apply/announce.h"
+#include "watcher/list/probe.h"
+#include "watcher/list/request.h"
+#include "watcher/list/watch-event.h"
+#include "watcher/memory-full.h"
 
 #define VERY_SHORT_USEC     USEC_PER_SEC
 #define TIMEOUT_GRACE_USEC  (5 * USEC_PER_SEC)
@@ -31,7 +34,7 @@ static void note_life(struct stream *stream)
                 return;
         stream->settled = stream->settled || long_enough;
         if (long_enough && stream->watch_events > 0)
-                trouble_forget(stream->watcher, &stream->trouble);
+                failures_forget(stream->watcher, &stream->failures);
         if (long_enough || stream->watch_events > 0)
                 stream_succeeded(stream);
 }
@@ -42,7 +45,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         struct watcher *watcher = stream->watcher;
         int r;
 
-        trouble_progress(&stream->trouble);
+        failures_progress(&stream->failures);
         watcher->count.word_boottime = clock_boottime_usec();
         r = frame_feed(&stream->frame, FRAME_LINE_MAX, bytes, size, event_take, stream);
         if (r >= 0)
@@ -85,7 +88,7 @@ static void closed(struct stream *stream)
         stream->watcher->count.reconnects++;
         if (lasted(stream) >= VERY_SHORT_USEC) {
                 stream_succeeded(stream);
-                stream_react(stream, REACT_WATCH_NOW, 0);
+                stream_closed(stream);
                 return;
         }
         if (stream->watch_events == 0)
@@ -102,7 +105,7 @@ static void stop(struct stream *stream)
         kube_transfer_cancel(stream->transfer);
         stream->transfer = NULL;
         stream->timer = sd_event_source_disable_unref(stream->timer);
-        probe_cancel(stream);
+        stream_cancel_probe(stream);
         frame_reset(&stream->frame); /* a fragment is no event; it comes again whole */
 }
 
@@ -210,7 +213,7 @@ static void start(struct stream *stream, enum stream_state state, enum request k
         stream->watch_accepted = stream->watch_events = 0;
         stream->bookmarked = stream->settled = false;
         frame_reset(&stream->frame);
-        trouble_held(watcher, &stream->trouble);
+        failures_held(watcher, &stream->failures);
         path = request_path(stream, kind);
         request.path = path;
         r = path && from ? kube_client_start(watcher->client, &request, &stream->transfer) : -ENOMEM;

@@ -14,7 +14,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "watcher/watcher.h"
+#include "watcher/list/stream.h"
 
 struct fixture {
         struct message_config_watcher config;
@@ -72,8 +72,8 @@ static int teardown(void **state)
 {
         struct fixture *fixture = *state;
 
-        trouble_done(&fixture->stream.trouble);
-        trouble_done(&fixture->watcher.trouble);
+        failures_done(&fixture->stream.failures);
+        failures_done(&fixture->watcher.failures);
         kube_client_free(fixture->watcher.client);
         channel_free(fixture->child.channel);
         sd_event_unref(fixture->child.event);
@@ -113,45 +113,45 @@ static void assert_silence(struct fixture *fixture)
         assert_null(heard(fixture));
 }
 
-static int64_t note(struct fixture *fixture, struct trouble *trouble, int status, int retry_after_sec)
+static int64_t note(struct fixture *fixture, struct failures *failures, int status, int retry_after_sec)
 {
         _cleanup_kube_error_ struct kube_error error = KUBE_ERROR_NONE;
 
         kube_error_from_status(&error, status, "{\"message\":\"no\"}", 16);
         error.retry_after_sec = retry_after_sec;
-        return trouble_note(&fixture->watcher, trouble, &error, 0);
+        return failures_note(&fixture->watcher, failures, &error, 0);
 }
 
 static void test_what_is_refused_is_news_at_once(void **state)
 {
         struct fixture *fixture = *state;
-        struct trouble *trouble = &fixture->stream.trouble;
+        struct failures *failures = &fixture->stream.failures;
 
-        assert_true(note(fixture, trouble, 403, -1) > 0);
+        assert_true(note(fixture, failures, 403, -1) > 0);
         assert_health(fixture, WATCH_DEGRADED, 0);
-        assert_true(note(fixture, trouble, 403, -1) > 0);
+        assert_true(note(fixture, failures, 403, -1) > 0);
         assert_silence(fixture);
-        trouble_clear(&fixture->watcher, trouble);
+        failures_clear(&fixture->watcher, failures);
         assert_health(fixture, WATCH_HEALTHY, 0);
         /* a token that has expired is everyday life, at first */
-        assert_true(note(fixture, trouble, 401, -1) > 0);
+        assert_true(note(fixture, failures, 401, -1) > 0);
         assert_silence(fixture);
-        assert_true(note(fixture, trouble, 401, -1) > 0);
+        assert_true(note(fixture, failures, 401, -1) > 0);
         assert_health(fixture, WATCH_DEGRADED, 0);
 }
 
 static void test_an_isolated_watch_has_failed_and_goes_on(void **state)
 {
         struct fixture *fixture = *state;
-        struct trouble *trouble = &fixture->stream.trouble;
+        struct failures *failures = &fixture->stream.failures;
 
         fixture->config.isolate = true;
         fixture->config.deadline_usec = 0;
-        assert_true(note(fixture, trouble, 403, -1) > 0);
+        assert_true(note(fixture, failures, 403, -1) > 0);
         assert_health(fixture, WATCH_FAILED, EXIT_CODE_NO_PERMISSION);
-        assert_true(note(fixture, trouble, 500, -1) > 0);
+        assert_true(note(fixture, failures, 500, -1) > 0);
         assert_silence(fixture);
-        trouble_clear(&fixture->watcher, trouble);
+        failures_clear(&fixture->watcher, failures);
         assert_health(fixture, WATCH_HEALTHY, 0);
         assert_false(fixture->child.stopping);
 }
@@ -160,13 +160,13 @@ static void test_the_worst_trouble_counts(void **state)
 {
         struct fixture *fixture = *state;
 
-        assert_true(note(fixture, &fixture->stream.trouble, 500, -1) > 0);
+        assert_true(note(fixture, &fixture->stream.failures, 500, -1) > 0);
         assert_health(fixture, WATCH_DEGRADED, 0);
-        assert_true(note(fixture, &fixture->watcher.trouble, 500, -1) > 0);
+        assert_true(note(fixture, &fixture->watcher.failures, 500, -1) > 0);
         assert_silence(fixture);
-        trouble_clear(&fixture->watcher, &fixture->stream.trouble);
+        failures_clear(&fixture->watcher, &fixture->stream.failures);
         assert_silence(fixture);
-        trouble_clear(&fixture->watcher, &fixture->watcher.trouble);
+        failures_clear(&fixture->watcher, &fixture->watcher.failures);
         assert_health(fixture, WATCH_HEALTHY, 0);
 }
 
@@ -177,11 +177,11 @@ static void test_absence_has_no_deadline(void **state)
         fixture->config.required = fixture->watcher.discovered = false;
         fixture->config.deadline_usec = 0;
         for (int i = 0; i < 3; i++)
-                assert_true(note(fixture, &fixture->watcher.trouble, 404, -1) > 0);
+                assert_true(note(fixture, &fixture->watcher.failures, 404, -1) > 0);
         assert_health(fixture, WATCH_ABSENT, 0);
         assert_silence(fixture);
         assert_false(fixture->child.stopping);
-        assert_int_equal(note(fixture, &fixture->watcher.trouble, 500, -1), -ECANCELED);
+        assert_int_equal(note(fixture, &fixture->watcher.failures, 500, -1), -ECANCELED);
         assert_true(fixture->child.stopping);
 }
 
@@ -192,8 +192,8 @@ static void test_retry_after_is_honoured_ten_times(void **state)
         unsigned throttles = 0;
 
         for (int i = 0; i < 10; i++)
-                assert_int_equal(note(fixture, &fixture->stream.trouble, 429, 7), 7 * USEC_PER_SEC);
-        assert_in_range(note(fixture, &fixture->stream.trouble, 429, 7), 1, 2 * USEC_PER_SEC);
+                assert_int_equal(note(fixture, &fixture->stream.failures, 429, 7), 7 * USEC_PER_SEC);
+        assert_in_range(note(fixture, &fixture->stream.failures, 429, 7), 1, 2 * USEC_PER_SEC);
         while ((message = heard(fixture))) {
                 throttles += message->type == MESSAGE_THROTTLE;
                 message_free(message);
@@ -220,7 +220,7 @@ static void test_a_request_that_is_held_back_is_subject_to_the_deadline(void **s
 
         fixture->config.deadline_usec = 20 * USEC_PER_MSEC;
         fixture->watcher.throttle_until = clock_boottime_usec() + USEC_PER_HOUR;
-        trouble_held(&fixture->watcher, &fixture->stream.trouble);
+        failures_held(&fixture->watcher, &fixture->stream.failures);
         assert_health(fixture, WATCH_DEGRADED, 0);
         run_to_the_end(fixture, EXIT_CODE_UNAVAILABLE);
 }
@@ -228,12 +228,12 @@ static void test_a_request_that_is_held_back_is_subject_to_the_deadline(void **s
 static void test_an_answer_that_comes_in_is_waited_for(void **state)
 {
         struct fixture *fixture = *state;
-        struct trouble *trouble = &fixture->stream.trouble;
+        struct failures *failures = &fixture->stream.failures;
         uint64_t begin = clock_boottime_usec();
 
         fixture->config.deadline_usec = 40 * USEC_PER_MSEC;
-        assert_true(note(fixture, trouble, 403, -1) > 0);
-        trouble->progress_boottime = begin + 200 * USEC_PER_MSEC; /* bytes until then */
+        assert_true(note(fixture, failures, 403, -1) > 0);
+        failures->progress_boottime = begin + 200 * USEC_PER_MSEC; /* bytes until then */
         run_to_the_end(fixture, EXIT_CODE_NO_PERMISSION);
         assert_true(clock_boottime_usec() - begin >= 200 * USEC_PER_MSEC);
 }

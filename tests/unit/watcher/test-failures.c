@@ -18,11 +18,11 @@ static const struct message_config_watcher config = {.reconnect_first_usec = FIR
 static void test_delays_double_to_the_cap(void **state _unused_)
 {
         struct watcher watcher = {.config = &config};
-        struct trouble trouble = {0};
+        struct failures failures = {0};
         uint64_t base = FIRST;
 
         for (int i = 0; i < 1000; i++) {
-                uint64_t delay = trouble_delay(&watcher, &trouble);
+                uint64_t delay = failures_delay(&watcher, &failures);
 
                 assert_true(delay >= base && delay < 2 * base);
                 base = base * 2 < MAX ? base * 2 : MAX;
@@ -32,42 +32,42 @@ static void test_delays_double_to_the_cap(void **state _unused_)
 static void test_a_short_success_keeps_the_pace(void **state _unused_)
 {
         struct watcher watcher = {.config = &config};
-        struct trouble trouble = {.failures = 3};
+        struct failures failures = {.count = 3};
 
-        trouble_delay(&watcher, &trouble);
-        trouble_delay(&watcher, &trouble);
-        trouble_clear(&watcher, &trouble);
-        assert_int_equal(trouble.failures, 0);
-        assert_true(trouble_delay(&watcher, &trouble) >= 4 * FIRST);
-        trouble.failures = 1;
-        trouble_forget(&watcher, &trouble);
-        assert_int_equal(trouble.failures, 0);
-        assert_true(trouble_delay(&watcher, &trouble) < 2 * FIRST);
+        failures_delay(&watcher, &failures);
+        failures_delay(&watcher, &failures);
+        failures_clear(&watcher, &failures);
+        assert_int_equal(failures.count, 0);
+        assert_true(failures_delay(&watcher, &failures) >= 4 * FIRST);
+        failures.count = 1;
+        failures_forget(&watcher, &failures);
+        assert_int_equal(failures.count, 0);
+        assert_true(failures_delay(&watcher, &failures) < 2 * FIRST);
 }
 
 static void test_quiet_ends_the_pace(void **state _unused_)
 {
         struct watcher watcher = {.config = &config};
-        struct trouble trouble = {.delay_usec = MAX, .retry_boottime = 1, .relisted = true};
+        struct failures failures = {.delay_usec = MAX, .retry_boottime = 1, .relisted = true};
 
         /* retry_boottime is long ago, unless the machine has just been started */
-        if (trouble_pace(&watcher, &trouble) == 0)
-                assert_true(trouble.relisted);
-        trouble.retry_boottime = UINT64_MAX / 2; /* never quiet */
-        assert_true(trouble_pace(&watcher, &trouble) >= MAX);
+        if (failures_pace(&watcher, &failures) == 0)
+                assert_true(failures.relisted);
+        failures.retry_boottime = UINT64_MAX / 2; /* never quiet */
+        assert_true(failures_pace(&watcher, &failures) >= MAX);
 }
 
 static void test_a_list_at_once_is_granted_once(void **state _unused_)
 {
         struct watcher watcher = {.config = &config};
-        struct trouble trouble = {0};
+        struct failures failures = {0};
 
-        assert_int_equal(trouble_pace(&watcher, &trouble), 0);
-        trouble_clear(&watcher, &trouble);
-        assert_true(trouble_pace(&watcher, &trouble) >= FIRST);
-        assert_true(trouble_pace(&watcher, &trouble) >= 2 * FIRST);
-        trouble_forget(&watcher, &trouble);
-        assert_int_equal(trouble_pace(&watcher, &trouble), 0);
+        assert_int_equal(failures_pace(&watcher, &failures), 0);
+        failures_clear(&watcher, &failures);
+        assert_true(failures_pace(&watcher, &failures) >= FIRST);
+        assert_true(failures_pace(&watcher, &failures) >= 2 * FIRST);
+        failures_forget(&watcher, &failures);
+        assert_int_equal(failures_pace(&watcher, &failures), 0);
 }
 
 int main(void)

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "watcher/watcher.h"
+#include "watcher/list/request.h"
+#include "watcher/list/resume.h"
 
 static char cluster[] = "cluster", other[] = "other", scope[] = "scope", basis[] = "basis", empty[] = "",
             version[] = "v1", plural[] = "pods", older[] = "5", newer[] = "42", token[] = "t/1";

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#include "watcher/watcher.h"
+#include "watcher/apply/scope.h"
+#include "watcher/list/stream.h"
 
 static struct message_config_watcher widgets(void)
 {

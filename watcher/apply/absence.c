@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See absence.h. */
+#include "watcher/apply/absence.h"
+
+#include <errno.h>
+
+#include "watcher/apply/apply.h"
+#include "watcher/apply/owned.h"
+#include "watcher/apply/scope.h"
+#include "watcher/store-failure.h"
+
+static int absent_object(const struct store_object *object, void *userdata)
+{
+        struct stream *stream = userdata;
+        struct watcher *watcher = stream->watcher;
+
+        if (stream_of_key(watcher, object->key) != stream)
+                return 0;
+        if (is_owned(watcher))
+                return stream->list_incomplete ? 0 : owned_gone(watcher, object->key);
+        if (absence_is_deletion(watcher) && !stream->list_incomplete)
+                return apply_gone(watcher, object->key, object->uid);
+        return verification_add(watcher, object->key, object->uid, false);
+}
+
+int absence_listed(struct stream *stream)
+{
+        struct watcher *watcher = stream->watcher;
+        int r;
+
+        if (watcher->deletions_suspended)
+                return 0;
+        r = store_visit_unmarked(watcher->store, stream->mark, absent_object, stream);
+        if (r == -ECANCELED)
+                return r;
+        return r < 0 ? store_failed(watcher, r) : 0;
+}
+
+static int out_of_scope_object(const struct store_object *object, void *userdata)
+{
+        struct watcher *watcher = userdata;
+
+        if (stream_of_key(watcher, object->key))
+                return 0;
+        if (is_owned(watcher))
+                return owned_gone(watcher, object->key);
+        return verification_add(watcher, object->key, object->uid, false);
+}
+
+/* Namespaces that are not watched any more: no stream lists them. */
+int absence_out_of_scope(struct watcher *watcher)
+{
+        int r;
+
+        if (watcher->deletions_suspended || watcher->stream[0].namespace_name[0] == '\0')
+                return 0;
+        r = store_visit_unmarked(watcher->store, watcher->first_mark, out_of_scope_object, watcher);
+        if (r == -ECANCELED)
+                return r;
+        return r < 0 ? store_failed(watcher, r) : 0;
+}

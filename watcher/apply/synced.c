@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See synced.h. */
+#include "watcher/apply/synced.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+#include "watcher/apply/absence.h"
+#include "watcher/apply/announce.h"
+#include "watcher/apply/finalizer-search.h"
+#include "watcher/apply/owned.h"
+#include "watcher/apply/scope.h"
+#include "watcher/apply/verify.h"
+#include "watcher/list/missing-namespaces.h"
+#include "watcher/list/stream.h"
+#include "watcher/store-failure.h"
+
+/* Once: all that exists was announced. */
+int swept_tell(struct watcher *watcher)
+{
+        struct message_swept swept = {.watch = watcher->config->watch,
+                                      .again = watcher->announce.swept_again};
+
+        if (watcher->announce.swept || !watcher->first_synced || watcher->announce.sweep_after ||
+            store_dirty_count(watcher->store) > 0 || !finalizer_search_is_through(watcher))
+                return 0;
+        swept.unseen = finalizer_search_unseen(watcher);
+        watcher->announce.swept = true;
+        if (child_send(watcher->child, MESSAGE_SWEPT, &swept) >= 0)
+                return 0;
+        return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                           "the supervisor cannot be told that all objects were announced");
+}
+
+int swept_again(struct watcher *watcher)
+{
+        watcher->announce.swept = false;
+        watcher->announce.swept_again = true;
+        if (finalizer_search_begin(watcher) < 0)
+                return -ENOMEM;
+        if (text_replace(&watcher->announce.sweep_after, "") < 0)
+                return -ENOMEM;
+        announce_soon(watcher);
+        return 0;
+}
+
+/* Where no LIST has shown them, the objects. */
+static int begin_life(struct watcher *watcher)
+{
+        /* Owned objects are no reason to run by themselves. */
+        for (size_t i = 0; i < watcher->stream_count && !watcher->announce.sweep_after && !is_owned(watcher);
+             i++)
+                if (watcher->stream[i].resumed && !(watcher->announce.sweep_after = strdup("")))
+                        return store_failed(watcher, -ENOMEM);
+        return absence_out_of_scope(watcher);
+}
+
+void synced_tell(struct watcher *watcher)
+{
+        struct message_synced synced = {
+                .watch = watcher->config->watch,
+                .resource_version = watcher->stream[0].resource_version,
+                .cluster = watcher->cluster,
+                .scope = watcher->scope,
+        };
+        int r;
+
+        for (size_t i = 0; i < watcher->stream_count; i++)
+                if (!watcher->stream[i].synced)
+                        return;
+        if (!watcher->first_synced && begin_life(watcher) < 0)
+                return;
+        watcher->first_synced = true;
+        r = meta_save(watcher, verification_idle(watcher));
+        if (r < 0) {
+                store_failed(watcher, r);
+                return;
+        }
+        synced.objects = store_count(watcher->store);
+        synced.generation = store_generation(watcher->store);
+        if (announce_now(watcher) < 0)
+                return;
+        if (child_send(watcher->child, MESSAGE_SYNCED, &synced) < 0)
+                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
+                            "the supervisor cannot be told that the watch is synced");
+        else
+                verification_continue(watcher); /* those of the last life, too */
+        missing_namespaces_look(watcher);
+}

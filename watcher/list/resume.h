@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Where the last life ended: a store that holds everything up to a resourceVersion needs no LIST, but a WATCH
+ * from there. A store that belongs to another cluster, another selection or another way to fingerprint must
+ * never be taken for complete: where there is any doubt, everything is listed.
+ */
+#include "watcher/list/stream.h"
+
+bool resume_is_allowed(const struct watcher *watcher);
+bool resume_position_fits(const struct watcher *watcher, const struct store_position *position);
+/* Takes the positions over, for all streams or for none. Negative: the store failed (fatal was said). */
+int resume_streams(struct watcher *watcher);
+/* Saves how far the streams are, or that nothing is complete. 0, or the errno of the store. */
+int positions_save(struct watcher *watcher);
+int positions_forget(struct watcher *watcher);

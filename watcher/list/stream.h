@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A stream: LIST+WATCH of one namespace, or of all. This file holds what all parts of it share; how its state
+ * changes is decided in transitions.c, which the others reach through struct stream_driver alone.
+ */
+#include "kube/client.h"
+#include "object/scan.h"
+#include "watcher/list/frame.h"
+#include "watcher/list/reaction.h"
+#include "watcher/watcher.h"
+
+/* Whether the namespace of a stream exists. */
+enum namespace_presence {
+        NAMESPACE_UNKNOWN,
+        NAMESPACE_FOUND,
+        NAMESPACE_MISSING,
+        NAMESPACE_HIDDEN /* 403 */
+};
+
+struct stream_driver {
+        void (*failed)(struct stream *stream, enum phase phase, const struct kube_error *error,
+                       uint64_t serial);
+        void (*listed)(struct stream *stream, const char *version);
+        void (*closed)(struct stream *stream);
+        void (*replaced)(struct stream *stream);
+};
+
+struct stream {
+        struct watcher *watcher;
+        const struct stream_driver *driver;
+        const char *namespace_name; /* "" = all */
+        enum namespace_presence presence;
+        enum stream_state state;
+        char *resource_version; /* up to which everything is in the store; "" = nothing is complete */
+        char *watched_version;  /* that the watch was asked from: an event that is not newer is a replay */
+        struct kube_transfer *transfer;
+        sd_event_source *timer; /* backoff, or the stall of a watch */
+        struct failures failures;
+        struct recent server_error, interruption;
+        struct kube_error stream_error; /* an ERROR event, or a list that cannot be read */
+        bool synced;           /* a list was complete in this life, or the last life's is believed */
+        bool resumed;          /* goes on where the last life ended */
+        bool position_changed; /* since it was last saved */
+        bool refreshed;        /* a fresh credential was tried at once */
+        bool connection_lost;
+
+        /* The list, however it comes. */
+        uint64_t mark; /* of the running or last one */
+        uint64_t
+                complete_mark; /* of the last complete one: objects with a lower mark do not exist any more */
+        bool list_incomplete;  /* an item could not be read: a missing object may be that one */
+        bool list_replaces;    /* the database went back in time: nothing stored is newer than this list */
+        struct {
+                bool listing;
+                uint64_t shown, shown_in_pages; /* objects; of them, those in whole pages */
+                int64_t left;                   /* so many are still to come; -1: the server does not say */
+        } progress;
+
+        /* LIST */
+        struct scan_list *list;
+        char *continue_token;
+        bool list_unpaged; /* after an expired continue token */
+
+        /* WATCH */
+        struct frame frame;
+        uint64_t watch_accepted, watch_events, watch_timeout_sec;
+        bool bookmarked, bad_line, settled;
+
+        struct {
+                struct kube_transfer *transfer;
+                sd_event_source *timer;
+                uint64_t asked;       /* CLOCK_BOOTTIME */
+                uint64_t waited_usec; /* for questions that were given up unanswered */
+                struct failures failures;
+                bool due;
+        } probe; /* probe.c: the question beside the watch */
+};
+
+/* Makes watcher->stream. 0, -ENOMEM; what was made belongs to the watcher also after a failure. */
+int streams_new(struct watcher *watcher, const struct stream_driver *driver);
+void streams_free(struct watcher *watcher);
+/* Gives up for good what they have asked for. */
+void streams_stop(struct watcher *watcher);
+/* The stream that lists this key; NULL: none does. */
+struct stream *stream_of_key(struct watcher *watcher, const char *key);
+int stream_set_resource_version(struct stream *stream, const char *version); /* 0, -ENOMEM */
+/* Sets its timer anew; a running timer keeps the handler that it was made with. Without memory the watcher
+ * ends. */
+void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);
+/* Gives up the question beside the watch. */
+void stream_cancel_probe(struct stream *stream);
+/* It has shown that it works. */
+void stream_succeeded(struct stream *stream);
+
+/* What happened to it; transitions.c decides what follows. serial: of the credential that was used; 0 where
+ * that is not to blame. */
+void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
+/* The list is complete, up to this version. */
+void stream_listed(struct stream *stream, const char *version);
+/* The server ended the watch in order, after a while. */
+void stream_closed(struct stream *stream);
+/* Nothing that is stored is to be believed: everything is listed anew. */
+void stream_replace(struct stream *stream);
