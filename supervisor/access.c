@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/memory.h"
+#include "controller/order/pause.h"
 #include "ipc/message-id.h"
 #include "ipc/spawner.h"
 #include "supervisor/supervisor.h"
@@ -102,7 +103,7 @@ static struct access_state *find(const struct supervisor *supervisor, const char
 
 const struct access_state *access_of(const struct watch *watch)
 {
-        return find(watch->child->supervisor, watch->config->name);
+        return find(supervisor_of(watch), watch->config->name);
 }
 
 bool access_awaited(const struct watch *watch)
@@ -156,7 +157,7 @@ static int end_operator(const struct watch *watch, const struct message_access *
         int code = message->exit_code == EXIT_CODE_UNAVAILABLE ? EXIT_CODE_UNAVAILABLE
                                                                : EXIT_CODE_NO_PERMISSION;
 
-        supervisor_fatal(watch->child->supervisor, code, NULL, NULL,
+        supervisor_fatal(supervisor_of(watch), code, NULL, NULL,
                          "the handler of watch %s is without its access to the API server, past the watch's "
                          "deadline: %s",
                          watch->config->name, message->reason);
@@ -166,7 +167,7 @@ static int end_operator(const struct watch *watch, const struct message_access *
 int access_take(struct supervisor *supervisor, const struct message_access *message)
 {
         struct access_state *state = find(supervisor, message->watch);
-        struct watch *watch = watch_find(supervisor, message->watch);
+        struct watch *watch = watch_find(&supervisor->controller, message->watch);
         enum watch_health before = state ? state->trouble.health : WATCH_HEALTHY;
         bool was_failing = state && state->failing, isolated;
 
@@ -194,6 +195,7 @@ int access_take(struct supervisor *supervisor, const struct message_access *mess
         tell_failing(state, was_failing);
         if (!watch)
                 return 0;
+        watch->awaits_token = access_awaited(watch);
         pause_apply(watch);
         turn_settle_soon(supervisor);
         return before != state->trouble.health ? health_review(watch) : 0;
@@ -203,7 +205,8 @@ int access_apply(struct watch *watch)
 {
         const struct access_state *state = access_of(watch);
 
+        watch->awaits_token = access_awaited(watch);
         pause_apply(watch);
-        turn_settle_soon(watch->child->supervisor);
+        turn_settle_soon(supervisor_of(watch));
         return state && state->trouble.health != WATCH_HEALTHY ? health_review(watch) : 0;
 }

@@ -7,6 +7,11 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/change.h"
+#include "controller/change/finalizer.h"
+#include "controller/change/owed.h"
+#include "controller/run/assign.h"
+#include "controller/run/outcome.h"
 #include "ipc/spawner.h"
 #include "os/syscall.h"
 #include "store/suspect.h"
@@ -17,7 +22,7 @@
 
 static struct watch *watch_of(const struct child_slot *child)
 {
-        return child->kind == KIND_WATCHER ? &child->supervisor->watch[child->index] : NULL;
+        return child->kind == KIND_WATCHER ? &child->supervisor->controller.watch[child->index] : NULL;
 }
 
 void child_describe(const struct child_slot *child, char *buffer, size_t size)
@@ -33,9 +38,22 @@ void child_describe(const struct child_slot *child, char *buffer, size_t size)
                 snprintf(buffer, size, "%s (pid %d)", name, child->pid);
 }
 
-static void child_set_state(struct child_slot *child, enum child_state state)
+struct child_slot *worker_child(const struct worker *worker)
 {
+        struct supervisor *supervisor = worker->controller->userdata;
+
+        return &supervisor->worker_child[worker - worker->controller->worker];
+}
+
+void child_set_state(struct child_slot *child, enum child_state state)
+{
+        struct controller *controller = &child->supervisor->controller;
+
         child->state = state;
+        if (child->kind == KIND_WATCHER)
+                controller->watch[child->index].is_up = state == CHILD_RUNNING;
+        if (child->kind == KIND_WORKER)
+                controller->worker[child->index].is_up = state == CHILD_RUNNING;
         if (child->channel)
                 channel_set_state(child->channel, state);
 }
@@ -48,7 +66,7 @@ const char *child_busy_with(const struct child_slot *child)
 
         if (child->kind != KIND_WORKER)
                 return NULL;
-        run = worker_run(&child->supervisor->worker[child->index]);
+        run = worker_run(&child->supervisor->controller.worker[child->index]);
         return run ? run->key : NULL;
 }
 
@@ -80,9 +98,9 @@ static const struct watch *store_in_use(const struct child_slot *child)
         const struct queue_run *run;
 
         if (child->kind == KIND_WATCHER)
-                return &supervisor->watch[child->index];
-        run = child->kind == KIND_WORKER ? worker_run(&supervisor->worker[child->index]) : NULL;
-        return run ? &supervisor->watch[run->watch] : NULL;
+                return &supervisor->controller.watch[child->index];
+        run = child->kind == KIND_WORKER ? worker_run(&supervisor->controller.worker[child->index]) : NULL;
+        return run ? &supervisor->controller.watch[run->watch] : NULL;
 }
 
 /* These are the signals of one who walks through damaged pages; if the pages are to blame, the next one to
@@ -97,12 +115,12 @@ static void suspect_store(const struct child_slot *child, int status)
                 return;
         snprintf(why, sizeof(why), "a %s died of SIG%s while it used the store",
                  role_name(child_role(child->kind)), sigabbrev_np(signal));
-        r = store_suspect_mark(watch->store_folder, why);
+        r = store_suspect_mark(place_of(watch)->store_folder, why);
         if (r < 0 && r != -ENOENT)
                 log_error(
                         "the object store %s cannot be marked as suspect: %s; if the operator dies the same "
                         "way again, remove this folder",
-                        watch->store_folder, strerror(-r));
+                        place_of(watch)->store_folder, strerror(-r));
 }
 
 /* In an orderly end it changes nothing any more, but somebody should know of it. Our own SIGKILL is said. */
@@ -171,24 +189,31 @@ void children_reap(struct supervisor *supervisor)
 
 /* ---- what it says */
 
+static int watch_synced(struct watch *watch, const struct message_synced *synced)
+{
+        int r = change_synced(watch, synced);
+
+        return r < 0 ? r : room_found(watch);
+}
+
 static int deliver_watcher(struct watch *watch, struct message *message)
 {
         if (watch->leaving)
                 return 0;
         switch (message->type) {
         case MESSAGE_KEYS:
-                return dispatch_keys(watch, &message->keys);
+                return change_keys(watch, &message->keys);
         case MESSAGE_SYNCED:
-                return dispatch_synced(watch, &message->synced);
+                return watch_synced(watch, &message->synced);
         case MESSAGE_CHECKED:
-                return dispatch_checked(watch, &message->checked);
+                return change_checked(watch, &message->checked);
         case MESSAGE_SWEPT:
-                return dispatch_swept(watch, &message->swept);
+                return change_swept(watch, &message->swept);
         case MESSAGE_POSITION:
                 return control_take_position(watch, &message->position);
         case MESSAGE_DEGRADED:
         case MESSAGE_RECOVERED:
-                return dispatch_health(watch, message);
+                return health_heard(watch, message);
         default:
                 return -EPROTO;
         }
@@ -196,16 +221,17 @@ static int deliver_watcher(struct watch *watch, struct message *message)
 
 static int run_ended(struct worker *worker, const struct message_done *done)
 {
-        struct supervisor *supervisor = worker->child->supervisor;
+        struct supervisor *supervisor = ((struct supervisor *)worker->controller->userdata);
         struct assignment given;
         int r = assign_take(worker, done, &given);
 
         if (r >= 0)
-                r = outcome_done(supervisor, &given, done);
+                r = outcome_done(&supervisor->controller, &given, done);
         if (done->handler_out_of_memory)
                 supervisor->memory_kills = cgroup_memory_kills();
         if (r >= 0 && !finalizer_is_reason(given.run.reason))
-                explain_ended(supervisor, given.run.watch, done, given.run.reason, given.took_usec);
+                explain_ended(supervisor, given.run.watch, done, run_reason_name(given.run.reason),
+                              given.took_usec);
         return r;
 }
 
@@ -228,9 +254,9 @@ static int deliver(struct child_slot *child, struct message **message)
                 feed_refresh(supervisor, &(*message)->refresh);
                 return 0;
         case MESSAGE_DONE:
-                return run_ended(&supervisor->worker[child->index], &(*message)->done);
+                return run_ended(&supervisor->controller.worker[child->index], &(*message)->done);
         case MESSAGE_REPORT:
-                report_pass_on(&supervisor->worker[child->index], &(*message)->report);
+                report_pass_on(&supervisor->controller.worker[child->index], &(*message)->report);
                 return 0;
         default:
                 return child->kind == KIND_WATCHER ? deliver_watcher(watch_of(child), *message) : -EPROTO;
@@ -261,7 +287,7 @@ static void child_ready(struct child_slot *child)
         for (size_t i = 0; i < supervisor->child_count; i++)
                 if (child_is_used(&supervisor->child[i]) && supervisor->child[i].state != CHILD_RUNNING)
                         return;
-        supervisor->phase = PHASE_RUNNING;
+        supervisor_set_phase(supervisor, PHASE_RUNNING);
         notify_ready(supervisor);
         metrics_push_change(supervisor);
 }
@@ -328,7 +354,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
                 child_ready(child);
                 return 0;
         case ACT_DELIVER:
-                return child->supervisor->phase == PHASE_TEARDOWN ? 0 : deliver(child, message);
+                return child->supervisor->controller.is_over ? 0 : deliver(child, message);
         case ACT_DIE:
                 if ((*message)->type != MESSAGE_FATAL)
                         return -EPROTO;
@@ -402,21 +428,20 @@ static const struct channel_callbacks callbacks = {
 int children_new(struct supervisor *supervisor)
 {
         bool gateway = supervisor->config->gateway;
-        size_t count = 1 + supervisor->watch_room + supervisor->config->workers + gateway, next = 1;
+        size_t count = 1 + supervisor->controller.watch_room + supervisor->config->workers + gateway,
+               next = 1;
 
         supervisor->child = calloc(count, sizeof(struct child_slot));
-        supervisor->worker = calloc(supervisor->config->workers, sizeof(struct worker));
-        if (!supervisor->child || !supervisor->worker)
+        if (!supervisor->child)
                 return -ENOMEM;
-        supervisor->worker_count = supervisor->config->workers;
         supervisor->child[0] = (struct child_slot){.kind = KIND_CREDENTIAL};
-        for (size_t i = 0; i < supervisor->watch_room; i++) {
+        for (size_t i = 0; i < supervisor->controller.watch_room; i++) {
                 supervisor->child[next] = (struct child_slot){.kind = KIND_WATCHER, .index = i};
-                supervisor->watch[i].child = &supervisor->child[next++];
+                supervisor->place[i].child = &supervisor->child[next++];
         }
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                supervisor->child[next] = (struct child_slot){.kind = KIND_WORKER, .index = i};
-                supervisor->worker[i].child = &supervisor->child[next++];
+        supervisor->worker_child = &supervisor->child[next];
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                supervisor->child[next++] = (struct child_slot){.kind = KIND_WORKER, .index = i};
         }
         if (gateway)
                 supervisor->child[next] = (struct child_slot){.kind = KIND_GATEWAY};
@@ -443,7 +468,7 @@ int child_start(struct child_slot *child)
         child->channel = NULL;
         counters_keep(&child->past, &child->counters);
         child->counters.count = 0;
-        child->state = CHILD_STARTING;
+        child_set_state(child, CHILD_STARTING);
         child->last_heartbeat = clock_monotonic_usec();
         child->end_by = 0;
         child->killed = child->blameless = false;

@@ -11,6 +11,13 @@
 #include <sys/un.h>
 
 #include "base/duration.h"
+#include "controller/change/owned.h"
+#include "controller/order/pause.h"
+#include "controller/order/release.h"
+#include "controller/order/run-now.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/assign.h"
+#include "controller/run/retry.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
@@ -120,9 +127,9 @@ static int answer_status(struct control_peer *peer, const struct message_query *
 
         peer->asked = ask.serial;
         peer->missing = 0;
-        FOREACH_WATCH(each, supervisor)
-                if (each->child->channel && each->child->state == CHILD_RUNNING &&
-                    channel_send(each->child->channel, MESSAGE_ASK, &ask) >= 0)
+        FOREACH_WATCH(each, &supervisor->controller)
+                if (child_of(each)->channel && child_of(each)->state == CHILD_RUNNING &&
+                    channel_send(child_of(each)->channel, MESSAGE_ASK, &ask) >= 0)
                         peer->missing++;
         if (peer->missing == 0 || peer->patient)
                 return peer->missing == 0 ? send_status(peer) : 0;
@@ -132,11 +139,11 @@ static int answer_status(struct control_peer *peer, const struct message_query *
 
 int control_take_position(struct watch *watch, const struct message_position *position)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
+        struct supervisor *supervisor = supervisor_of(watch);
         struct control_peer *next;
 
         watch->objects = position->objects;
-        if (text_replace(&watch->missing_namespaces, position->missing_namespaces) < 0)
+        if (text_replace(&place_of(watch)->missing_namespaces, position->missing_namespaces) < 0)
                 return -ENOMEM;
         if (watch->synced && position->resource_version[0] &&
             text_replace(&watch->resource_version, position->resource_version) < 0)
@@ -196,7 +203,7 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         bool release = strcmp(query->command, "release") == 0;
         int r;
 
-        if (peer->supervisor->uninstalling)
+        if (peer->supervisor->controller.uninstall.active)
                 return refuse_uninstalling(peer);
         if (!release && owned_awaited(watch))
                 return refuse_query(peer,
@@ -206,7 +213,7 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 return refuse_query(peer,
                                     "the handler of the watch has no token yet for the access that it is "
                                     "to have; until then nothing of it runs");
-        r = blame_release(peer->supervisor, watch, query->argument[1].value, release);
+        r = run_now(&peer->supervisor->controller, watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubt_release(watch, query->argument[1].value);
 
@@ -218,7 +225,7 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                                           : "no object of this key has ever run",
                                   query->argument[1].value);
         if (r < 0) {
-                ledger_failed(peer->supervisor, r);
+                ledger_failed(&peer->supervisor->controller, r);
                 return refuse_query(peer, "the ledger cannot be written");
         }
         return answer_done(peer);
@@ -231,11 +238,11 @@ static int answer_retry_all(struct control_peer *peer, const struct message_quer
         uint64_t count = 0;
         int r;
 
-        if (peer->supervisor->uninstalling)
+        if (peer->supervisor->controller.uninstall.active)
                 return refuse_uninstalling(peer);
         if (watch && watch->paused_realtime > 0)
                 return refuse_query(peer, "the watch is paused; resume it first");
-        r = retry_all(peer->supervisor, watch, &count);
+        r = retry_all(&peer->supervisor->controller, watch, &count);
         if (r < 0)
                 return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
         text_append_string(&json, "{");
@@ -253,12 +260,12 @@ static int answer_changed(struct control_peer *peer, const struct watch *watch, 
         if (changed == -ENOMEM)
                 return changed;
         if (changed < 0) {
-                ledger_failed(supervisor, changed);
+                ledger_failed(&supervisor->controller, changed);
                 return refuse_query(peer, "the ledger cannot be written");
         }
         text_append_string(&json, "{");
         json_bool(&json, "changed", changed > 0);
-        json_number(&json, "running", assign_count(supervisor, watch).running);
+        json_number(&json, "running", assign_count(&supervisor->controller, watch).running);
         json_close(&json, "}");
         return json.failed ? -ENOMEM : send_document(peer, &json);
 }
@@ -278,10 +285,10 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 {
         int r;
 
-        if (peer->supervisor->uninstalling)
+        if (peer->supervisor->controller.uninstall.active)
                 return refuse_uninstalling(peer);
-        r = release_finalizer(peer->supervisor, watch, query->argument[1].value, query->argument[2].value,
-                              peer->uid);
+        r = release_finalizer(&peer->supervisor->controller, watch, query->argument[1].value,
+                              query->argument[2].value, peer->uid);
         if (r == -ENOENT)
                 return refuse_key(peer, "no object of this key is known", query->argument[1].value);
         if (r < 0)
@@ -292,7 +299,7 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 static int answer_uninstall(struct control_peer *peer, const struct message_query *query _unused_,
                             struct watch *watch _unused_)
 {
-        if (uninstall(peer->supervisor, peer->uid) < 0)
+        if (uninstall(&peer->supervisor->controller, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be written");
         return answer_done(peer);
 }
@@ -302,15 +309,16 @@ static int answer_cancel(struct control_peer *peer, const struct message_query *
 {
         char why[512];
 
-        if (!peer->supervisor->uninstalling)
+        if (!peer->supervisor->controller.uninstall.active)
                 return refuse_query(peer, "the operator is not being uninstalled");
         if (peer->supervisor->phase > PHASE_RUNNING)
                 return refuse_query(peer, "the operator is stopping");
         /* It begins anew with the file as it is now. */
         if (!reload_can_restart(peer->supervisor, why, sizeof(why)))
                 return refuse_query(peer, why);
-        if (uninstall_cancel(peer->supervisor, peer->uid) < 0)
+        if (uninstall_cancel(&peer->supervisor->controller, peer->uid) < 0)
                 return refuse_query(peer, "the ledger cannot be written");
+        reload_by_restart(peer->supervisor, "its uninstallation is cancelled");
         return answer_done(peer);
 }
 
@@ -330,7 +338,7 @@ static int refuse_watch(struct control_peer *peer, const char *name)
         _cleanup_text_ struct text error = TEXT_EMPTY;
 
         text_printf(&error, "there is no such watch: %s; there are", name);
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 if (!watch->config->owner && !watch->leaving)
                         text_printf(&error, " %s,", watch->config->name);
         if (error.size > 0)
@@ -347,7 +355,7 @@ static int answer_list(struct control_peer *peer, const struct message_query *qu
 
         if (peer->listing)
                 return -EPROTO; /* it has not waited for the answer */
-        if (name[0] && !watch_find(peer->supervisor, name))
+        if (name[0] && !watch_find(&peer->supervisor->controller, name))
                 return refuse_watch(peer, name);
         r = listing_new(peer->supervisor, query->argument[0].value, name, query->argument[2].value,
                         &peer->listing);
@@ -437,7 +445,7 @@ static int answer(struct control_peer *peer, const struct message_query *query)
                     query->argument_count != command[i].arguments)
                         continue;
                 if (command[i].of_watch)
-                        watch = watch_find(peer->supervisor, query->argument[0].value);
+                        watch = watch_find(&peer->supervisor->controller, query->argument[0].value);
                 /* Of owned and related objects nothing runs: their owners do. */
                 if (command[i].of_watch && (!watch || watch->config->owner))
                         return refuse_watch(peer, query->argument[0].value);

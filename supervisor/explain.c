@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/run/assign.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
@@ -42,9 +43,9 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
         /* Short of memory, it is merely not shown. */
         (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
                            clock_boottime_usec());
-        r = ledger_run_put(supervisor->ledger, done->watch, done->key, done->uid, &run);
+        r = ledger_run_put(supervisor->controller.ledger, done->watch, done->key, done->uid, &run);
         if (r < 0 && supervisor->phase != PHASE_TEARDOWN)
-                ledger_failed(supervisor, r);
+                ledger_failed(&supervisor->controller, r);
 }
 
 /* ---- answering */
@@ -121,7 +122,8 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_number(json, "quarantinedUntil",
                     ledger_to_realtime(question->supervisor, row->quarantined_until));
         json_string(json, "writtenVersion", row->written_version);
-        r = ledger_run_see(question->supervisor->ledger, watch_name, row->key, row->uid, write_run, json);
+        r = ledger_run_see(question->supervisor->controller.ledger, watch_name, row->key, row->uid,
+                           write_run, json);
         json_close(json, "},");
         return r;
 }
@@ -146,15 +148,16 @@ static void write_queue(const struct question *question)
                 [QUEUE_DELAYED] = "delayed",
         };
         const struct supervisor *supervisor = question->supervisor;
-        struct queue_view view = queue_look(supervisor->queue,
-                                            (unsigned)(question->watch - supervisor->watch), question->key);
+        struct queue_view view =
+                queue_look(supervisor->controller.queue,
+                           (unsigned)(question->watch - supervisor->controller.watch), question->key);
         uint64_t now = clock_boottime_usec();
         struct text *json = question->json;
 
         text_append_string(json, "\"queue\":{");
         json_string(json, "state", state_name[view.state]);
         json_string(json, "uid", view.uid);
-        json_string(json, "reason", view.reason);
+        json_string(json, "reason", run_reason_name(view.reason));
         if (view.state == QUEUE_QUEUED || view.state == QUEUE_SUSPECT)
                 json_number(json, "waitingFor", now - view.since);
         if (view.state == QUEUE_DELAYED)
@@ -166,10 +169,10 @@ static void write_worker(const struct question *question)
 {
         const struct supervisor *supervisor = question->supervisor;
 
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                const struct queue_run *run = worker_run(&supervisor->worker[i]);
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                const struct queue_run *run = worker_run(&supervisor->controller.worker[i]);
 
-                if (!run || &supervisor->watch[run->watch] != question->watch ||
+                if (!run || &supervisor->controller.watch[run->watch] != question->watch ||
                     strcmp(run->key, question->key) != 0)
                         continue;
                 text_append_string(question->json, "\"worker\":");
@@ -205,8 +208,8 @@ int explain_write_keys(const struct watch *watch, const char *begun, struct text
         int r;
 
         text_append_string(json, "{\"keys\":[");
-        r = ledger_visit(watch->child->supervisor->ledger, watch->config->name, begun, "", KEYS_MAX,
-                         write_key, &keys);
+        r = ledger_visit(watch->controller->ledger, watch->config->name, begun, "", KEYS_MAX, write_key,
+                         &keys);
         free(keys.last);
         json_close(json, "]}");
         return r < 0 ? r : json->failed ? -ENOMEM : 0;
@@ -214,25 +217,26 @@ int explain_write_keys(const struct watch *watch, const char *begun, struct text
 
 int explain_write(const struct watch *watch, const char *key, struct text *json)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
+        struct supervisor *supervisor = supervisor_of(watch);
         struct question question = {supervisor, watch, key, json};
         int r;
 
         text_append_string(json, "{");
         json_string(json, "key", key);
-        json_bool(json, "uninstalling", supervisor->uninstalling);
+        json_bool(json, "uninstalling", supervisor->controller.uninstall.active);
         text_append_string(json, "\"watch\":");
-        status_write_watch(supervisor, (size_t)(watch - supervisor->watch), json);
+        status_write_watch(supervisor, (size_t)(watch - supervisor->controller.watch), json);
         write_queue(&question);
         write_worker(&question);
         text_append_string(json, "\"objects\":[");
-        r = ledger_visit(supervisor->ledger, watch->config->name, key, "", UIDS_MAX, write_row, &question);
+        r = ledger_visit(supervisor->controller.ledger, watch->config->name, key, "", UIDS_MAX, write_row,
+                         &question);
         json_close(json, "],\"doubtful\":[");
         if (r >= 0)
-                r = ledger_visit_doubts(supervisor->ledger, watch->config->name, ledger_now(supervisor),
-                                        DOUBTS_MAX, write_doubt, &question);
+                r = ledger_visit_doubts(supervisor->controller.ledger, watch->config->name,
+                                        ledger_now(supervisor), DOUBTS_MAX, write_doubt, &question);
         json_close(json, "],\"store\":{");
-        json_string(json, "folder", watch->store_folder);
+        json_string(json, "folder", place_of(watch)->store_folder);
         json_number(json, "generation", watch->generation);
         json_close(json, "}}");
         return r < 0 ? r : json->failed ? -ENOMEM : 0;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/change/owed.h"
+#include "controller/run/retry.h"
 #include "ipc/message-id.h"
 #include "supervisor/supervisor.h"
 
@@ -67,10 +69,10 @@ static int tell_watcher(const struct supervisor *supervisor, const struct config
 static int config_watcher(struct child_slot *child)
 {
         const struct supervisor *supervisor = child->supervisor;
-        const struct config_watch *config = supervisor->watch[child->index].config;
+        const struct config_watch *config = supervisor->controller.watch[child->index].config;
         _cleanup_free_ char *scope = NULL, *cluster = NULL;
         _cleanup_(watcher_told_done) struct watcher_told told = {0};
-        int r = ledger_scope_get(supervisor->ledger, config->name, &scope, &cluster);
+        int r = ledger_scope_get(supervisor->controller.ledger, config->name, &scope, &cluster);
 
         if (r >= 0)
                 r = tell_watcher(supervisor, supervisor->config, config, &told);
@@ -159,7 +161,7 @@ static int config_worker(struct child_slot *child)
 
         if (r < 0)
                 return r;
-        supervisor->worker[child->index].stale = false;
+        supervisor->controller.worker[child->index].stale = false;
         return channel_forward(child->channel, MESSAGE_CONFIG_WORKER, packet.data, packet.size);
 }
 
@@ -241,12 +243,12 @@ void feed_ready(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
         struct watch *watch;
-        int r = child->kind == KIND_WATCHER ? doubt_feed(&supervisor->watch[child->index]) : 0;
+        int r = child->kind == KIND_WATCHER ? doubt_feed(&supervisor->controller.watch[child->index]) : 0;
 
         if (r >= 0 && child->kind == KIND_WATCHER)
-                r = owed_begin(&supervisor->watch[child->index]);
+                r = owed_begin(&supervisor->controller.watch[child->index]);
         if (r < 0) {
-                ledger_failed(supervisor, r);
+                ledger_failed(&supervisor->controller, r);
                 return;
         }
         /* One that a reload has started is bound by the wishes of the server as well. Nothing is read before
@@ -254,7 +256,7 @@ void feed_ready(struct child_slot *child)
         send_throttles(child);
         send_credential(child);
         if (child->kind == KIND_WATCHER) {
-                watch = &supervisor->watch[child->index];
+                watch = &supervisor->controller.watch[child->index];
                 watch->credit_given = CREDIT_LIMIT;
                 (void)channel_send(
                         child->channel, MESSAGE_CREDIT,
@@ -271,7 +273,8 @@ int feed_credential(struct supervisor *supervisor, struct message **message)
 
         message_free(supervisor->credential);
         supervisor->credential = TAKE_PTR(*message);
-        FOREACH_WATCH(watch, supervisor)
+        supervisor->controller.has_credential = true;
+        FOREACH_WATCH(watch, &supervisor->controller)
                 if (renewed)
                         recover(watch);
         turn_settle_soon(supervisor);

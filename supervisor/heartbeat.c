@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/run/lost-ledger.h"
 #include "supervisor/child-state.h"
 #include "supervisor/supervisor.h"
 
@@ -26,7 +27,8 @@ void heartbeat_note(struct child_slot *child, const struct message_heartbeat *he
                         child->log_dropped =
                                 counters_get(&child->past, "log_dropped") + heartbeat->counter[i].value;
                 if (child->kind == KIND_WATCHER && strcmp(heartbeat->counter[i].name, "objects") == 0)
-                        child->supervisor->watch[child->index].objects = heartbeat->counter[i].value;
+                        child->supervisor->controller.watch[child->index].objects =
+                                heartbeat->counter[i].value;
         }
 }
 
@@ -64,11 +66,11 @@ static void rest_if_idle(struct supervisor *supervisor)
 {
         uint64_t runs = 0;
 
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 runs += watch->successes + watch->failures_total;
         if (runs == supervisor->runs_seen && !supervisor->rested) {
-                lost_settle(supervisor);
-                ledger_rest(supervisor->ledger);
+                ledger_lost_review(&supervisor->controller);
+                ledger_rest(supervisor->controller.ledger);
                 malloc_trim(0);
         }
         supervisor->rested = runs == supervisor->runs_seen;

@@ -51,6 +51,7 @@ void ledger_clock_begin(struct supervisor *supervisor, const struct ledger_clock
                 now = boottime + left->offset;
         supervisor->clock.offset = now - boottime;
         supervisor->clock.seen = now;
+        supervisor->controller.clock_offset = supervisor->clock.offset;
 }
 
 void ledger_clock_note(struct supervisor *supervisor)

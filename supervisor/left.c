@@ -70,7 +70,7 @@ static void tell(const struct supervisor *supervisor, const struct left *left)
 static int add(struct supervisor *supervisor, struct left *left)
 {
         struct left *grown = reallocarray(supervisor->left, supervisor->left_count + 1, sizeof(*grown));
-        int64_t objects = ledger_count(supervisor->ledger, left->watch);
+        int64_t objects = ledger_count(supervisor->controller.ledger, left->watch);
 
         if (!grown)
                 return -ENOMEM;

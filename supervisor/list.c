@@ -46,8 +46,8 @@ DEFINE_CLEANUP(struct listing *, listing_free);
 
 static bool is_wanted(const struct listing *listing, const char *watch, const struct ledger_row *row)
 {
-        if (listing->of_all &&
-            (strcmp(row->next_reason, "resync") == 0 || !watch_find(listing->supervisor, watch)))
+        if (listing->of_all && (strcmp(row->next_reason, "resync") == 0 ||
+                                !watch_find(&listing->supervisor->controller, watch)))
                 return false;
         return (!listing->only[0] || strcmp(listing->only, watch) == 0) &&
                strncmp(row->key, listing->prefix, strlen(listing->prefix)) == 0;
@@ -57,7 +57,7 @@ static int take_row(const char *watch, const struct ledger_row *row, void *userd
 {
         struct listing *listing = userdata;
 
-        listing->looked += !listing->of_all || watch_find(listing->supervisor, watch);
+        listing->looked += !listing->of_all || watch_find(&listing->supervisor->controller, watch);
         listing->realtime = row->next_realtime;
         if (text_replace(&listing->watch, watch) < 0 || text_replace(&listing->key, row->key) < 0 ||
             text_replace(&listing->uid, row->uid) < 0)
@@ -72,11 +72,12 @@ static int take_row(const char *watch, const struct ledger_row *row, void *userd
 /* Of a watch those of the namespace stand together: 0 when they are over. */
 static int begin_watch(struct listing *listing)
 {
-        const char *next = listing->only[0] ? (listing->watch[0] ? NULL : listing->only)
-                                            : ledger_next_watch(listing->supervisor->ledger, listing->watch);
+        const char *next =
+                listing->only[0] ? (listing->watch[0] ? NULL : listing->only)
+                                 : ledger_next_watch(listing->supervisor->controller.ledger, listing->watch);
 
-        while (next && !watch_find(listing->supervisor, next))
-                next = ledger_next_watch(listing->supervisor->ledger, next);
+        while (next && !watch_find(&listing->supervisor->controller, next))
+                next = ledger_next_watch(listing->supervisor->controller.ledger, next);
         listing->over = !next;
         if (!next)
                 return 0;
@@ -90,9 +91,9 @@ static int take_page(struct listing *listing)
         _cleanup_free_ char *watch = strdup(listing->watch), *key = strdup(listing->key),
                             *uid = strdup(listing->uid);
         struct ledger_place behind = {listing->realtime, watch, key, uid};
-        int r = watch && key && uid
-                        ? listing->page(listing->supervisor->ledger, &behind, PAGE, take_row, listing)
-                        : -ENOMEM;
+        int r = watch && key && uid ? listing->page(listing->supervisor->controller.ledger, &behind, PAGE,
+                                                    take_row, listing)
+                                    : -ENOMEM;
 
         if (r < 0)
                 return r;

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "base/duration.h"
+#include "controller/run/assign.h"
 #include "ipc/child.h"
 #include "supervisor/configured.h"
-#include "supervisor/metrics-internal.h"
 #include "supervisor/supervisor.h"
 
 enum type { COUNTER, GAUGE, HISTOGRAM };
@@ -31,32 +31,32 @@ static void seconds(struct text *text, uint64_t usec)
 
 static uint64_t watch_depth(const struct supervisor *supervisor, size_t index)
 {
-        return assign_count(supervisor, &supervisor->watch[index]).queued;
+        return assign_count(&supervisor->controller, &supervisor->controller.watch[index]).queued;
 }
 
 static uint64_t watch_waiting(const struct supervisor *supervisor, size_t index)
 {
-        return queue_count(supervisor->queue, (unsigned)index).delayed;
+        return queue_count(supervisor->controller.queue, (unsigned)index).delayed;
 }
 
 static uint64_t watch_settling(const struct supervisor *supervisor, size_t index)
 {
-        return queue_count(supervisor->queue, (unsigned)index).settling;
+        return queue_count(supervisor->controller.queue, (unsigned)index).settling;
 }
 
 static uint64_t watch_running(const struct supervisor *supervisor, size_t index)
 {
-        return assign_count(supervisor, &supervisor->watch[index]).running;
+        return assign_count(&supervisor->controller, &supervisor->controller.watch[index]).running;
 }
 
 static uint64_t watch_adds(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].metrics.adds;
+        return supervisor->controller.watch[index].metrics.adds;
 }
 
 static uint64_t watch_retries(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].metrics.retries;
+        return supervisor->controller.watch[index].metrics.retries;
 }
 
 static uint64_t count_errors(const struct watch_metrics *metrics)
@@ -68,95 +68,98 @@ static uint64_t count_errors(const struct watch_metrics *metrics)
 
 static uint64_t watch_errors(const struct supervisor *supervisor, size_t index)
 {
-        const struct watch_metrics *metrics = &supervisor->watch[index].metrics;
+        const struct watch_metrics *metrics = &supervisor->controller.watch[index].metrics;
 
         return count_errors(metrics);
 }
 
 static uint64_t watch_concurrency(const struct supervisor *supervisor, size_t index)
 {
-        unsigned limit = supervisor->watch[index].config->concurrency;
+        unsigned limit = supervisor->controller.watch[index].config->concurrency;
 
-        return limit > 0 && limit < supervisor->worker_count ? limit : supervisor->worker_count;
+        return limit > 0 && limit < supervisor->controller.worker_count
+                       ? limit
+                       : supervisor->controller.worker_count;
 }
 
 static uint64_t watch_synced(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].synced;
+        return supervisor->controller.watch[index].synced;
 }
 
 static uint64_t watch_degraded(const struct supervisor *supervisor, size_t index)
 {
-        return watch_is_in_trouble(&supervisor->watch[index]);
+        return watch_is_in_trouble(&supervisor->controller.watch[index]);
 }
 
 static uint64_t watch_failed(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].health == WATCH_FAILED;
+        return supervisor->controller.watch[index].health == WATCH_FAILED;
 }
 
 static uint64_t watch_unsure(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].unsure;
+        return supervisor->controller.watch[index].unsure;
 }
 
 static uint64_t watch_paused(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].paused_realtime > 0;
+        return supervisor->controller.watch[index].paused_realtime > 0;
 }
 
 static uint64_t watch_absent(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].health == WATCH_ABSENT;
+        return supervisor->controller.watch[index].health == WATCH_ABSENT;
 }
 
 static uint64_t watch_finalizers_written(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].finalizers_written;
+        return supervisor->controller.watch[index].finalizers_written;
 }
 
 static uint64_t watch_finalizers_failed(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].finalizers_failed;
+        return supervisor->controller.watch[index].finalizers_failed;
 }
 
 static uint64_t watch_objects(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].objects;
+        return supervisor->controller.watch[index].objects;
 }
 
 static uint64_t watch_lag_usec(const struct supervisor *supervisor, size_t index)
 {
-        const struct watch *watch = &supervisor->watch[index];
+        const struct watch *watch = &supervisor->controller.watch[index];
         uint64_t now = clock_realtime_usec();
 
-        return watch_is_in_trouble(watch) && now > watch->degraded_realtime ? now - watch->degraded_realtime
-                                                                            : 0;
+        return watch_is_in_trouble(watch) && now > place_of(watch)->degraded_realtime
+                       ? now - place_of(watch)->degraded_realtime
+                       : 0;
 }
 
 static uint64_t watch_handler_cpu_usec(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].metrics.handler_cpu_usec;
+        return supervisor->controller.watch[index].metrics.handler_cpu_usec;
 }
 
 static uint64_t watch_handler_memory_peak(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].metrics.handler_memory_peak;
+        return supervisor->controller.watch[index].metrics.handler_memory_peak;
 }
 
 static uint64_t watch_handler_memory_kills(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].metrics.handler_memory_kills;
+        return supervisor->controller.watch[index].metrics.handler_memory_kills;
 }
 
 static uint64_t watch_limits_weakened(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].limits_weakened[0] != '\0';
+        return supervisor->place[index].limits_weakened[0] != '\0';
 }
 
 static uint64_t watch_access_failing(const struct supervisor *supervisor, size_t index)
 {
-        const struct watch *watch = &supervisor->watch[index];
+        const struct watch *watch = &supervisor->controller.watch[index];
         const struct access_state *access = access_of(watch);
 
         return access && (access->failing || !access->usable);
@@ -167,8 +170,8 @@ static uint64_t runs_usec(const struct supervisor *supervisor, size_t index, boo
 {
         uint64_t now = clock_boottime_usec(), result = 0;
 
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                const struct worker *worker = &supervisor->worker[i];
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                const struct worker *worker = &supervisor->controller.worker[i];
                 uint64_t age = now - worker->started_boottime;
 
                 if (worker->given_count == 0 || worker->given[0].run.watch != index)
@@ -190,17 +193,17 @@ static uint64_t watch_longest_usec(const struct supervisor *supervisor, size_t i
 
 static uint64_t watch_handler_changes(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].handler.changes;
+        return supervisor->controller.watch[index].handler.changes;
 }
 
 static uint64_t watch_handler_made_due(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].handler.made_due;
+        return supervisor->controller.watch[index].handler.made_due;
 }
 
 static uint64_t watch_handler_unread(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->watch[index].handler.unread[0] != '\0';
+        return supervisor->place[index].handler_unread[0] != '\0';
 }
 
 static const struct watch_family {
@@ -277,7 +280,7 @@ static void write_watch_families(const struct supervisor *supervisor, struct tex
                 const struct watch_family *family = &watch_family[f];
 
                 head(text, family->name, family->type, family->help);
-                FOREACH_WATCH(watch, supervisor) {
+                FOREACH_WATCH(watch, &supervisor->controller) {
                         uint64_t value = family->value(supervisor, watch_number(watch));
 
                         text_printf(text, "%s%s{%s=\"%s\"} ", family->name,
@@ -311,14 +314,14 @@ static void write_results(const struct supervisor *supervisor, struct text *text
 
         head(text, "controller_runtime_reconcile", COUNTER,
              "Runs, by how they ended, as controller-runtime says it.");
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 for (size_t k = 0; k < ELEMENTS(known); k++)
                         text_printf(text,
                                     "controller_runtime_reconcile_total{controller=\"%s\",result=\"%s\"} "
                                     "%" PRIu64 "\n",
                                     watch->config->name, known[k], result_count(&watch->metrics, known[k]));
         head(text, "reconciled_runs", COUNTER, "Runs, by how they ended.");
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 for (int result = 0; result < RESULT_RETURNED; result++) /* those are no runs */
                         text_printf(text, "reconciled_runs_total{watch=\"%s\",result=\"%s\"} %" PRIu64 "\n",
                                     watch->config->name, run_result_name((enum run_result)result),
@@ -360,7 +363,7 @@ static void write_histograms(const struct supervisor *supervisor, struct text *t
 
         for (size_t f = 0; f < ELEMENTS(family); f++) {
                 head(text, family[f].name, HISTOGRAM, family[f].help);
-                FOREACH_WATCH(watch, supervisor) {
+                FOREACH_WATCH(watch, &supervisor->controller) {
                         const char *metrics = (const char *)&watch->metrics;
 
                         write_histogram(
@@ -418,10 +421,10 @@ static void write_watcher_counters(const struct supervisor *supervisor, struct t
 
         for (size_t f = 0; f < ELEMENTS(family); f++) {
                 head(text, family[f].name, family[f].type, family[f].help);
-                FOREACH_WATCH(watch, supervisor)
+                FOREACH_WATCH(watch, &supervisor->controller)
                         text_printf(text, "%s%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
                                     family[f].type == COUNTER ? "_total" : "", watch->config->name,
-                                    counters_get(&watch->child->counters, family[f].counter));
+                                    counters_get(&child_of(watch)->counters, family[f].counter));
         }
 }
 
@@ -460,8 +463,8 @@ uint64_t workers_sum(const struct supervisor *supervisor, const char *counter)
 {
         uint64_t sum = 0;
 
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                sum += child_total(supervisor->worker[i].child, counter);
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                sum += child_total(worker_child(&supervisor->controller.worker[i]), counter);
         return sum;
 }
 
@@ -470,7 +473,7 @@ static void write_uninstalling(const struct supervisor *supervisor, struct text 
         head(text, "reconciled_uninstalling", GAUGE,
              "1 while the operator is being uninstalled, or is: nothing runs but what takes finalizers "
              "off.");
-        text_printf(text, "reconciled_uninstalling %d\n", supervisor->uninstalling);
+        text_printf(text, "reconciled_uninstalling %d\n", supervisor->controller.uninstall.active);
 }
 
 static void write_quarantine(const struct supervisor *supervisor, struct text *text)
@@ -496,15 +499,16 @@ static void write_failing(const struct supervisor *supervisor, struct text *text
                 {"reconciled_throttled", "Of them, those whose writes the API server refuses for good.",
                  offsetof(struct ledger_failing, throttled)},
         };
-        _cleanup_free_ struct ledger_failing *failing = calloc(supervisor->watch_count, sizeof(*failing));
+        _cleanup_free_ struct ledger_failing *failing =
+                calloc(supervisor->controller.watch_count, sizeof(*failing));
 
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 if (failing)
-                        (void)ledger_count_failing(supervisor->ledger, watch->config->name,
+                        (void)ledger_count_failing(supervisor->controller.ledger, watch->config->name,
                                                    &failing[watch_number(watch)]);
         for (size_t f = 0; failing && f < ELEMENTS(family); f++) {
                 head(text, family[f].name, GAUGE, family[f].help);
-                FOREACH_WATCH(watch, supervisor) {
+                FOREACH_WATCH(watch, &supervisor->controller) {
                         const char *counts = (const char *)&failing[watch_number(watch)];
 
                         text_printf(text, "%s{watch=\"%s\"} %" PRIu64 "\n", family[f].name,
@@ -524,9 +528,9 @@ static void write_doubtful(const struct supervisor *supervisor, struct text *tex
 {
         uint64_t count = 0;
 
-        FOREACH_WATCH(watch, supervisor)
-                (void)ledger_visit_doubts(supervisor->ledger, watch->config->name, ledger_now(supervisor),
-                                          100000, count_doubt, &count);
+        FOREACH_WATCH(watch, &supervisor->controller)
+                (void)ledger_visit_doubts(supervisor->controller.ledger, watch->config->name,
+                                          ledger_now(supervisor), 100000, count_doubt, &count);
         head(text, "reconciled_doubtful", GAUGE,
              "Objects that a watcher has died or hung over, and that are not read or not judged for that.");
         text_printf(text, "reconciled_doubtful %" PRIu64 "\n", count);
@@ -574,7 +578,7 @@ static void child_labels(const struct child_slot *child, struct text *text)
 
         if (child->kind == KIND_WATCHER)
                 text_printf(text, "{role=\"%s\",name=\"%s\"}", role,
-                            child->supervisor->watch[child->index].config->name);
+                            child->supervisor->controller.watch[child->index].config->name);
         else
                 text_printf(text, "{role=\"%s\",name=\"%zu\"}", role, child->index);
 }

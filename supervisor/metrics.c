@@ -5,40 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "supervisor/metrics-internal.h"
 #include "supervisor/supervisor.h"
 
 #define PAGE_SIZE_MAX ((size_t)128 * 1024)
-
-const uint64_t histogram_bound_usec[HISTOGRAM_BUCKETS] = {
-        100,     1000,    5000,     10000,    50000,    100000,    500000,
-        1000000, 5000000, 10000000, 30000000, 60000000, 300000000, 600000000,
-};
-
-void histogram_add(struct histogram *histogram, uint64_t usec)
-{
-        histogram->count++;
-        histogram->sum_usec += usec;
-        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-                if (usec <= histogram_bound_usec[i]) {
-                        histogram->bucket[i]++;
-                        return;
-                }
-}
-
-void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec)
-{
-        metrics->result[done->result]++;
-        if (done->result == RESULT_RETRY)
-                metrics->retries++;
-        if (done->result == RESULT_SUCCESS && done->requeue_after_usec > 0)
-                metrics->requeues++;
-        metrics->handler_cpu_usec += done->handler_cpu_usec;
-        if (done->handler_memory_peak > metrics->handler_memory_peak)
-                metrics->handler_memory_peak = done->handler_memory_peak;
-        metrics->handler_memory_kills += done->handler_out_of_memory;
-        histogram_add(&metrics->work, duration_usec);
-}
 
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat)
 {
@@ -117,13 +86,13 @@ void health_get(const struct supervisor *supervisor, struct health *ret)
                 snprintf(ret->reason, sizeof(ret->reason), "no heartbeat of the %s", who);
                 ret->live = ret->ready = false;
         }
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 if (!ret->ready || watch->leaving || watch->health == WATCH_ABSENT ||
                     (watch->synced && watch->health != WATCH_FAILED))
                         continue;
                 snprintf(ret->reason, sizeof(ret->reason), "watch %s is not in sync%s%.150s",
                          watch->config->name, watch_is_in_trouble(watch) ? ": " : "",
-                         watch_is_in_trouble(watch) ? watch->degraded_reason : "");
+                         watch_is_in_trouble(watch) ? place_of(watch)->degraded_reason : "");
                 ret->ready = false;
         }
 }

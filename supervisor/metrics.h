@@ -12,25 +12,11 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "controller/counts.h"
 #include "ipc/message.h"
 
 struct supervisor;
 struct child_slot;
-
-#define HISTOGRAM_BUCKETS 14
-
-struct histogram {
-        uint64_t bucket[HISTOGRAM_BUCKETS]; /* not cumulative; what is above the last bound is in count only
-                                             */
-        uint64_t count, sum_usec;
-};
-
-struct watch_metrics {
-        uint64_t adds, retries, requeues;
-        uint64_t result[RESULT_COUNT];
-        uint64_t handler_cpu_usec, handler_memory_peak, handler_memory_kills;
-        struct histogram queue, work; /* waiting; running */
-};
 
 #define CHILD_COUNTERS 32
 
@@ -48,8 +34,6 @@ struct health {
         char reason[256]; /* why not; "" when both */
 };
 
-void histogram_add(struct histogram *histogram, uint64_t usec);
-void metrics_ended(struct watch_metrics *metrics, const struct message_done *done, uint64_t duration_usec);
 void counters_set(struct child_counters *counters, const struct message_heartbeat *heartbeat);
 /* Of all workers together. */
 uint64_t workers_sum(const struct supervisor *supervisor, const char *counter);

@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/run/assign.h"
 #include "os/syscall.h"
 #include "supervisor/configured.h"
 #include "supervisor/supervisor.h"
@@ -35,7 +36,7 @@ static const struct watch *worst(const struct supervisor *supervisor)
 {
         const struct watch *found = NULL;
 
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 if (!watch->leaving && watch_is_in_trouble(watch) &&
                     (!found || watch->health > found->health))
                         found = watch;
@@ -44,12 +45,12 @@ static const struct watch *worst(const struct supervisor *supervisor)
 
 static void describe(const struct supervisor *supervisor, char *buffer, size_t size)
 {
-        struct queue_counts counts = assign_count(supervisor, NULL);
+        struct queue_counts counts = assign_count(&supervisor->controller, NULL);
         const struct watch *trouble = worst(supervisor);
         size_t synced = 0, paused = 0, watches = watches_in_force(supervisor), used;
         uint64_t quarantined = configured_count_quarantined(supervisor);
 
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 synced += !watch->leaving && watch_is_in_sync(watch);
                 paused += !watch->leaving && watch->paused_realtime > 0;
         }
@@ -71,7 +72,7 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
         if (trouble && used < size)
                 used += (size_t)snprintf(buffer + used, size - used, "; watch %s %s: %.400s",
                                          trouble->config->name, watch_health_name(trouble->health),
-                                         trouble->degraded_reason);
+                                         place_of(trouble)->degraded_reason);
         if (supervisor->not_reloaded[0] && used < size)
                 snprintf(buffer + used, size - used, "; not reloaded, the old configuration is in force: %s",
                          supervisor->not_reloaded);
@@ -135,7 +136,7 @@ void notify_ready(struct supervisor *supervisor)
 static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *userdata)
 {
         struct supervisor *supervisor = userdata;
-        struct queue_counts counts = assign_count(supervisor, NULL);
+        struct queue_counts counts = assign_count(&supervisor->controller, NULL);
         int r;
 
         sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, EXTEND_USEC);
@@ -148,7 +149,7 @@ static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *user
 
 void notify_stopping(struct supervisor *supervisor)
 {
-        struct queue_counts counts = assign_count(supervisor, NULL);
+        struct queue_counts counts = assign_count(&supervisor->controller, NULL);
 
         sd_notifyf(0, "%sEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=%s: %zu running",
                    supervisor->reloading ? "" : "STOPPING=1\n", EXTEND_USEC,

@@ -16,6 +16,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/unsure.h"
+#include "controller/order/pause.h"
+#include "controller/run/assign.h"
 #include "ipc/message-id.h"
 #include "os/syscall.h"
 #include "supervisor/supervisor.h"
@@ -28,7 +31,7 @@
 /* The watches that cannot go on as they are: marks[place]. */
 static int judge_watches(const struct supervisor *supervisor, const struct config *config, bool *marks)
 {
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 const struct config_watch *next = config_watch_find(config, watch->config->name);
                 int r = next ? feed_watcher_differs(supervisor, watch->config, config, next) : 1;
 
@@ -37,9 +40,10 @@ static int judge_watches(const struct supervisor *supervisor, const struct confi
                 marks[watch_number(watch)] = r > 0;
         }
         /* What a watch owns, or depends on, speaks of its objects. */
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 const struct watch *owner =
-                        watch->config->owner ? watch_find(supervisor, watch->config->owner) : NULL;
+                        watch->config->owner ? watch_find(&supervisor->controller, watch->config->owner)
+                                             : NULL;
 
                 if (owner && marks[watch_number(owner)])
                         marks[watch_number(watch)] = true;
@@ -51,21 +55,21 @@ static void watch_leave(struct watch *watch, uint64_t grace_usec)
 {
         watch->leaving = true;
         watch->retrying = RETRY_NOTHING;
-        watch->leave_by = clock_monotonic_usec() + grace_usec;
-        queue_close(watch->child->supervisor->queue, watch_number(watch));
+        place_of(watch)->leave_by = clock_monotonic_usec() + grace_usec;
+        queue_close(watch->controller->queue, watch_number(watch));
 }
 
 /* What it owns, or depends on, speaks of its objects. */
 void reload_watch(struct watch *watch)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
+        struct supervisor *supervisor = supervisor_of(watch);
 
-        FOREACH_WATCH(other, supervisor)
+        FOREACH_WATCH(other, &supervisor->controller)
                 if (!other->leaving && other->config->owner &&
                     strcmp(other->config->owner, watch->config->name) == 0)
                         watch_leave(other, supervisor->config->stop_grace_usec);
         watch_leave(watch, supervisor->config->stop_grace_usec);
-        assign_recall(supervisor, "its watch begins anew");
+        assign_recall(&supervisor->controller, "its watch begins anew");
         supervisor->changing = true;
         reload_continue(supervisor);
 }
@@ -73,8 +77,8 @@ void reload_watch(struct watch *watch)
 static void watch_keep(struct watch *watch, const struct config_watch *config)
 {
         watch->config = config;
-        queue_set_concurrency(watch->child->supervisor->queue, watch_number(watch),
-                              watch_limit(watch->child->supervisor, config));
+        queue_set_concurrency(watch->controller->queue, watch_number(watch),
+                              watch_limit(watch->controller, config));
         limits_judge(watch);
 }
 
@@ -101,9 +105,9 @@ static int describe(const struct supervisor *supervisor, const struct config *co
         _cleanup_text_ struct text added = TEXT_EMPTY, removed = TEXT_EMPTY, changed = TEXT_EMPTY;
 
         for (size_t i = 0; i < config->watch_count; i++)
-                if (!config->watch[i].owner && !watch_find(supervisor, config->watch[i].name))
+                if (!config->watch[i].owner && !watch_find(&supervisor->controller, config->watch[i].name))
                         add_name(&added, "added", config->watch[i].name);
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 if (watch->leaving || watch->config->owner || !marks[watch_number(watch)])
                         continue;
                 if (config_watch_find(config, watch->config->name))
@@ -134,8 +138,9 @@ static int keep_old_config(struct supervisor *supervisor)
 static void take_over(struct supervisor *supervisor, struct config *config, const bool *marks)
 {
         supervisor->config = config;
+        supervisor->controller.config = config;
         supervisor->not_reloaded[0] = '\0';
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 if (watch->leaving)
                         continue;
                 if (marks[watch_number(watch)])
@@ -143,16 +148,16 @@ static void take_over(struct supervisor *supervisor, struct config *config, cons
                 else
                         watch_keep(watch, config_watch_find(config, watch->config->name));
         }
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                supervisor->worker[i].stale = true;
-        assign_recall(supervisor, "the configuration is a new one");
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                supervisor->controller.worker[i].stale = true;
+        assign_recall(&supervisor->controller, "the configuration is a new one");
         supervisor->changing = supervisor->owes_ready = true;
-        supervisor->reloads++;
+        supervisor->controller.reloads++;
 }
 
 int reload_apply(struct supervisor *supervisor, struct config *config)
 {
-        _cleanup_free_ bool *marks = calloc(supervisor->watch_room, sizeof(bool));
+        _cleanup_free_ bool *marks = calloc(supervisor->controller.watch_room, sizeof(bool));
         _cleanup_text_ struct text what = TEXT_EMPTY;
         int r = marks ? judge_watches(supervisor, config, marks) : -ENOMEM;
 
@@ -191,8 +196,7 @@ static void child_end(struct child_slot *child)
         if (child->state == CHILD_STOPPING || child->state == CHILD_GONE)
                 return;
         (void)channel_send(child->channel, MESSAGE_STOP, &(struct message_stop){.grace_usec = 0});
-        child->state = CHILD_STOPPING;
-        channel_set_state(child->channel, CHILD_STOPPING);
+        child_set_state(child, CHILD_STOPPING);
         child->end_by = clock_monotonic_usec() + END_USEC;
 }
 
@@ -200,7 +204,7 @@ static void child_end(struct child_slot *child)
 static bool has_run(const struct watch *watch, const struct worker *worker)
 {
         for (size_t i = 0; i < worker->given_count; i++) {
-                const struct watch *other = &watch->child->supervisor->watch[worker->given[i].run.watch];
+                const struct watch *other = &watch->controller->watch[worker->given[i].run.watch];
 
                 if (other == watch || (other->leaving && watch->config->owner &&
                                        strcmp(watch->config->owner, other->config->name) == 0))
@@ -211,10 +215,10 @@ static bool has_run(const struct watch *watch, const struct worker *worker)
 
 static bool has_runs(const struct watch *watch)
 {
-        const struct supervisor *supervisor = watch->child->supervisor;
+        const struct supervisor *supervisor = supervisor_of(watch);
 
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (has_run(watch, &supervisor->worker[i]))
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                if (has_run(watch, &supervisor->controller.worker[i]))
                         return true;
         return false;
 }
@@ -228,29 +232,29 @@ static void cancel_run(const struct watch *watch, const struct worker *worker)
                 return;
         log_warning("a run of %s has not ended within stop.grace although watch %s leaves; it is ended",
                     run->key, watch->config->name);
-        (void)channel_send(worker->child->channel, MESSAGE_CANCEL,
+        (void)channel_send(worker_child(worker)->channel, MESSAGE_CANCEL,
                            &(struct message_cancel){.sequence = run->id, .reason = "its watch leaves"});
 }
 
 static void cancel_runs(struct watch *watch)
 {
-        const struct supervisor *supervisor = watch->child->supervisor;
+        const struct supervisor *supervisor = supervisor_of(watch);
 
-        if (watch->cancelled || clock_monotonic_usec() < watch->leave_by)
+        if (place_of(watch)->cancelled || clock_monotonic_usec() < place_of(watch)->leave_by)
                 return;
-        watch->cancelled = true;
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                cancel_run(watch, &supervisor->worker[i]);
+        place_of(watch)->cancelled = true;
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                cancel_run(watch, &supervisor->controller.worker[i]);
 }
 
 static int begin_watch(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret)
 {
-        int r = watch_take(supervisor, config, ret);
+        int r = watch_begin(supervisor, config, ret);
 
         if (r < 0)
                 return r;
         /* What is due of it is looked for again when it is in sync. */
-        supervisor->due_synced = SIZE_MAX;
+        supervisor->controller.due.synced = SIZE_MAX;
         limits_judge(*ret);
         if (!config->owner)
                 handlers_review(supervisor);
@@ -259,12 +263,12 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
                 r = access_apply(*ret);
         if (r >= 0)
                 r = unsure_load(*ret);
-        return r < 0 ? r : child_start((*ret)->child);
+        return r < 0 ? r : child_start(child_of(*ret));
 }
 
 /* What was counted goes on where one of the same name follows: to those who look it is the same watch. */
-static int begin_next(const struct watch *counted, const char *reason, struct supervisor *supervisor,
-                      const struct config_watch *config)
+static int begin_next(const struct watch *counted, const struct watch_place *former, const char *reason,
+                      struct supervisor *supervisor, const struct config_watch *config)
 {
         struct watch *next;
         int r = begin_watch(supervisor, config, &next);
@@ -276,24 +280,26 @@ static int begin_next(const struct watch *counted, const char *reason, struct su
         next->failures_total = counted->failures_total;
         next->handler.changes = counted->handler.changes;
         next->handler.made_due = counted->handler.made_due;
-        return counted->room.begun ? room_begin_next(counted, reason, next) : 0;
+        return former->room.begun ? room_begin_next(former, counted->health, reason, next) : 0;
 }
 
 static void release(struct watch *watch)
 {
-        struct supervisor *supervisor = watch->child->supervisor;
+        struct supervisor *supervisor = supervisor_of(watch);
         const char *name = watch->config->name;
         const struct config_watch *next = config_watch_find(supervisor->config, name);
-        _cleanup_free_ char *reason = strdup(watch->heard.reason ? watch->heard.reason : "");
-        struct watch counted = *watch;
-        int r = reason ? watch_release(watch) : -ENOMEM;
+        _cleanup_free_ char *reason =
+                strdup(place_of(watch)->heard.reason ? place_of(watch)->heard.reason : "");
+        const struct watch_place former = *place_of(watch);
+        const struct watch counted = *watch;
+        int r = reason ? watch_end(watch) : -ENOMEM;
 
         if (r == -EAGAIN) {
                 turn_settle_soon(supervisor);
                 return;
         }
         if (r >= 0 && next)
-                r = begin_next(&counted, reason, supervisor, next);
+                r = begin_next(&counted, &former, reason, supervisor, next);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "watch %s cannot be %s: %s",
                                  name, next ? "started" : "taken out", strerror(-r));
@@ -301,21 +307,21 @@ static void release(struct watch *watch)
 
 static void end_leaving(struct supervisor *supervisor)
 {
-        FOREACH_WATCH(watch, supervisor) {
+        FOREACH_WATCH(watch, &supervisor->controller) {
                 if (!watch->leaving || supervisor->phase != PHASE_RUNNING)
                         continue;
                 if (has_runs(watch))
                         cancel_runs(watch);
-                else if (watch->child->state == CHILD_GONE)
+                else if (child_of(watch)->state == CHILD_GONE)
                         release(watch);
                 else
-                        child_end(watch->child);
+                        child_end(child_of(watch));
         }
 }
 
 static bool has_place(const struct supervisor *supervisor, const char *name)
 {
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 if (strcmp(watch->config->name, name) == 0)
                         return true;
         return false;
@@ -341,16 +347,18 @@ static void begin_wanted(struct supervisor *supervisor)
 
 static void renew_workers(struct supervisor *supervisor)
 {
-        for (size_t i = 0; i < supervisor->worker_count && supervisor->phase == PHASE_RUNNING; i++) {
-                struct worker *worker = &supervisor->worker[i];
+        for (size_t i = 0; i < supervisor->controller.worker_count && supervisor->phase == PHASE_RUNNING;
+             i++) {
+                struct worker *worker = &supervisor->controller.worker[i];
                 int r = 0;
 
-                if (worker->stale && worker->given_count == 0 && worker->child->state == CHILD_RUNNING)
-                        child_end(worker->child);
-                if (worker->child->state == CHILD_GONE)
-                        r = child_start(worker->child);
+                if (worker->stale && worker->given_count == 0 &&
+                    worker_child(worker)->state == CHILD_RUNNING)
+                        child_end(worker_child(worker));
+                if (worker_child(worker)->state == CHILD_GONE)
+                        r = child_start(worker_child(worker));
                 if (r < 0)
-                        cannot_start(supervisor, worker->child, r);
+                        cannot_start(supervisor, worker_child(worker), r);
         }
 }
 
@@ -359,28 +367,28 @@ static void renew_workers(struct supervisor *supervisor)
 /* What systemd waits for: every watch as it should be, and workers for what comes. */
 static bool is_in_force(const struct supervisor *supervisor)
 {
-        FOREACH_WATCH(watch, supervisor)
-                if (watch->leaving || watch->child->state != CHILD_RUNNING)
+        FOREACH_WATCH(watch, &supervisor->controller)
+                if (watch->leaving || child_of(watch)->state != CHILD_RUNNING)
                         return false;
         if (watches_in_force(supervisor) < supervisor->config->watch_count)
                 return false;
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (supervisor->worker[i].child->state != CHILD_RUNNING)
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                if (worker_child(&supervisor->controller.worker[i])->state != CHILD_RUNNING)
                         return false;
         return true;
 }
 
 static bool has_stale_workers(const struct supervisor *supervisor)
 {
-        for (size_t i = 0; i < supervisor->worker_count; i++)
-                if (supervisor->worker[i].stale)
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
+                if (supervisor->controller.worker[i].stale)
                         return true;
         return false;
 }
 
 static void forget_old_configs(struct supervisor *supervisor)
 {
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 if (watch->leaving)
                         return;
         while (supervisor->old_config_count > 0)
@@ -427,9 +435,9 @@ static uint64_t next_time(const struct supervisor *supervisor)
                 if (child->end_by > 0 && child->end_by < next)
                         next = child->end_by;
         }
-        FOREACH_WATCH(watch, supervisor)
-                if (watch->leaving && !watch->cancelled && watch->leave_by < next)
-                        next = watch->leave_by;
+        FOREACH_WATCH(watch, &supervisor->controller)
+                if (watch->leaving && !place_of(watch)->cancelled && place_of(watch)->leave_by < next)
+                        next = place_of(watch)->leave_by;
         return next;
 }
 

@@ -77,7 +77,7 @@ static bool needs_restart(const struct supervisor *supervisor, const struct conf
                          "what handlers are given (`credentials`, `kubernetes`, `user`) has changed, which "
                          "is "
                          "read at the start");
-        else if (config->watch_count > supervisor->watch_room)
+        else if (config->watch_count > supervisor->controller.watch_room)
                 snprintf(why, size,
                          "there is no room for %zu watches beside each other (owned and related "
                          "kinds count)",
@@ -147,7 +147,7 @@ void reload(struct supervisor *supervisor)
                 return;
         }
         notify_reloading(supervisor);
-        if (supervisor->uninstalling) {
+        if (supervisor->controller.uninstall.active) {
                 not_reloaded(supervisor, "the operator is being uninstalled");
                 return;
         }

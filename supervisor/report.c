@@ -23,12 +23,12 @@ struct reporter {
 static int report(const struct reporter *reporter, const char *watch_name, const char *key, const char *uid,
                   const char *reason, const char *note)
 {
-        struct watch *watch = watch_find(reporter->supervisor, watch_name);
+        struct watch *watch = watch_find(&reporter->supervisor->controller, watch_name);
 
         if (!watch || watch->config->owner || !watch->config->events)
                 return 0;
         /* A worker that cannot be told is about to end us anyway. */
-        (void)channel_send(reporter->worker->child->channel, MESSAGE_REPORT,
+        (void)channel_send(worker_child(reporter->worker)->channel, MESSAGE_REPORT,
                            &(struct message_report){.watch = watch_name,
                                                     .key = key,
                                                     .uid = uid,
@@ -61,7 +61,7 @@ static int report_doubtful(const struct ledger_doubt *doubt, void *userdata)
         char note[512];
 
         if (doubt->crashed_realtime <= reporter->supervisor->reported ||
-            !watch_find(reporter->supervisor, doubt->watch))
+            !watch_find(&reporter->supervisor->controller, doubt->watch))
                 return 0;
         snprintf(note, sizeof(note), "a watcher has died over reading it, and %s: %.300s",
                  doubt->unread ? "leaves it alone for a while" : "runs no jq program on it for a while",
@@ -81,8 +81,8 @@ int reports_send(struct supervisor *supervisor, struct worker *worker)
         supervisor->has_reported = true;
         r = configured_visit_quarantined(supervisor, REPORTS_MAX, report_quarantined, &reporter);
         if (r >= 0)
-                r = ledger_visit_doubts(supervisor->ledger, NULL, now, REPORTS_MAX, report_doubtful,
-                                        &reporter);
+                r = ledger_visit_doubts(supervisor->controller.ledger, NULL, now, REPORTS_MAX,
+                                        report_doubtful, &reporter);
         if (r >= 0)
                 state_folder_note_reports(supervisor, now);
         return r < 0 ? r : 0;
@@ -91,11 +91,13 @@ int reports_send(struct supervisor *supervisor, struct worker *worker)
 /* The worker that counts the Events of this object. NULL: none is there for long enough. */
 static struct worker *counting_worker(const struct supervisor *supervisor, uint64_t object)
 {
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                struct worker *worker = &supervisor->worker[(object % supervisor->worker_count + i) %
-                                                            supervisor->worker_count];
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                struct worker *worker =
+                        &supervisor->controller.worker[(object % supervisor->controller.worker_count + i) %
+                                                       supervisor->controller.worker_count];
 
-                if (child_is_used(worker->child) && worker->child->state == CHILD_RUNNING && !worker->stale)
+                if (child_is_used(worker_child(worker)) && worker_child(worker)->state == CHILD_RUNNING &&
+                    !worker->stale)
                         return worker;
         }
         return NULL;
@@ -103,13 +105,14 @@ static struct worker *counting_worker(const struct supervisor *supervisor, uint6
 
 void report_pass_on(struct worker *from, const struct message_report *report)
 {
-        struct worker *to = counting_worker(from->child->supervisor, report->object);
+        struct worker *to = counting_worker(from->controller->userdata, report->object);
         struct message_report copy = *report;
 
         copy.counted = true;
         copy.back = !to || to == from;
         if (!copy.back)
-                (void)channel_send(from->child->channel, MESSAGE_REPORTED,
+                (void)channel_send(worker_child(from)->channel, MESSAGE_REPORTED,
                                    &(struct message_reported){.identity = report->identity});
-        (void)channel_send(copy.back ? from->child->channel : to->child->channel, MESSAGE_REPORT, &copy);
+        (void)channel_send(copy.back ? worker_child(from)->channel : worker_child(to)->channel,
+                           MESSAGE_REPORT, &copy);
 }

@@ -25,10 +25,10 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
         if (supervisor->phase != PHASE_RUNNING)
                 return 0;
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                const struct worker *worker = &supervisor->worker[i];
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                const struct worker *worker = &supervisor->controller.worker[i];
 
-                if (worker->child->state != CHILD_RUNNING)
+                if (worker_child(worker)->state != CHILD_RUNNING)
                         continue;
                 if (worker->given_count < 2 || worker->stale)
                         return 0;
@@ -41,8 +41,8 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
 
 static void listen_not(struct supervisor *supervisor)
 {
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                struct child_slot *child = supervisor->worker[i].child;
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                struct child_slot *child = worker_child(&supervisor->controller.worker[i]);
 
                 if (child->state == CHILD_RUNNING)
                         (void)channel_listen(child->channel, false); /* else it is only more expensive */
@@ -53,8 +53,8 @@ static int on_rest_over(sd_event_source *source _unused_, uint64_t usec _unused_
 {
         struct supervisor *supervisor = userdata;
 
-        for (size_t i = 0; i < supervisor->worker_count; i++) {
-                struct child_slot *child = supervisor->worker[i].child;
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                struct child_slot *child = worker_child(&supervisor->controller.worker[i]);
                 int r = child->channel ? channel_listen(child->channel, true) : 0;
 
                 if (r < 0)

@@ -213,7 +213,7 @@ static int judge_disk_store(struct supervisor *supervisor, const char *folder _u
         static const char kind[] = "\0Secret"; /* the group, which is empty, and the kind */
         _cleanup_free_ char *scope = NULL, *cluster = NULL;
         char resource[17];
-        int r = ledger_scope_get(supervisor->ledger, name, &scope, &cluster);
+        int r = ledger_scope_get(supervisor->controller.ledger, name, &scope, &cluster);
 
         if (r < 0)
                 return r;
@@ -240,7 +240,7 @@ static int judge_memory_store(struct supervisor *supervisor, const char *folder 
 static int judge_kept(struct supervisor *supervisor, const char *folder, const char *name)
 {
         _cleanup_free_ char *path = NULL;
-        int r = ledger_settling_names(supervisor->ledger, name);
+        int r = ledger_settling_names(supervisor->controller.ledger, name);
 
         if (r != 0)
                 return r < 0 ? r : 0;
@@ -322,7 +322,7 @@ static int keep(const char *text, size_t size, char id[KEPT_ID_SIZE], void *user
 static int clean_disk(struct supervisor *supervisor)
 {
         const char *state = supervisor->options->state_directory;
-        int r = ledger_erase_former(supervisor->ledger, keep, supervisor);
+        int r = ledger_erase_former(supervisor->controller.ledger, keep, supervisor);
 
         if (r > 0)
                 return each_entry(supervisor, state, "", judge_set_aside);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole state as one JSON document, for reconciledctl. Members are documented in reconciledctl(1). */
 #include "base/duration.h"
+#include "controller/change/owned.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/assign.h"
 #include "supervisor/configured.h"
 #include "supervisor/json.h"
 #include "supervisor/supervisor.h"
@@ -17,7 +20,7 @@ static void write_failing_counts(const struct supervisor *supervisor, const stru
 {
         struct ledger_failing failing = {0};
 
-        (void)ledger_count_failing(supervisor->ledger, watch->config->name, &failing);
+        (void)ledger_count_failing(supervisor->controller.ledger, watch->config->name, &failing);
         json_number(json, "failing", failing.failing);
         json_number(json, "permanent", failing.permanent);
         json_number(json, "throttled", failing.throttled);
@@ -41,10 +44,10 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
                 {"listShown", "list_shown"},
                 {"listExpected", "list_expected"},
         };
-        const struct watch *watch = &supervisor->watch[index];
+        const struct watch *watch = &supervisor->controller.watch[index];
         const char *waits_for = owned_awaited(watch);
         const struct access_state *access = access_of(watch);
-        struct queue_counts counts = assign_count(supervisor, watch);
+        struct queue_counts counts = assign_count(&supervisor->controller, watch);
 
         text_append_string(json, "{");
         json_string(json, "name", watch->config->name);
@@ -52,11 +55,11 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "apiVersion", watch->config->api_version);
         json_string(json, "kind", watch->config->kind);
         json_string(json, "state",
-                    watch->leaving && !watch->room.begun ? "leaving"
-                    : watch->health != WATCH_HEALTHY     ? watch_health_name(watch->health)
-                    : watch->synced                      ? "in-sync"
-                                                         : "syncing");
-        json_string(json, "reason", watch->health != WATCH_HEALTHY ? watch->degraded_reason : "");
+                    watch->leaving && !place_of(watch)->room.begun ? "leaving"
+                    : watch->health != WATCH_HEALTHY               ? watch_health_name(watch->health)
+                    : watch->synced                                ? "in-sync"
+                                                                   : "syncing");
+        json_string(json, "reason", watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_reason : "");
         json_string(json, "waitsFor", waits_for ? waits_for : "");
         json_bool(json, "accessAwaited", access_awaited(watch));
         json_string(json, "accessTrouble", access && access->failing ? access->trouble.reason : "");
@@ -65,10 +68,12 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "pausedSince", watch->paused_realtime);
         json_number(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);
-        json_number(json, "degradedSince", watch->health != WATCH_HEALTHY ? watch->degraded_realtime : 0);
+        json_number(json, "degradedSince",
+                    watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_realtime : 0);
         json_bool(json, "confidential", watch->config->confidential);
-        json_string(json, "limitsWeakened", watch->limits_weakened);
-        json_string(json, "missingNamespaces", watch->missing_namespaces ? watch->missing_namespaces : "");
+        json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
+        json_string(json, "missingNamespaces",
+                    place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
         if (!watch->config->owner)
                 handler_write_status(watch, json);
         json_string(json, "resourceVersion", watch->resource_version);
@@ -79,7 +84,8 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "waiting", counts.delayed);
         json_number(json, "settling", counts.settling);
         if (watch->config->finalizer)
-                json_number(json, "held", (uint64_t)ledger_count(supervisor->ledger, watch->config->name));
+                json_number(json, "held",
+                            (uint64_t)ledger_count(supervisor->controller.ledger, watch->config->name));
         uninstall_write_watch(watch, json);
         json_number(json, "finalizersWritten", watch->finalizers_written);
         json_number(json, "finalizersFailed", watch->finalizers_failed);
@@ -89,22 +95,23 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_number(json, "succeeded", watch->successes);
         json_number(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)
-                json_number(json, counter[i].member, counters_get(&watch->child->counters, counter[i].name));
-        json_number(json, "pid", (uint64_t)watch->child->pid);
+                json_number(json, counter[i].member,
+                            counters_get(&child_of(watch)->counters, counter[i].name));
+        json_number(json, "pid", (uint64_t)child_of(watch)->pid);
         json_close(json, "},");
 }
 
 void status_write_worker(const struct supervisor *supervisor, size_t index, struct text *json)
 {
-        const struct worker *worker = &supervisor->worker[index];
+        const struct worker *worker = &supervisor->controller.worker[index];
         const struct queue_run *run = worker_run(worker);
 
         text_append_string(json, "{");
         json_number(json, "index", index);
-        json_number(json, "pid", (uint64_t)worker->child->pid);
+        json_number(json, "pid", (uint64_t)worker_child(worker)->pid);
         json_string(json, "state", run ? "running" : "idle");
         if (run) {
-                json_string(json, "watch", supervisor->watch[run->watch].config->name);
+                json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
                 json_number(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
         }
@@ -176,7 +183,7 @@ static void write_slowest(struct supervisor *supervisor, struct text *json)
                 const struct slow_run *run = &supervisor->slowest.run[i];
 
                 text_append_string(json, "{");
-                json_string(json, "watch", supervisor->watch[run->watch].config->name);
+                json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
                 json_number(json, "took", run->took_usec);
                 json_number(json, "endedAt", realtime - (now - run->ended));
@@ -204,7 +211,7 @@ static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
 {
         const struct page *page = userdata;
 
-        if (watch_find(page->supervisor, doubt->watch))
+        if (watch_find(&page->supervisor->controller, doubt->watch))
                 status_write_doubt(page->supervisor, doubt, page->json);
         return 0;
 }
@@ -222,6 +229,24 @@ static void write_held_back(const struct throttles *throttles, struct text *json
                 json_number(json, "until", clock_realtime_usec() + (throttles->entry[i].until - now));
                 json_close(json, "},");
         }
+}
+
+void uninstall_write_watch(const struct watch *watch, struct text *json)
+{
+        if (!watch->controller->uninstall.active || !uninstall_concerns(watch))
+                return;
+        json_string(json, "unseen", watch->uninstall.unseen ? watch->uninstall.unseen : "");
+        json_bool(json, "searched", watch->health == WATCH_ABSENT || uninstall_is_searched(watch));
+}
+
+void uninstall_write_status(const struct supervisor *supervisor, struct text *json)
+{
+        const struct controller *controller = &supervisor->controller;
+
+        json_number(json, "uninstallingSince",
+                    controller->uninstall.active ? controller->uninstall.realtime : 0);
+        json_number(json, "uninstallingBy", controller->uninstall.by);
+        json_bool(json, "uninstalled", uninstall_is_done(controller));
 }
 
 int status_write(struct supervisor *supervisor, struct text *json)
@@ -277,7 +302,7 @@ int status_write(struct supervisor *supervisor, struct text *json)
                 return -1;
         json_close(json, "],");
         text_append_string(json, "\"doubtful\":[");
-        if (ledger_visit_doubts(supervisor->ledger, NULL, ledger_now(supervisor), QUARANTINED_MAX,
+        if (ledger_visit_doubts(supervisor->controller.ledger, NULL, ledger_now(supervisor), QUARANTINED_MAX,
                                 write_doubt, &page) < 0)
                 return -1;
         json_close(json, "],");
@@ -285,10 +310,10 @@ int status_write(struct supervisor *supervisor, struct text *json)
         write_slowest(supervisor, json);
         json_close(json, "],");
         text_append_string(json, "\"watches\":[");
-        FOREACH_WATCH(watch, supervisor)
+        FOREACH_WATCH(watch, &supervisor->controller)
                 status_write_watch(supervisor, watch_number(watch), json);
         json_close(json, "],\"workers\":[");
-        for (size_t i = 0; i < supervisor->worker_count; i++)
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++)
                 status_write_worker(supervisor, i, json);
         json_close(json, "]}");
         return json->failed ? -1 : 0;

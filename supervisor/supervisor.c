@@ -10,6 +10,11 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/unsure.h"
+#include "controller/order/pause.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/due.h"
+#include "controller/run/lost-ledger.h"
 #include "ipc/message-id.h"
 #include "os/folder.h"
 #include "os/syscall.h"
@@ -25,6 +30,13 @@ static int refuse(int code, const char *what, const struct error *error)
                   error_message(error), code, exit_code_name(code));
         notify_failed(code, error_message(error));
         return code;
+}
+
+void supervisor_set_phase(struct supervisor *supervisor, enum supervisor_phase phase)
+{
+        supervisor->phase = phase;
+        supervisor->controller.is_ending = phase > PHASE_RUNNING;
+        supervisor->controller.is_over = supervisor->controller.is_over || phase == PHASE_TEARDOWN;
 }
 
 /* ---- signals */
@@ -93,7 +105,7 @@ static int add_watches(struct supervisor *supervisor)
         int r = 0;
 
         for (size_t i = 0; i < config->watch_count && r >= 0; i++) {
-                r = watch_take(supervisor, &config->watch[i], &watch);
+                r = watch_begin(supervisor, &config->watch[i], &watch);
                 if (r >= 0)
                         r = pause_load(watch);
                 if (r >= 0)
@@ -113,10 +125,11 @@ static int open_ledger(struct supervisor *supervisor, struct error *error)
                 return error_set(error, -ENOMEM, "no memory");
         }
         missing = access(path, F_OK) < 0 && lost_has_stores(supervisor);
-        r = ledger_open(path, &supervisor->ledger, &aside, error);
+        supervisor->controller.ledger_folder = supervisor->options->state_directory;
+        r = ledger_open(path, &supervisor->controller.ledger, &aside, error);
         if (r < 0)
                 return error_prefix(error, "%s", path);
-        r = lost_load(supervisor, missing || aside);
+        r = ledger_lost_load(&supervisor->controller, missing || aside);
         if (r < 0)
                 return error_set(error, r, "%s: %s", path, strerror(-r));
         if (aside)
@@ -144,7 +157,7 @@ static int add_slots(struct supervisor *supervisor)
                 return -ENOMEM;
         }
         supervisor->runtime_kept = access(supervisor->slots_path, F_OK) == 0;
-        return slots_new(supervisor->slots_path, supervisor->watch_room, &supervisor->slots);
+        return slots_new(supervisor->slots_path, supervisor->controller.watch_room, &supervisor->slots);
 }
 
 static int init_parts(struct supervisor *supervisor)
@@ -154,7 +167,7 @@ static int init_parts(struct supervisor *supervisor)
         if (r >= 0)
                 r = log_attach(supervisor->event);
         if (r >= 0)
-                r = queue_new(&supervisor->queue);
+                r = queue_new(&supervisor->controller.queue);
         if (r >= 0)
                 r = watches_new(supervisor);
         if (r >= 0)
@@ -222,6 +235,14 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
                 .started_realtime = clock_realtime_usec(),
         };
         umask(077);
+        r = controller_init(&supervisor->controller, &supervisor_effects, supervisor, config->workers,
+                            config->watch_count + WATCHES_SPARE);
+        if (r < 0) {
+                error_set(&error, r, "%s", strerror(-r));
+                return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
+        }
+        supervisor->controller.config = config;
+        effects_tell_time(supervisor);
         r = feed_can_tell(supervisor, config, &error);
         if (r < 0)
                 return refuse(exit_code_for(r, EXIT_CODE_CONFIGURATION), "the configuration", &error);
@@ -255,7 +276,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
                 error_set(&error, r, "%s", strerror(-r));
                 return refuse(exit_code_for(r, EXIT_CODE_SOFTWARE), "no resources", &error);
         }
-        r = uninstall_load(supervisor);
+        r = uninstall_load(&supervisor->controller);
         if (r < 0) {
                 error_set(&error, r, "%s", strerror(-r));
                 return refuse(EXIT_CODE_IO, "the ledger", &error);
@@ -274,9 +295,10 @@ int supervisor_run(struct supervisor *supervisor)
 
         log_write(LOG_INFO, MESSAGE_ID_STARTED, NULL,
                   "reconciled %s starts operator %s: %zu %s, %zu %s, state in %s", RECONCILED_VERSION,
-                  supervisor->config->operator_name, supervisor->watch_count,
-                  counted(supervisor->watch_count, "watch", "watches"), supervisor->worker_count,
-                  counted(supervisor->worker_count, "worker", "workers"),
+                  supervisor->config->operator_name, supervisor->controller.watch_count,
+                  counted(supervisor->controller.watch_count, "watch", "watches"),
+                  supervisor->controller.worker_count,
+                  counted(supervisor->controller.worker_count, "worker", "workers"),
                   supervisor->options->state_directory);
         limits_prepare(supervisor); /* what is started from here on is in our control group */
         r = supervisor_close_in(supervisor);
@@ -300,7 +322,9 @@ int supervisor_run(struct supervisor *supervisor)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "the children cannot be started: %s", strerror(-r));
         handlers_review(supervisor);
-        due_arm(supervisor);
+        effects_tell_time(supervisor);
+        due_arm(&supervisor->controller);
+        effects_end(supervisor);
         r = turns_run(supervisor);
         if (r < 0) {
                 log_error("the event loop failed: %s", strerror(-r));
@@ -339,38 +363,29 @@ void supervisor_done(struct supervisor *supervisor)
                 channel_free(supervisor->child[i].channel);
                 sd_event_source_disable_unref(supervisor->child[i].eof_timer);
         }
-        FOREACH_WATCH(watch, supervisor)
-                watch_empty(watch);
         left_free(supervisor);
         slots_free(supervisor->slots);
         free(supervisor->slots_path);
-        ledger_free(supervisor->ledger);
+        ledger_free(supervisor->controller.ledger);
         under_way_close(supervisor);
         under_way_free(supervisor->under_way);
-        queue_free(supervisor->queue);
+        queue_free(supervisor->controller.queue);
         message_free(supervisor->credential);
         cgroup_delegation_done(&supervisor->delegation);
-        sd_event_source_disable_unref(supervisor->commit_timer);
         sd_event_source_disable_unref(supervisor->rest_timer);
         sd_event_source_disable_unref(supervisor->status_timer);
-        sd_event_source_disable_unref(supervisor->settle_source);
-        sd_event_source_disable_unref(supervisor->uninstall_source);
-        sd_event_source_disable_unref(supervisor->retry_source);
-        sd_event_source_disable_unref(supervisor->related_source);
         sd_event_source_disable_unref(supervisor->list_source);
         sd_event_source_disable_unref(supervisor->handler_source);
         handler_hash_free(supervisor->handler_hash);
         slowest_done(&supervisor->slowest);
         sd_event_source_disable_unref(supervisor->heartbeat_timer);
-        sd_event_source_disable_unref(supervisor->due_timer);
-        sd_event_source_disable_unref(supervisor->queue_timer);
         sd_event_source_disable_unref(supervisor->kill_timer);
         sd_event_source_disable_unref(supervisor->fatal_timer);
         sd_event_source_disable_unref(supervisor->extend_timer);
         sd_event_source_disable_unref(supervisor->change_timer);
+        watches_free(supervisor);
+        effects_free(supervisor);
         free(supervisor->child);
-        free(supervisor->watch);
-        free(supervisor->worker);
         log_done();
         sd_event_unref(supervisor->event);
         if (supervisor->runtime_lock_fd >= 0)

@@ -12,6 +12,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/run/assign.h"
+#include "controller/run/blame.h"
+#include "controller/run/doubt.h"
 #include "ipc/message-id.h"
 #include "os/descendants.h"
 #include "os/syscall.h"
@@ -27,7 +30,7 @@
 
 static void finish(struct supervisor *supervisor)
 {
-        int r = ledger_commit(supervisor->ledger);
+        int r = ledger_commit(supervisor->controller.ledger);
 
         if (r >= 0)
                 under_way_committed(supervisor);
@@ -92,11 +95,21 @@ static const char *watch_name(const struct supervisor *supervisor, const struct 
         const struct queue_run *run;
 
         if (child && child->kind == KIND_WATCHER)
-                return supervisor->watch[child->index].config->name;
+                return supervisor->controller.watch[child->index].config->name;
         if (!child || child->kind != KIND_WORKER)
                 return NULL;
-        run = worker_run(&supervisor->worker[child->index]);
-        return run ? supervisor->watch[run->watch].config->name : NULL;
+        run = worker_run(&supervisor->controller.worker[child->index]);
+        return run ? supervisor->controller.watch[run->watch].config->name : NULL;
+}
+
+static void blame(const struct worker *worker, const char *cause)
+{
+        const struct queue_run *run = worker_run(worker);
+        const struct controller *controller = worker->controller;
+
+        if (run)
+                blame_worker(worker, handler_stamp_now(&controller->watch[run->watch].config->handler),
+                             cause);
 }
 
 void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
@@ -127,10 +140,11 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
                   child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
                   exit_code_name(exit_code));
         if (blames && child->kind == KIND_WORKER)
-                blame_worker(supervisor, &supervisor->worker[child->index], supervisor->cause);
+                blame(&supervisor->controller.worker[child->index], supervisor->cause);
         if (view.stage != SLOT_IDLE)
-                doubt_blame(supervisor, &supervisor->watch[child->index], &view, supervisor->cause);
-        supervisor->phase = PHASE_TEARDOWN;
+                doubt_blame(&supervisor->controller.watch[child->index], view.key, view.uid,
+                            view.stage != SLOT_PROGRAM, supervisor->cause);
+        supervisor_set_phase(supervisor, PHASE_TEARDOWN);
         supervisor->exit_code = exit_code;
         under_way_blameless(supervisor);
         notify_failed(exit_code, supervisor->cause);
@@ -178,14 +192,13 @@ static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grac
                         continue;
                 (void)channel_send(child->channel, MESSAGE_STOP,
                                    &(struct message_stop){.grace_usec = grace_usec});
-                child->state = CHILD_STOPPING;
-                channel_set_state(child->channel, CHILD_STOPPING);
+                child_set_state(child, CHILD_STOPPING);
         }
 }
 
 static void stop_rest(struct supervisor *supervisor)
 {
-        supervisor->phase = PHASE_STOPPING_REST;
+        supervisor_set_phase(supervisor, PHASE_STOPPING_REST);
         stop_kind(supervisor, false, 0);
         (void)arm(supervisor, REST_GRACE_USEC, on_grace_over);
         teardown_continue(supervisor);
@@ -211,7 +224,7 @@ void stop_gracefully(struct supervisor *supervisor)
                 on_kill(NULL, 0, supervisor);
                 return;
         }
-        supervisor->phase = PHASE_STOPPING_WORKERS;
+        supervisor_set_phase(supervisor, PHASE_STOPPING_WORKERS);
         under_way_blameless(supervisor); /* who loses patience and kills us may do so */
         notify_stopping(supervisor);
         metrics_push_change(supervisor);

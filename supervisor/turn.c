@@ -64,8 +64,10 @@ static int run_once(struct supervisor *supervisor)
         if (r == 0)
                 r = sd_event_wait(supervisor->event, UINT64_MAX);
         begin(&supervisor->turns);
+        effects_tell_time(supervisor);
         if (r > 0)
                 r = sd_event_dispatch(supervisor->event);
+        effects_end(supervisor);
         end(&supervisor->turns);
         return r;
 }

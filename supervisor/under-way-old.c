@@ -2,6 +2,7 @@
 /* The file `under-way` as it was in the runtime directory up to the ledger's schema 5: read once, by the
  * first start of a newer release. */
 #include "supervisor/under-way-old.h"
+#include "controller/run/last-life.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,13 +81,13 @@ int under_way_judge_old(struct supervisor *supervisor)
                 const struct old_record *record = &file->record[i];
 
                 if (is_noted(record))
-                        r = under_way_judge(supervisor,
+                        r = last_life_judge(&supervisor->controller,
                                             &(struct noted_run){record->watch, record->key, record->uid,
                                                                 record->fingerprint, false},
                                             true, noted == 1);
         }
         if (r >= 0)
-                r = ledger_commit(supervisor->ledger);
+                r = ledger_commit(supervisor->controller.ledger);
         if (r >= 0 && unlink(path) < 0)
                 r = -errno;
         return r;

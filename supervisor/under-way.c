@@ -27,6 +27,9 @@
 #include <xxhash.h>
 
 #include "base/duration.h"
+#include "controller/change/change.h"
+#include "controller/change/unsure.h"
+#include "controller/run/last-life.h"
 #include "ipc/message-id.h"
 #include "supervisor/under-way-old.h"
 
@@ -72,7 +75,7 @@ static size_t file_size(size_t count)
 /* Runs under way, runs that have ended, and while no commit succeeds, all that had begun before. */
 static size_t record_count(const struct supervisor *supervisor)
 {
-        return 2 * supervisor->worker_count * RUNS_AT_ONCE + ENDED_MAX;
+        return 2 * supervisor->controller.worker_count * RUNS_AT_ONCE + ENDED_MAX;
 }
 
 /* Null where the kernel does not say: that is like no other one. */
@@ -147,50 +150,6 @@ static int read_file(const char *path, struct file **ret)
         return 0;
 }
 
-static int suspect(struct supervisor *supervisor, const struct config_watch *config,
-                   const struct noted_run *note, struct ledger_row *row, bool alone)
-{
-        bool counts = alone && ledger_row_is_suspect(row);
-        int r = 0;
-
-        row->crashed_realtime = ledger_now(supervisor);
-        if (counts) {
-                r = blame_object(supervisor, config, note->key, note->uid, note->fingerprint,
-                                 "the whole operator was killed while it ran, alone");
-                ledger_row_done(row);
-                if (r >= 0)
-                        r = ledger_get(supervisor->ledger, note->watch, note->key, note->uid, row);
-        }
-        log_write(counts ? LOG_WARNING : LOG_NOTICE, NULL,
-                  LOG_FIELDS({"RECONCILED_WATCH", note->watch}, {"RECONCILED_KEY", note->key},
-                             {"RECONCILED_UID", note->uid}),
-                  counts ? "%s of watch %s ran alone when the operator was killed as a whole: a crash is "
-                           "counted"
-                         : "%s of watch %s ran when the operator was killed as a whole: it runs alone the "
-                           "next time",
-                  note->key, note->watch);
-        return r;
-}
-
-int under_way_judge(struct supervisor *supervisor, const struct noted_run *note, bool suspects, bool alone)
-{
-        const struct config_watch *config = config_watch_find(supervisor->config, note->watch);
-        struct ledger_row row = {0};
-        int r = ledger_get(supervisor->ledger, note->watch, note->key, note->uid, &row);
-
-        if (r == -ENOENT)
-                return 0;
-        if (r >= 0 && suspects && config)
-                r = suspect(supervisor, config, note, &row, alone);
-        if (r >= 0) {
-                if (!note->without_handler)
-                        ledger_row_unknown(&row);
-                r = ledger_put(supervisor->ledger, note->watch, &row);
-        }
-        ledger_row_done(&row);
-        return r;
-}
-
 static int judge_all(struct supervisor *supervisor, struct file *file, bool suspects)
 {
         size_t running = 0;
@@ -205,12 +164,12 @@ static int judge_all(struct supervisor *supervisor, struct file *file, bool susp
                 if (record->state == RECORD_FREE || !is_intact(record) ||
                     !read_texts(record->text, sizeof(record->text), text))
                         continue;
-                r = under_way_judge(supervisor,
+                r = last_life_judge(&supervisor->controller,
                                     &(struct noted_run){text[0], text[1], text[2], record->fingerprint,
                                                         record->without_handler != 0},
                                     suspects && record->state == RECORD_RUNNING, running == 1);
         }
-        return r < 0 ? r : ledger_commit(supervisor->ledger);
+        return r < 0 ? r : ledger_commit(supervisor->controller.ledger);
 }
 
 /* NULL: it says of each run that was not over what it was. */
@@ -230,7 +189,7 @@ static const char *doubt_of(const struct file *file)
 static int judge_missing(struct supervisor *supervisor, const char **ret_doubt)
 {
         bool kept = false;
-        int r = unsure_begun(supervisor, &kept);
+        int r = unsure_begun(&supervisor->controller, &kept);
 
         if (r >= 0 && !kept)
                 return under_way_judge_old(supervisor);
@@ -255,7 +214,7 @@ static int judge_last_life(struct supervisor *supervisor, const char *path)
                 r = judge_all(supervisor, file,
                               !doubt && file->life == LIFE_OPEN && supervisor->runtime_kept);
         }
-        return r < 0 ? r : unsure_begin(supervisor, doubt);
+        return r < 0 ? r : unsure_begin(&supervisor->controller, doubt);
 }
 
 /* ---- the file of this life */
@@ -387,12 +346,12 @@ static size_t write_texts(struct record *record, const char *const text[3])
         return (size_t)(to - record->text);
 }
 
-void under_way_note(struct worker *worker, struct assignment *given)
+void under_way_note(struct supervisor *supervisor, struct assignment *given)
 {
-        const struct supervisor *supervisor = worker->child->supervisor;
         struct under_way *under_way = supervisor->under_way;
         const struct queue_run *run = &given->run;
-        const char *const text[3] = {supervisor->watch[run->watch].config->name, run->key, run->uid};
+        const char *const text[3] = {supervisor->controller.watch[run->watch].config->name, run->key,
+                                     run->uid};
         struct record *record;
         size_t size;
 
@@ -421,9 +380,8 @@ static void release(struct under_way *under_way, unsigned place)
         under_way->free[under_way->free_count++] = place;
 }
 
-void under_way_end(struct worker *worker, const struct assignment *given, bool has_begun)
+bool under_way_end(struct supervisor *supervisor, const struct assignment *given, bool has_begun)
 {
-        struct supervisor *supervisor = worker->child->supervisor;
         struct under_way *under_way = supervisor->under_way;
 
         if (!has_begun) {
@@ -433,10 +391,10 @@ void under_way_end(struct worker *worker, const struct assignment *given, bool h
                         atomic_store_explicit(&under_way->file->record[given->place].state, RECORD_ENDED,
                                               memory_order_release);
                 under_way->ended[under_way->ended_count++] = given->place;
-                supervisor->commit_due = supervisor->commit_due || under_way->ended_count >= ENDED_MAX;
         }
         /* Nothing that is written there next may be seen before. */
         atomic_thread_fence(memory_order_seq_cst);
+        return under_way->ended_count >= ENDED_MAX;
 }
 
 void under_way_committed(struct supervisor *supervisor)

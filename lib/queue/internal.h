@@ -16,7 +16,7 @@ struct work {
         bool bare;      /* see struct queue_item */
         uint64_t version;
         uint64_t fingerprint, sequence, not_before;
-        const char *reason; /* static */
+        enum run_reason reason;
 };
 
 enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED, PLACE_HELD };

@@ -66,18 +66,19 @@ bool queue_has_other(const struct queue *queue, unsigned watch, const char *key,
                          (entry->nudge && !work_is_of(entry->nudge, uid)));
 }
 
-const char *queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid)
+enum run_reason queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid)
 {
         const struct entry *entry = entry_table_find(queue, watch, key);
 
-        return entry && work_is(entry->current, CHANGE_UPDATED, uid) ? entry->current->reason : NULL;
+        return entry && work_is(entry->current, CHANGE_UPDATED, uid) ? entry->current->reason
+                                                                     : RUN_REASON_NONE;
 }
 
-const char *queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
+enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid)
 {
         struct entry *entry = entry_table_find(queue, watch, key);
 
-        return entry && work_is_of(entry->nudge, uid) ? entry->nudge->reason : NULL;
+        return entry && work_is_of(entry->nudge, uid) ? entry->nudge->reason : RUN_REASON_NONE;
 }
 
 uint64_t queue_next_time(const struct queue *queue)

@@ -90,7 +90,7 @@ void queue_free(struct queue *queue)
 /* What has begun is ended, and somebody waits for what he has asked for. */
 static bool is_urgent(const struct work *work)
 {
-        return work->urgent || strcmp(work->reason, "settling") == 0;
+        return work->urgent || work->reason == RUN_SETTLING;
 }
 
 static size_t line_of(const struct work *work)
@@ -143,7 +143,7 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 entry->due = head->not_before;
                 entry_heap_insert(&queue->heap, entry);
                 watch->counts.delayed++;
-                entry->settling = strcmp(head->reason, "settling") == 0;
+                entry->settling = head->reason == RUN_SETTLING;
                 watch->counts.settling += entry->settling;
         } else if (twin_runs(queue, entry)) {
                 entry->place = PLACE_HELD;
@@ -545,8 +545,8 @@ int queue_done(struct queue *queue, uint64_t run, const struct queue_outcome *ou
         if (!outcome->handled || outcome->again) {
                 work->not_before = outcome->delay_usec > 0 ? now + outcome->delay_usec : 0;
                 /* The same thing once more: somebody still waits for it. */
-                work->urgent = work->urgent && outcome->reason && strcmp(outcome->reason, work->reason) == 0;
-                work->reason = outcome->reason ? outcome->reason : "";
+                work->urgent = work->urgent && outcome->reason == work->reason;
+                work->reason = outcome->reason;
                 if (outcome->fingerprint != 0)
                         work->fingerprint = outcome->fingerprint;
                 work_return(entry, work);

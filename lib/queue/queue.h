@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "ipc/message.h"
+#include "ipc/run-reason.h"
 
 #define QUEUE_AGEING        8
 #define QUEUE_PATIENCE_USEC (60 * UINT64_C(1000000))
@@ -51,8 +52,7 @@ struct queue_item {
         bool nudge;           /* an update: not the object has changed, but something that it depends on */
         bool bare;            /* a nudge that starts no handler: any other run of the key does it as well */
         bool on_record;       /* a nudge that the ledger knows: of two, its reason stays */
-        const char *
-                reason; /* static string: "added", "changed", "deleted", "retry", "requeueAfter", "resync" */
+        enum run_reason reason;
 };
 
 enum queue_push_result {
@@ -67,7 +67,7 @@ struct queue_run {
         const char *key, *uid;
         enum change_kind kind;
         uint64_t fingerprint, sequence;
-        const char *reason;
+        enum run_reason reason;
         uint64_t waited_usec; /* since it became ready */
 };
 
@@ -109,10 +109,10 @@ struct queue_outcome {
         uint64_t fingerprint; /* of what was actually read; pending updates with the same one are done too */
         uint64_t known_version; /* pending updates up to this resourceVersion are our own writes; 0 = none */
         uint64_t own_fingerprint; /* of our own write: from that version on it is what is done; 0 = none */
-        uint64_t delay_usec; /* not handled: again after this; handled: with `again` set, as a new run */
-        bool again;          /* handled, but requeueAfter is set: delay_usec from now */
-        bool backs_off;      /* it has failed: a nudge is no reason to run before its time */
-        const char *reason;  /* static: for the next run ("retry", "requeueAfter") */
+        uint64_t delay_usec;    /* not handled: again after this; handled: with `again` set, as a new run */
+        bool again;             /* handled, but requeueAfter is set: delay_usec from now */
+        bool backs_off;         /* it has failed: a nudge is no reason to run before its time */
+        enum run_reason reason; /* of the next run (RUN_RETRY, RUN_REQUEUE_AFTER) */
 };
 /* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
  * update with another fingerprint is queued at once, whatever delay_usec says: a change of essence runs at
@@ -142,15 +142,16 @@ enum queue_state {
 };
 struct queue_view {
         enum queue_state state;
-        const char *uid, *reason; /* of what is next, or runs; borrowed; NULL at rest */
-        uint64_t since;           /* QUEUED, SUSPECT: since when it could run */
-        uint64_t due;             /* DELAYED */
+        const char *uid; /* of what is next, or runs; borrowed; NULL at rest */
+        enum run_reason reason;
+        uint64_t since; /* QUEUED, SUSPECT: since when it could run */
+        uint64_t due;   /* DELAYED */
 };
 struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
 
 /* The reason of the run that a worker has of this very object, unless it is of its deletion or tells that it
- * is not selected any more; NULL: there is none. */
-const char *queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+ * is not selected any more; RUN_REASON_NONE: there is none. */
+enum run_reason queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 /* Whether the run that this UID is owed is pending or running: its deletion, or any other one. Work for
  * another UID of the key is none of it. */
 bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
@@ -159,8 +160,8 @@ bool queue_has(const struct queue *queue, unsigned watch, const char *key, const
 bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 uint64_t queue_next_time(
         const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
-/* The reason of the nudge that is pending; NULL: there is none. */
-const char *queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+/* The reason of the nudge that is pending; RUN_REASON_NONE: there is none. */
+enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
 struct queue_counts queue_count(const struct queue *queue, unsigned watch);
 struct queue_counts queue_count_all(const struct queue *queue);
 DEFINE_CLEANUP(struct queue *, queue_free);

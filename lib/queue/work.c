@@ -33,7 +33,7 @@ struct work *work_new(const struct queue_item *item)
                 .suspect = item->suspect,
                 .urgent = item->urgent,
                 .bare = item->bare,
-                .reason = item->reason ? item->reason : "",
+                .reason = item->reason,
                 .uid = strdup(item->uid),
         };
         if (!work->uid) {

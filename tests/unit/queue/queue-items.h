@@ -19,7 +19,7 @@ static inline struct queue_item update(const char *key, uint64_t fingerprint)
                                    .uid = "u",
                                    .kind = CHANGE_UPDATED,
                                    .fingerprint = fingerprint,
-                                   .reason = "changed"};
+                                   .reason = RUN_CHANGED};
 }
 
 static inline void done(struct queue *queue, uint64_t run, uint64_t fingerprint, uint64_t now)

@@ -63,7 +63,7 @@ static void test_what_was_never_begun_comes_back_first(void **state)
         assert_int_equal(run[1].fingerprint, 2);
         start(queue, 30, "c", &run[2]);
         assert_int_equal(run[2].waited_usec, 27); /* since it could run, not since it came back */
-        assert_string_equal(run[2].reason, "changed");
+        assert_int_equal(run[2].reason, RUN_CHANGED);
         start(queue, 30, "d", &run[3]);
         assert_false(queue_next(queue, 30, &run[0]));
         queue_free(queue);
@@ -108,7 +108,7 @@ static struct queue_item wish(const char *key)
         struct queue_item item = update(key, 0);
 
         item.urgent = true;
-        item.reason = "release";
+        item.reason = RUN_RELEASE;
         return item;
 }
 
@@ -117,7 +117,7 @@ static void expect_wish(struct queue *queue, uint64_t now, uint64_t fingerprint)
         struct queue_run run;
 
         start(queue, now, "a", &run);
-        assert_string_equal(run.reason, "release");
+        assert_int_equal(run.reason, RUN_RELEASE);
         assert_int_equal(run.fingerprint, fingerprint);
         done(queue, run.id, fingerprint, now);
         assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_AT_REST);
@@ -127,7 +127,7 @@ static void test_a_change_takes_no_wish_away(void **state)
 {
         struct queue *queue = new_queue(1, 0);
         struct queue_item item = wish("a");
-        struct queue_outcome fails = {.delay_usec = 100, .reason = "release"};
+        struct queue_outcome fails = {.delay_usec = 100, .reason = RUN_RELEASE};
         struct queue_run run;
 
         (void)state;
@@ -181,7 +181,7 @@ static void test_a_wish_is_of_one_object(void **state)
         queue_push(queue, 0, &item, 1);
         queue_push(queue, 0, &next, 1);
         start(queue, 1, "a", &run);
-        assert_string_equal(run.reason, "changed");
+        assert_int_equal(run.reason, RUN_CHANGED);
         done(queue, run.id, 1, 2);
         queue_push(queue, 0, &item, 3);
         start(queue, 3, "a", &run);

@@ -39,8 +39,8 @@ static void test_a_nudge_is_no_update(void **state)
                                                           .uid = "u",
                                                           .nudge = true,
                                                           .not_before = 50,
-                                                          .reason = "related"};
-        struct queue_outcome failed = {.backs_off = true, .delay_usec = 100, .reason = "retry"};
+                                                          .reason = RUN_RELATED_CHANGED};
+        struct queue_outcome failed = {.backs_off = true, .delay_usec = 100, .reason = RUN_RETRY};
         struct queue_run run;
 
         (void)state;
@@ -49,14 +49,14 @@ static void test_a_nudge_is_no_update(void **state)
         item.fingerprint = 2;
         queue_push(queue, 0, &item, 2);
         queue_push(queue, 0, &nudge, 2);
-        assert_string_equal(queue_nudge(queue, 0, "a", "u"), "related");
+        assert_int_equal(queue_nudge(queue, 0, "a", "u"), RUN_RELATED_CHANGED);
         nudge.on_record = true; /* its reason stays */
-        nudge.reason = "child";
+        nudge.reason = RUN_CHILD_CHANGED;
         queue_push(queue, 0, &nudge, 2);
         nudge.on_record = false;
-        nudge.reason = "related";
+        nudge.reason = RUN_RELATED_CHANGED;
         queue_push(queue, 0, &nudge, 2);
-        assert_string_equal(queue_nudge(queue, 0, "a", "u"), "child");
+        assert_int_equal(queue_nudge(queue, 0, "a", "u"), RUN_CHILD_CHANGED);
         done(queue, run.id, 2, 3); /* it has read the change already, but not what came after */
         assert_false(queue_next(queue, 3, &run));
         assert_true(queue_next(queue, 50, &run));
@@ -68,13 +68,13 @@ static void test_a_nudge_is_no_update(void **state)
         done(queue, run.id, 1, 52);
         assert_true(queue_next(queue, 52, &run)); /* one run for both */
         assert_int_equal(run.fingerprint, 2);
-        assert_null(queue_nudge(queue, 0, "a", "u"));
+        assert_int_equal(queue_nudge(queue, 0, "a", "u"), RUN_REASON_NONE);
 
         queue_push(queue, 0, &nudge, 53);
         assert_int_equal(queue_done(queue, run.id, &failed, 54, NULL), 0);
         assert_false(queue_next(queue, 153, &run)); /* not within the backoff */
         assert_true(queue_next(queue, 154, &run));
-        assert_string_equal(run.reason, "retry");
+        assert_int_equal(run.reason, RUN_RETRY);
         done(queue, run.id, 2, 155);
         assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_AT_REST);
         queue_free(queue);
@@ -84,9 +84,12 @@ static void test_a_nudge_is_no_update(void **state)
 static void test_a_bare_nudge_takes_nothing_away(void **state)
 {
         struct queue *queue = new_queue(1, 0);
-        struct queue_item later = update("a", 1),
-                          bare = {.key = "a", .uid = "u", .nudge = true, .bare = true, .reason = "bare"};
-        struct queue_outcome again = {.delay_usec = 20, .reason = "bare"};
+        struct queue_item later = update("a", 1), bare = {.key = "a",
+                                                          .uid = "u",
+                                                          .nudge = true,
+                                                          .bare = true,
+                                                          .reason = RUN_FINALIZER};
+        struct queue_outcome again = {.delay_usec = 20, .reason = RUN_FINALIZER};
         struct queue_run run;
 
         (void)state;
@@ -94,16 +97,16 @@ static void test_a_bare_nudge_takes_nothing_away(void **state)
         queue_push(queue, 0, &later, 1);
         queue_push(queue, 0, &bare, 1);
         assert_true(queue_next(queue, 1, &run));
-        assert_string_equal(run.reason, "bare");
+        assert_int_equal(run.reason, RUN_FINALIZER);
         assert_true(queue_has(queue, 0, "a", "u", CHANGE_UPDATED)); /* the one that waits */
         assert_int_equal(queue_done(queue, run.id, &again, 2, NULL), 0);
         assert_false(queue_next(queue, 21, &run));
         assert_true(queue_next(queue, 22, &run));
-        assert_string_equal(run.reason, "bare");
+        assert_int_equal(run.reason, RUN_FINALIZER);
         done(queue, run.id, 0, 23);
         assert_false(queue_next(queue, 99, &run));
         assert_true(queue_next(queue, 100, &run));
-        assert_string_equal(run.reason, "changed");
+        assert_int_equal(run.reason, RUN_CHANGED);
         queue_push(queue, 0, &bare, 101);
         assert_int_equal(queue_done(queue, run.id,
                                     &(struct queue_outcome){.handled = true, .backs_off = true}, 102, NULL),
@@ -112,7 +115,7 @@ static void test_a_bare_nudge_takes_nothing_away(void **state)
         later.not_before = 0;
         queue_push(queue, 0, &later, 102);
         assert_true(queue_next(queue, 102, &run)); /* for both */
-        assert_string_equal(run.reason, "changed");
+        assert_int_equal(run.reason, RUN_CHANGED);
         done(queue, run.id, 1, 103);
         assert_false(queue_next(queue, 1000, &run));
         assert_int_equal(queue_count_all(queue).delayed, 0);
@@ -126,8 +129,8 @@ static void test_a_nudge_goes_with_its_object(void **state)
                                                           .uid = "u",
                                                           .nudge = true,
                                                           .not_before = 50,
-                                                          .reason = "related"};
-        struct queue_item deletion = {.key = "a", .uid = "u", .kind = CHANGE_DELETED, .reason = "deleted"};
+                                                          .reason = RUN_RELATED_CHANGED};
+        struct queue_item deletion = {.key = "a", .uid = "u", .kind = CHANGE_DELETED, .reason = RUN_DELETED};
         struct queue_run run;
 
         (void)state;
@@ -135,7 +138,7 @@ static void test_a_nudge_goes_with_its_object(void **state)
         item.uid = "v";
         queue_push(queue, 0, &item, 1);
         queue_push(queue, 0, &nudge, 1);
-        assert_null(queue_nudge(queue, 0, "a", "u"));
+        assert_int_equal(queue_nudge(queue, 0, "a", "u"), RUN_REASON_NONE);
         assert_true(queue_next(queue, 1, &run));
         assert_string_equal(run.uid, "v");
         done(queue, run.id, 1, 1);
@@ -210,7 +213,7 @@ static void test_where_a_key_stands(void **state)
         queue_push(queue, 0, &item, 2);
         assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_QUEUED);
         assert_int_equal(queue_look(queue, 0, "a").since, 2);
-        assert_string_equal(queue_look(queue, 0, "a").reason, "changed");
+        assert_int_equal(queue_look(queue, 0, "a").reason, RUN_CHANGED);
         assert_true(queue_next(queue, 3, &run));
         assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_RUNNING);
         item.fingerprint = 2;
@@ -227,7 +230,7 @@ static void test_where_a_key_stands(void **state)
 
 static void test_a_paused_watch_keeps_its_keys(void **state)
 {
-        struct queue_outcome settles = {.reason = "settling"}, fails = {.reason = "retry"};
+        struct queue_outcome settles = {.reason = RUN_SETTLING}, fails = {.reason = RUN_RETRY};
         struct queue *queue = new_queue(2, 0);
         struct queue_item item = update("a", 1), asked = update("b", 1), suspect = update("s", 1);
         struct queue_run run;
@@ -335,12 +338,12 @@ static void test_an_own_write_that_is_taken_back(void **state)
         item.version = 5;
         assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_ADDED);
         assert_true(queue_next(queue, 0, &run));
-        assert_string_equal(queue_running(queue, 0, "a", "u"), "changed");
-        assert_null(queue_running(queue, 0, "a", "other"));
+        assert_int_equal(queue_running(queue, 0, "a", "u"), RUN_CHANGED);
+        assert_int_equal(queue_running(queue, 0, "a", "other"), RUN_REASON_NONE);
         assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_MERGED); /* told late */
         assert_int_equal(queue_done(queue, run.id, &outcome, 0, NULL), 0);
         assert_false(queue_next(queue, 0, &run));
-        assert_null(queue_running(queue, 0, "a", "u"));
+        assert_int_equal(queue_running(queue, 0, "a", "u"), RUN_REASON_NONE);
 
         assert_int_equal(queue_push(queue, 0, &item, 0), QUEUE_ADDED);
         assert_true(queue_next(queue, 0, &run));
@@ -360,7 +363,7 @@ static void test_deletion_before_the_next_object(void **state)
 {
         struct queue *queue = new_queue(1, 0);
         struct queue_item item = update("a", 1), gone = {.key = "a", .uid = "old", .kind = CHANGE_DELETED};
-        struct queue_outcome retry = {.delay_usec = 100, .reason = "retry"};
+        struct queue_outcome retry = {.delay_usec = 100, .reason = RUN_RETRY};
         struct queue_run run;
 
         (void)state;
@@ -568,7 +571,7 @@ static void random_next(struct queue *queue, struct model *model)
 static void random_done(struct queue *queue, struct model *model)
 {
         struct queue_outcome outcome = {
-                .handled = random() % 3 != 0, .delay_usec = (uint64_t)(random() % 50), .reason = "retry"};
+                .handled = random() % 3 != 0, .delay_usec = (uint64_t)(random() % 50), .reason = RUN_RETRY};
         size_t index, key;
         struct queue_run run;
 

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "supervisor/metrics-internal.h"
 #include "supervisor/supervisor.h"
 
 static void test_histogram(void **state)

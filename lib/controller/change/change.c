@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/change/change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/change/decision.h"
+#include "controller/change/finalizer.h"
+#include "controller/change/handover.h"
+#include "controller/change/owed.h"
+#include "controller/change/owned.h"
+#include "controller/change/related.h"
+#include "controller/change/unsure.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/assign.h"
+#include "controller/run/due.h"
+#include "controller/run/outcome.h"
+#include "controller/run/refusal.h"
+#include "controller/run/retry.h"
+#include "controller/settle.h"
+#include "ipc/message-id.h"
+
+int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec)
+{
+        uint64_t now = watch->controller->now.boottime;
+        struct queue_item item = {
+                .key = change->key,
+                .uid = change->uid,
+                .kind = kind,
+                .priority = change->first && kind == CHANGE_UPDATED ? QUEUE_LOW : QUEUE_NORMAL,
+                .fingerprint = change->fingerprint,
+                .version = resource_version_number(change->resource_version),
+                .sequence = change->sequence,
+                .suspect = row && ledger_row_is_suspect(row),
+                .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
+                .on_record = reason == RUN_CHILD_CHANGED,
+                .not_before = delay_usec > 0 ? now + delay_usec : 0,
+                .reason = reason,
+        };
+        int r = queue_push(watch->controller->queue, watch_number(watch), &item, now);
+
+        watch->metrics.adds += r == QUEUE_ADDED;
+        return r < 0 ? r : 0;
+}
+
+bool run_is_without_handler(enum run_reason reason)
+{
+        return reason == RUN_RELEASE || reason == RUN_UNINSTALL || reason == RUN_FINALIZER ||
+               reason == RUN_FINALIZER_LOST;
+}
+
+static bool is_being_handled(const struct watch *watch, const struct record_change *change)
+{
+        enum run_reason reason =
+                queue_running(watch->controller->queue, watch_number(watch), change->key, change->uid);
+
+        return reason != RUN_REASON_NONE && !run_is_without_handler(reason);
+}
+
+/* false: the ledger has failed, and the operator ends for it. */
+static bool keep_row(struct watch *watch, const struct ledger_row *row)
+{
+        struct controller *controller = watch->controller;
+        int r = ledger_put(controller->ledger, watch->config->name, row);
+
+        if (r < 0)
+                ledger_failed(controller, r);
+        return r >= 0;
+}
+
+/* ---- carrying a decision out: each gets the row, NULL where there is none */
+
+static int nothing(struct watch *watch _unused_, const struct record_change *change _unused_,
+                   const struct ledger_row *row _unused_)
+{
+        return 0;
+}
+
+/* A change that is told without its version is of a database that went back in time. Versions of our own
+ * writes are of the time that is lost, and after a restart, before this runs, the change would pass for one
+ * of these writes. */
+static bool forget_own_writes(struct watch *watch, const struct record_change *change,
+                              const struct ledger_row *row)
+{
+        struct ledger_row back = *row;
+
+        back.known_version = 0;
+        return change->resource_version[0] || row->known_version == 0 || keep_row(watch, &back);
+}
+
+static int add(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        if (!row)
+                return change_push(watch, change, CHANGE_UPDATED, NULL, RUN_ADDED,
+                                   owed_delay(watch, change->key));
+        return forget_own_writes(watch, change, row)
+                       ? change_push(watch, change, CHANGE_UPDATED, row, RUN_ADDED, 0)
+                       : 0;
+}
+
+static int run(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        return is_being_handled(watch, change) || forget_own_writes(watch, change, row)
+                       ? change_push(watch, change, CHANGE_UPDATED, row, RUN_CHANGED, 0)
+                       : 0;
+}
+
+/* `onStart: all`: once a start of its watch; a relist shows the same objects again. */
+static bool is_due_at_start(const struct watch *watch, const struct record_change *change,
+                            const struct ledger_row *row)
+{
+        return watch->config->on_start == ON_START_ALL && change->first && !row->permanent &&
+               row->handled_realtime < watch->started;
+}
+
+static int rest(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct ledger_row unknown;
+        int r;
+
+        if (is_due_at_start(watch, change, row))
+                return change_push(watch, change, CHANGE_UPDATED, row, RUN_START, 0);
+        r = watch->unsure ? unsure_is_same(watch, change, row) : 1;
+        if (r < 0)
+                ledger_failed(watch->controller, r);
+        if (r != 0)
+                return 0;
+        unknown = *row;
+        ledger_row_unknown(&unknown);
+        return keep_row(watch, &unknown)
+                       ? change_push(watch, change, CHANGE_UPDATED, &unknown, RUN_CHANGED, 0)
+                       : 0;
+}
+
+/* Long backoffs stay in the ledger, and come back from there. */
+static int back_off(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        uint64_t now = ledger_time(watch->controller);
+        uint64_t delay = row->next_realtime > now ? row->next_realtime - now : 0;
+
+        return delay > DELAY_IN_QUEUE_USEC ? 0
+                                           : change_push(watch, change, change->kind, row, RUN_RETRY, delay);
+}
+
+/* The operator died in a run of this object that was not for a change (the object was settling, or was due).
+ * The object's present content is no reason to run before its time. */
+static int adopt_crash(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct ledger_row adopted = *row;
+
+        adopted.failed_fingerprint = change->fingerprint;
+        return keep_row(watch, &adopted) ? back_off(watch, change, &adopted) : 0;
+}
+
+/* Whether a handler was told of the end meanwhile is not known, and what was handled is of another time: the
+ * object runs, whatever it is now. */
+static int restore(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct controller *controller = watch->controller;
+        struct ledger_row back = {
+                .key = row->key,
+                .uid = row->uid,
+                .next_reason = (char[]){""},
+                .last_error = (char[]){""},
+                .first_error = (char[]){""},
+                .settling = (char[]){""},
+                .written_version = (char[]){""},
+                .kinds = row->kinds,
+                .handled_realtime = row->handled_realtime,
+                .crashes = row->crashes,
+                .crashed_realtime = row->crashed_realtime,
+        };
+
+        queue_withdraw_deletion(controller->queue, watch_number(watch), change->key, change->uid,
+                                controller->now.boottime);
+        assign_cancel(watch, change->key, change->uid, "its object is there again");
+        controller_log(
+                controller, LOG_NOTICE, NULL,
+                LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", change->key},
+                           {"RECONCILED_UID", change->uid}),
+                "%s of watch %s is there again: its deletion, which was not handled yet, is withdrawn, "
+                "and it is reconciled",
+                change->key, watch->config->name);
+        return keep_row(watch, &back) ? change_push(watch, change, CHANGE_UPDATED, &back, RUN_RESTORED, 0)
+                                      : 0;
+}
+
+/* Whether its handler was told meanwhile is not known: it runs again. */
+static int select_again(struct watch *watch, const struct record_change *change,
+                        const struct ledger_row *row)
+{
+        struct ledger_row again = *row;
+
+        again.unselected = false;
+        again.fingerprint = again.failed_fingerprint = again.next_realtime = 0;
+        again.attempts = again.refused = 0;
+        return keep_row(watch, &again) ? change_push(watch, change, CHANGE_UPDATED, &again, RUN_SELECTED, 0)
+                                       : 0;
+}
+
+/* The row stays until the end is handled, whatever happens to us. */
+static int tell_deletion(struct watch *watch, const struct record_change *change,
+                         const struct ledger_row *row)
+{
+        struct ledger_row deleting = *row;
+
+        deleting.deleting = true;
+        deleting.attempts = deleting.refused = 0;
+        deleting.next_realtime = 0;
+        return keep_row(watch, &deleting)
+                       ? change_push(watch, change, CHANGE_DELETED, &deleting, RUN_DELETED, 0)
+                       : 0;
+}
+
+/* Never handed to a handler, or finalized: nothing is owed. An object that is being finalized at this moment
+ * is over with its run (run/outcome.c); the worker sees whether somebody has robbed it of our finalizer.
+ * Where the ledger was lost, each object may have been handed out. */
+static int forget(struct watch *watch, const struct record_change *change,
+                  const struct ledger_row *row _unused_)
+{
+        const struct ledger_row unknown = {.key = (char *)(uintptr_t)change->key,
+                                           .uid = (char *)(uintptr_t)change->uid};
+
+        if (watch->config->finalizer || !watch->controller->ledger_lost)
+                return handled_add(watch, change->key, change->uid, change->sequence);
+        return tell_deletion(watch, change, &unknown);
+}
+
+static int tell_unselected(struct watch *watch, const struct record_change *change,
+                           const struct ledger_row *row)
+{
+        struct ledger_row left = *row;
+
+        if (row->unselected && row->attempts > 0)
+                return back_off(watch, change, row);
+        left.unselected = true;
+        left.permanent = false;
+        left.attempts = left.refused = 0;
+        left.next_realtime = 0;
+        return keep_row(watch, &left)
+                       ? change_push(watch, change, CHANGE_UNSELECTED, &left, RUN_UNSELECTED, 0)
+                       : 0;
+}
+
+static int leave_untold(struct watch *watch, const struct ledger_row *row)
+{
+        int r = handover_tell(watch, row, "");
+
+        if (r >= 0)
+                r = ledger_remove(watch->controller->ledger, watch->config->name, row->key, row->uid);
+        if (r < 0)
+                ledger_failed(watch->controller, r);
+        return 0;
+}
+
+/* Our finalizer must not stay on an object that we have nothing to do with, and another watch of the kind may
+ * take the children over. */
+static int leave(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct controller *controller = watch->controller;
+        const struct config_watch *config = watch->config;
+        bool told = !change->first && (config->unselected || config->finalizer || config->shared);
+
+        queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
+                     controller->now.boottime);
+        refusal_forget(watch, change->key, change->uid);
+        if (!row)
+                return 0;
+        controller_log(controller, LOG_INFO, NULL,
+                       LOG_FIELDS({"RECONCILED_WATCH", config->name}, {"RECONCILED_KEY", change->key},
+                                  {"RECONCILED_UID", change->uid}),
+                       "%s is no longer selected by watch %s; it exists and is forgotten, %s", change->key,
+                       config->name, told ? "and that is told" : "nothing runs for it");
+        return told ? tell_unselected(watch, change, row) : leave_untold(watch, row);
+}
+
+static int (*const carry_out[ROW_DECISION_COUNT])(struct watch *, const struct record_change *,
+                                                  const struct ledger_row *) = {
+        [DECIDE_NOTHING] = nothing,   [DECIDE_ADD] = add,
+        [DECIDE_RUN] = run,           [DECIDE_REST] = rest,
+        [DECIDE_BACK_OFF] = back_off, [DECIDE_ADOPT_CRASH] = adopt_crash,
+        [DECIDE_RESTORE] = restore,   [DECIDE_SELECT] = select_again,
+        [DECIDE_FORGET] = forget,     [DECIDE_TELL_DELETION] = tell_deletion,
+        [DECIDE_LEAVE] = leave,
+};
+
+/* ---- a change */
+
+static int decide(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        enum row_state state = row_state(row, row && is_being_handled(watch, change));
+        enum row_input input = row_input(change, row, state, ledger_time(watch->controller));
+
+        return carry_out[row_decide(state, input)](watch, change, row);
+}
+
+/* An end writes, and tells other watches, which look at rows of their own: its row is a copy. */
+static int take_end(struct watch *watch, const struct record_change *change)
+{
+        struct ledger_row row = {0};
+        int r = ledger_get(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
+
+        if (r < 0 && r != -ENOENT) {
+                ledger_failed(watch->controller, r);
+                return 0;
+        }
+        if (change->kind == CHANGE_DELETED)
+                refusal_forget(watch, change->key, change->uid);
+        r = decide(watch, change, r == -ENOENT ? NULL : &row);
+        ledger_row_done(&row);
+        return r;
+}
+
+static int take_update(struct watch *watch, const struct record_change *change)
+{
+        const struct ledger_row *row = NULL;
+        int r = ledger_look(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
+
+        if (r < 0 && r != -ENOENT) {
+                ledger_failed(watch->controller, r);
+                return 0;
+        }
+        r = decide(watch, change, row);
+        return r < 0 ? r : finalizer_review(watch, change);
+}
+
+static int take_change(struct watch *watch, const struct record_change *change)
+{
+        if (watch->controller->uninstall.active)
+                return uninstall_take(watch, change);
+        if (watch->config->owner)
+                return owned_changed(watch, change);
+        switch (change->kind) {
+        case CHANGE_UPDATED:
+                return take_update(watch, change);
+        case CHANGE_DELETED:
+        case CHANGE_UNSELECTED:
+                return take_end(watch, change);
+        default:
+                return -EPROTO;
+        }
+}
+
+#define CROWD 16 /* keys */
+
+int change_keys(struct watch *watch, const struct message_keys *keys)
+{
+        struct controller *controller = watch->controller;
+        int r = keys->change_count >= CROWD ? ledger_hold(controller->ledger) : 0;
+
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return 0;
+        }
+        watch->credit_used += keys->change_count;
+        if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
+                return -EPROTO;
+        watch->restores = keys->restores;
+        watch->generation = keys->generation; /* before the first list is complete, too */
+        for (size_t i = 0; i < keys->change_count && r >= 0; i++)
+                r = take_change(watch, &keys->change[i]);
+        controller_settle_soon(controller);
+        return r < 0 ? r : 0;
+}
+
+/* ---- what a watch says of itself */
+
+static int synced_first(struct watch *watch)
+{
+        recover(watch);
+        owed_start(watch);
+        due_arm(watch->controller);
+        owned_known(watch);
+        return related_recheck(watch);
+}
+
+int change_synced(struct watch *watch, const struct message_synced *synced)
+{
+        struct controller *controller = watch->controller;
+        bool first = !watch->synced;
+        int r = text_replace(&watch->resource_version, synced->resource_version);
+
+        if (r < 0)
+                return r;
+        watch->synced = true;
+        watch->synced_realtime = controller->now.realtime;
+        watch->objects = synced->objects;
+        watch->generation = synced->generation;
+        controller_log(controller, first ? LOG_INFO : LOG_DEBUG, MESSAGE_ID_WATCH_SYNCED,
+                       LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                       "watch %s is in sync: %llu %s at resourceVersion %s", watch->config->name,
+                       (unsigned long long)synced->objects, counted(synced->objects, "object", "objects"),
+                       synced->resource_version);
+        r = first ? synced_first(watch) : 0;
+        controller_settle_soon(controller);
+        return r;
+}
+
+int change_checked(struct watch *watch, const struct message_checked *checked)
+{
+        struct controller *controller = watch->controller;
+        int r = ledger_scope_set(controller->ledger, watch->config->name, checked->scope, checked->cluster);
+
+        watch->checked = true;
+        if (r < 0)
+                ledger_failed(controller, r);
+        controller_settle_soon(controller);
+        return 0;
+}
+
+int change_swept(struct watch *watch, const struct message_swept *swept)
+{
+        int r;
+
+        unsure_over(watch);
+        r = uninstall_swept(watch, swept);
+        controller_settle_soon(watch->controller);
+        return r;
+}

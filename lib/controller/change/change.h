@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a watcher announces. A change is compared with the ledger's row of its object: content that was
+ * handled stays at rest, content that failed waits for its backoff, all else is queued. RUN leaves only after
+ * the ledger knows that the object was handed out, HANDLED only after it knows that the deletion is done
+ * (settle.c).
+ */
+#include "controller/controller.h"
+
+/* Inputs. -EPROTO: the watcher lies; -ENOMEM. */
+int change_keys(struct watch *watch, const struct message_keys *keys);
+/* All objects of the watch are known, or known again. */
+int change_synced(struct watch *watch, const struct message_synced *synced);
+/* All rows of the ledger were compared with its store. */
+int change_checked(struct watch *watch, const struct message_checked *checked);
+/* All that its store has was announced. */
+int change_swept(struct watch *watch, const struct message_swept *swept);
+
+/* For the files of the controller. row: the ledger's, or NULL. */
+int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec);
+/* Only our finalizer is put on or taken off. */
+bool run_is_without_handler(enum run_reason reason);

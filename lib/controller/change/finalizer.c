@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our finalizer where it is not as its watch wants it, on an object that needs no run of its handler: one
+ * that has lost it, one that was handled before the watch wanted it, one that has it from a former
+ * configuration. A run of its own, which starts no handler and counts as no attempt, puts it on or takes it
+ * off. A tool that takes it off again and again is not fought: each loss, and each failure, doubles the wait
+ * (`retry`).
+ */
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/duration.h"
+#include "controller/change/change.h"
+#include "controller/change/decision.h"
+#include "controller/change/finalizer.h"
+#include "controller/run/assign.h"
+#include "controller/run/backoff.h"
+#include "controller/run/outcome.h"
+#include "controller/run/refusal.h"
+#include "controller/run/retry.h"
+#include "ipc/message-id.h"
+
+bool finalizer_is_reason(enum run_reason reason)
+{
+        return reason == RUN_FINALIZER_LOST || reason == RUN_FINALIZER;
+}
+
+/* ---- how often lately, per object: open addressing, by a hash that stands for key and UID */
+
+#define TRIES_FIRST 64
+
+struct finalizer_try {
+        uint64_t hash;       /* 0: free */
+        uint64_t not_before; /* CLOCK_BOOTTIME */
+        uint64_t count;
+};
+
+static uint64_t hash_of(const char *key, const char *uid)
+{
+        uint64_t hash = XXH3_64bits_withSeed(uid, strlen(uid), XXH3_64bits(key, strlen(key)));
+
+        return hash ? hash : 1;
+}
+
+/* Its place, or the free one where it belongs. There is always a free one. */
+static struct finalizer_try *place_of(struct finalizer_try *table, size_t size, uint64_t hash)
+{
+        size_t index = hash & (size - 1);
+
+        while (table[index].hash != 0 && table[index].hash != hash)
+                index = (index + 1) & (size - 1);
+        return &table[index];
+}
+
+static bool is_over(const struct watch *watch, const struct finalizer_try *try, uint64_t now)
+{
+        return now > try->not_before + watch->config->retry_max_usec;
+}
+
+/* Drops old tries, and makes room for one more. */
+static int make_room(struct watch *watch, uint64_t now)
+{
+        size_t size = TRIES_FIRST, kept = 0;
+        struct finalizer_try *table;
+
+        if (watch->try_count * 2 < watch->try_room)
+                return 0;
+        for (size_t i = 0; i < watch->try_room; i++)
+                kept += watch->tries[i].hash != 0 && !is_over(watch, &watch->tries[i], now);
+        while (size < kept * 4)
+                size *= 2;
+        table = calloc(size, sizeof(*table));
+        if (!table)
+                return -ENOMEM;
+        for (size_t i = 0; i < watch->try_room; i++)
+                if (watch->tries[i].hash != 0 && !is_over(watch, &watch->tries[i], now))
+                        *place_of(table, size, watch->tries[i].hash) = watch->tries[i];
+        free(watch->tries);
+        watch->tries = table;
+        watch->try_room = size;
+        watch->try_count = kept;
+        return 0;
+}
+
+/* Notes one more try. Returns how long the next one waits. */
+static int note_try(struct watch *watch, const char *key, const char *uid, uint64_t *ret_delay)
+{
+        uint64_t now = watch->controller->now.boottime, hash = hash_of(key, uid);
+        struct finalizer_try *try;
+        int r = make_room(watch, now);
+
+        if (r < 0)
+                return r;
+        try = place_of(watch->tries, watch->try_room, hash);
+        if (try->hash == 0)
+                watch->try_count++;
+        if (try->hash == 0 || is_over(watch, try, now))
+                *try = (struct finalizer_try){.hash = hash};
+        *ret_delay = retry_delay(watch->controller, watch->config, ++try->count);
+        try->not_before = now + *ret_delay;
+        return 0;
+}
+
+static uint64_t delay_of(const struct watch *watch, const char *key, const char *uid)
+{
+        uint64_t now = watch->controller->now.boottime;
+        const struct finalizer_try *try =
+                watch->try_room > 0 ? place_of(watch->tries, watch->try_room, hash_of(key, uid)) : NULL;
+
+        return try && try->hash != 0 && try->not_before > now ? try->not_before - now : 0;
+}
+
+void finalizer_forget(struct watch *watch)
+{
+        free(watch->tries);
+        watch->tries = NULL;
+        watch->try_count = watch->try_room = 0;
+}
+
+/* ---- a run of its own */
+
+/* An object whose run is under way does not wait: that run may have put the finalizer on before the loss. */
+static bool waits_for_first_run(const struct watch *watch, const struct ledger_row *row)
+{
+        return row->fingerprint == 0 && row->failed_fingerprint == 0 &&
+               !assign_is_under_way(watch, row->key, row->uid);
+}
+
+int finalizer_review(struct watch *watch, const struct record_change *change)
+{
+        struct controller *controller = watch->controller;
+        const struct ledger_row *row;
+        uint64_t delay, now = controller->now.boottime;
+        struct queue_item item = {.key = change->key, .uid = change->uid, .kind = CHANGE_UPDATED};
+        int r = change->finalizer == FINALIZER_FINE ? -ENOENT
+                                                    : ledger_look(controller->ledger, watch->config->name,
+                                                                  change->key, change->uid, &row);
+
+        if (r == -ENOENT)
+                return 0; /* or the first run sees to it, which is queued already */
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return 0;
+        }
+        if (row->deleting || row->unselected || waits_for_first_run(watch, row))
+                return 0;
+        delay = delay_of(watch, change->key, change->uid);
+        item.priority = change->first ? QUEUE_LOW : QUEUE_NORMAL;
+        item.suspect = ledger_row_is_suspect(row);
+        item.nudge = item.bare = true;
+        item.not_before = delay > 0 ? now + delay : 0;
+        item.reason = change->first || change->finalizer == FINALIZER_LEFT_OVER ? RUN_FINALIZER
+                                                                                : RUN_FINALIZER_LOST;
+        r = queue_push(controller->queue, watch_number(watch), &item, now);
+        watch->metrics.adds += r == QUEUE_ADDED;
+        return r < 0 ? r : 0;
+}
+
+/* A read after our own write must not return an older version. Whether others changed the object in between
+ * is not known: nobody has looked at it. */
+static int note_write(struct controller *controller, const struct assignment *given,
+                      const struct message_done *done)
+{
+        struct ledger_row row = {0};
+        int r = done->own_resource_version[0]
+                        ? ledger_get(controller->ledger, done->watch, done->key, done->uid, &row)
+                        : -ENOENT;
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        /* A version below that of an earlier write says that the database was restored meanwhile. */
+        if (assignment_is_outdated(controller, given) ||
+            resource_version_number(done->own_resource_version) < row.known_version)
+                row.known_version = 0;
+        row.written_realtime = ledger_time(controller);
+        r = text_replace(&row.written_version, done->own_resource_version);
+        if (r >= 0)
+                r = ledger_put(controller->ledger, done->watch, &row);
+        ledger_row_done(&row);
+        return r;
+}
+
+static void tell(const struct watch *watch, const struct message_done *done, bool lost, uint64_t delay)
+{
+        const struct log_field fields[] = {{"RECONCILED_WATCH", done->watch},
+                                           {"RECONCILED_KEY", done->key},
+                                           {"RECONCILED_UID", done->uid},
+                                           {NULL, NULL}};
+        char text[64];
+
+        duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
+                        sizeof(text));
+        if (done->result != RESULT_SUCCESS)
+                controller_log(watch->controller, LOG_WARNING, MESSAGE_ID_FINALIZER_FAILED, fields,
+                               "our finalizer cannot be %s %s of watch %s: %s; next attempt in %s",
+                               watch->config->finalizer ? "put on" : "taken off", done->key, done->watch,
+                               done->message, text);
+        else if (lost)
+                controller_log(watch->controller, LOG_WARNING, MESSAGE_ID_FINALIZER_RESTORED, fields,
+                               "%s of watch %s had lost our finalizer, though it is not being deleted: the "
+                               "finalizer was put on again; after another loss that waits for %s",
+                               done->key, done->watch, text);
+        else
+                controller_log(watch->controller, LOG_DEBUG, NULL, fields,
+                               "our finalizer was %s %s of watch %s",
+                               watch->config->finalizer ? "put on" : "taken off", done->key, done->watch);
+}
+
+static int judge(struct watch *watch, const struct queue_run *run, const struct message_done *done,
+                 struct queue_outcome *outcome)
+{
+        bool lost = run->reason == RUN_FINALIZER_LOST;
+        int r = 0;
+
+        outcome->reason = run->reason;
+        switch ((enum run_result)done->result) {
+        case RESULT_SUCCESS:
+                watch->finalizers_written++;
+                refusal_over(watch);
+                recover(watch);
+                if (lost)
+                        r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
+                tell(watch, done, lost, outcome->delay_usec);
+                outcome->handled = true;
+                break;
+        case RESULT_STALE:
+        case RESULT_UNNEEDED:
+                outcome->handled = true;
+                break;
+        case RESULT_BEHIND:
+                outcome->delay_usec = BEHIND_USEC;
+                break;
+        case RESULT_CANCELLED:
+                break;
+        case RESULT_CONFLICT: /* the newest version is on its way */
+                r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
+                break;
+        case RESULT_UNAVAILABLE:
+                if (done->held_usec > 0) { /* no failure: the server has said when (feed.c) */
+                        outcome->delay_usec = held_delay(watch->controller, done->held_usec);
+                        break;
+                }
+                /* fall through */
+        default:
+                watch->finalizers_failed++;
+                r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
+                if (r >= 0 && done->result == RESULT_FORBIDDEN)
+                        r = refusal_note(watch, done, &outcome->delay_usec);
+                if (r > 0 && !watch->controller->is_ending)
+                        refusal_fatal(watch);
+                tell(watch, done, lost, outcome->delay_usec);
+        }
+        return r;
+}
+
+int finalizer_ended(struct controller *controller, const struct assignment *given,
+                    const struct message_done *done)
+{
+        const struct queue_run *run = &given->run;
+        struct queue_outcome outcome = {0};
+        int r = judge(&controller->watch[run->watch], run, done, &outcome), written;
+
+        if (r < 0)
+                return r;
+        written = given->is_first ? ledger_remove(controller->ledger, done->watch, run->key, run->uid)
+                                  : note_write(controller, given, done);
+        if (written < 0) {
+                ledger_failed(controller, written);
+                return 0;
+        }
+        return queue_done(controller->queue, run->id, &outcome, controller->now.boottime, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes of owned objects: those that run are their owners. Of related ones: see related.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "controller/change/change.h"
+#include "controller/change/owned.h"
+#include "controller/change/related.h"
+#include "controller/order/pause.h"
+#include "controller/run/assign.h"
+
+/* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
+ * not be a reason for another one. While one is under way nobody knows how it will end: if it fails, the
+ * queue forgets what came meanwhile. */
+static bool child_matters(const struct watch *parent, const struct ledger_row *row)
+{
+        bool fails = row->attempts > 0 || row->permanent;
+
+        return !row->deleting && !row->unselected &&
+               (!fails || assign_is_under_way(parent, row->key, row->uid));
+}
+
+#define CHILD_PAUSE_USEC USEC_PER_SEC
+
+/* Changes of children come in crowds (a Deployment's status, what a run has just applied), and two owners of
+ * one child would change it in turns for ever: not more than one run a second, and not at once after a run
+ * that is still under way. */
+static uint64_t child_delay(const struct watch *parent, const char *key, const struct ledger_row *row)
+{
+        uint64_t now = ledger_time(parent->controller), due = row->handled_realtime + CHILD_PAUSE_USEC;
+
+        if (assign_is_under_way(parent, key, row->uid))
+                return CHILD_PAUSE_USEC;
+        return now < row->handled_realtime || now >= due ? 0 : due - now;
+}
+
+/* Nobody announces it again: that it is due must outlive us. */
+static int keep_due(const struct controller *controller, struct ledger_row *row, uint64_t delay_usec)
+{
+        uint64_t due = ledger_time(controller) + delay_usec;
+
+        /* What settles is due already, and goes on as that. */
+        if (row->settling[0] || (row->next_realtime > 0 && row->next_realtime <= due))
+                return 0;
+        row->next_realtime = due;
+        return text_replace(&row->next_reason, run_reason_name(RUN_CHILD_CHANGED));
+}
+
+int owned_keep_due(const struct watch *watch, struct ledger_row *row)
+{
+        const struct controller *controller = watch->controller;
+
+        /* For those of related objects everybody is asked at the next start. */
+        if (queue_nudge(controller->queue, watch_number(watch), row->key, row->uid) != RUN_CHILD_CHANGED)
+                return 0;
+        return keep_due(controller, row, CHILD_PAUSE_USEC);
+}
+
+static int run_owner(struct watch *parent, const char *key, struct ledger_row *row)
+{
+        struct record_change owner = {.key = key, .uid = row->uid, .resource_version = ""};
+        uint64_t delay = child_delay(parent, key, row);
+        int r = keep_due(parent->controller, row, delay);
+
+        if (r < 0)
+                return r;
+        r = ledger_put(parent->controller->ledger, parent->config->name, row);
+        if (r < 0) {
+                ledger_failed(parent->controller, r);
+                return 0;
+        }
+        return change_push(parent, &owner, CHANGE_UPDATED, row, RUN_CHILD_CHANGED, delay);
+}
+
+static int find_owner(struct watch *parent, const struct record_change *change, const char **ret_key,
+                      struct ledger_row *ret)
+{
+        struct ledger *ledger = parent->controller->ledger;
+        const char *slash = strchr(change->key, '/');
+        int r;
+
+        *ret_key = change->key;
+        r = ledger_get(ledger, parent->config->name, change->key, change->uid, ret);
+        if (r != -ENOENT || !slash)
+                return r;
+        if (strchr(slash + 1, '/'))
+                return -ENOENT; /* of an older store: no name has one, and it would lead to another namespace
+                                 */
+        *ret_key = slash + 1;   /* an owner that belongs to no namespace */
+        return ledger_get(ledger, parent->config->name, slash + 1, change->uid, ret);
+}
+
+/* Of a related object, who is one of those that may depend on it. */
+int owned_related_changed(struct watch *parent, const struct ledger_row *row)
+{
+        struct record_change change = {
+                .key = row->key, .uid = row->uid, .resource_version = "", .first = true};
+
+        if (!child_matters(parent, row))
+                return 0;
+        return change_push(parent, &change, CHANGE_UPDATED, row, RUN_RELATED_CHANGED,
+                           child_delay(parent, row->key, row));
+}
+
+/* ---- none of them runs before all of it is known */
+
+const char *owned_awaited(const struct watch *parent)
+{
+        const struct controller *controller = parent->controller;
+        const struct config *config = controller->config;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *other = &config->watch[i];
+                const struct watch *watch;
+
+                if (!other->owner || strcmp(other->owner, parent->config->name) != 0)
+                        continue;
+                watch = watch_find(controller, other->name);
+                if (!watch || (!watch->synced && watch->health != WATCH_ABSENT))
+                        return other->name;
+        }
+        return NULL;
+}
+
+void owned_known(struct watch *watch)
+{
+        struct watch *parent =
+                watch->config->owner ? watch_find(watch->controller, watch->config->owner) : NULL;
+
+        if (parent)
+                pause_apply(parent);
+}
+
+int owned_changed(struct watch *watch, const struct record_change *change)
+{
+        struct controller *controller = watch->controller;
+        struct watch *parent = watch_find(controller, watch->config->owner);
+        struct ledger_row row = {0};
+        const char *key;
+        int r;
+
+        if (parent && watch->config->is_related)
+                return related_changed(parent, change);
+        r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
+
+        /* One that was never handed out runs anyway. */
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0 && r != -EPROTO) {
+                ledger_failed(controller, r);
+                return 0;
+        }
+        if (r >= 0 && child_matters(parent, &row))
+                r = run_owner(parent, key, &row);
+        ledger_row_done(&row);
+        return r;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After the machine went down, or where the note of what was under way is lost: a row may say what was
+ * handled before the last run of its object, and that object may have been changed back since. An object
+ * whose resourceVersion is the one that its last run has read, or that our last write has made, cannot have
+ * been. Each other one runs once, behind all else, as its watch announces it.
+ *
+ * How often that has happened is counted in a row of the scopes under a name that no watch has; up to which
+ * of these times all that a watch has was looked through, in another one. So it outlives restarts, also for
+ * a watch that is not configured now.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "controller/change/unsure.h"
+#include "ipc/message-id.h"
+
+#define TIMES_ROW "/unsure" /* no watch has a slash in its name */
+#define WATCH_ROW "%s/unsure"
+
+static int read_times(struct controller *controller, const char *name, uint64_t *ret, bool *ret_exists)
+{
+        _cleanup_free_ char *times = NULL, *cluster = NULL;
+        int r = ledger_scope_get(controller->ledger, name, &times, &cluster);
+
+        if (r < 0)
+                return r;
+        *ret = strtoull(times, NULL, 10);
+        if (ret_exists)
+                *ret_exists = times[0] != '\0';
+        return 0;
+}
+
+static int write_times(struct controller *controller, const char *name, uint64_t times)
+{
+        char text[24];
+
+        snprintf(text, sizeof(text), "%" PRIu64, times);
+        return ledger_scope_set(controller->ledger, name, text, "");
+}
+
+int unsure_begun(struct controller *controller, bool *ret)
+{
+        return read_times(controller, TIMES_ROW, &controller->unsure_times, ret);
+}
+
+int unsure_begin(struct controller *controller, const char *why)
+{
+        bool exists;
+        int r = unsure_begun(controller, &exists);
+
+        if (r < 0 || (exists && !why))
+                return r;
+        controller->unsure_times += why != NULL;
+        r = write_times(controller, TIMES_ROW, controller->unsure_times);
+        if (r >= 0)
+                r = ledger_commit(controller->ledger);
+        if (r >= 0 && why)
+                controller_log(
+                        controller, LOG_WARNING, MESSAGE_ID_UNSURE, NULL,
+                        "%s: objects that have another resourceVersion than when they last ran are run "
+                        "once, "
+                        "behind all else, since they may have been changed and changed back meanwhile",
+                        why);
+        return r;
+}
+
+static int watch_row(const struct watch *watch, char **ret)
+{
+        if (asprintf(ret, WATCH_ROW, watch->config->name) >= 0)
+                return 0;
+        *ret = NULL;
+        return -ENOMEM;
+}
+
+int unsure_load(struct watch *watch)
+{
+        struct controller *controller = watch->controller;
+        _cleanup_free_ char *name = NULL;
+        uint64_t times = 0;
+        int r = controller->unsure_times == 0 || watch->config->owner ? 0 : watch_row(watch, &name);
+
+        if (r >= 0 && name)
+                r = read_times(controller, name, &times, NULL);
+        watch->unsure = r >= 0 && name && times < controller->unsure_times;
+        return r;
+}
+
+void unsure_over(struct watch *watch)
+{
+        struct controller *controller = watch->controller;
+        _cleanup_free_ char *name = NULL;
+        int r;
+
+        if (!watch->unsure)
+                return;
+        r = watch_row(watch, &name);
+        if (r >= 0)
+                r = write_times(controller, name, controller->unsure_times);
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return;
+        }
+        watch->unsure = false;
+        controller_log(controller, LOG_INFO, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                       "watch %s was looked through for objects that may have been changed and changed back",
+                       watch->config->name);
+}
+
+struct look {
+        const char *version;
+        bool is_same;
+};
+
+static int see_run(const struct ledger_run *run, void *userdata)
+{
+        struct look *look = userdata;
+
+        look->is_same = look->is_same || strcmp(run->version, look->version) == 0;
+        return 0;
+}
+
+int unsure_is_same(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+{
+        struct look look = {change->resource_version,
+                            strcmp(row->written_version, change->resource_version) == 0};
+        int r = 0;
+
+        if (!look.is_same)
+                r = ledger_run_see(watch->controller->ledger, watch->config->name, change->key, change->uid,
+                                   see_run, &look);
+        return r < 0 ? r : look.is_same;
+}

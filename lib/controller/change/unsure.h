@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Rows that may not say what was handled last: after the machine went down, and where notes are lost. */
+#include "controller/controller.h"
+
+/* By a release that keeps account of it. */
+int unsure_begun(struct controller *controller, bool *ret);
+/* why: for the log; NULL: there is nothing new to be unsure of. */
+int unsure_begin(struct controller *controller, const char *why);
+int unsure_load(struct watch *watch);
+void unsure_over(struct watch *watch); /* all that it has was announced, and judged */
+/* Whether it is the same object still as when its row was written: 1, 0; negative: the ledger has failed. */
+int unsure_is_same(struct watch *watch, const struct record_change *change, const struct ledger_row *row);

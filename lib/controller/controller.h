@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The controller decides what is owed, what runs next, and what a result means. It is pure: its caller tells
+ * it the time and what has happened (the inputs: the functions of the headers in change/, run/ and order/),
+ * and carries out what follows from that (the effects: struct controller_effects). Queue and ledger are its
+ * memory; there is no process, socket, timer, clock or log in it, so all orders in which things happen can
+ * be tried (tests/simulation).
+ *
+ *   change/  what a watcher announces: from "key changed" to a row of the ledger and an entry of the queue
+ *   run/     which worker gets which run, what a result means, what is due by itself
+ *   order/   what people ask for: pause, resume, release, retry, uninstall
+ *
+ * Whether a changed object runs is decided in change/change.c, by the table of change/decision.c.
+ *
+ * Inputs change queue and ledger; controller_settle() then picks runs, commits the ledger once, and only
+ * after that lets the effects go that depend on it (RUN, HANDLED). An effect must not call an input.
+ *
+ * All times are in microseconds: `now` as the caller has told it; times in rows of the ledger by the
+ * ledger's clock (ledger_time), which nobody sets. Functions return 0 or a negative errno unless they say
+ * otherwise; -ENOMEM and -EPROTO are the caller's to judge, a ledger that fails ends in the effect `fatal`.
+ */
+#include "base/cleanup.h"
+#include "controller/counts.h"
+#include "controller/watch.h"
+#include "ipc/log.h"
+#include "queue/queue.h"
+
+#define RUNS_AT_ONCE 16
+
+/* Changes of one watch that may wait here, unannounced or queued: they bound our memory. */
+#define CREDIT_LIMIT 2000
+
+/* A run that a worker was given. */
+struct assignment {
+        struct queue_run run;       /* its strings belong to the queue's entry until queue_done() */
+        bool to_send, is_first;     /* is_first: of its object, as far as the ledger knows */
+        uint64_t reloads, restores; /* before it was given out; restores: of its database */
+        uint64_t expected_usec, took_usec;
+        unsigned place; /* the caller's */
+};
+
+struct worker {
+        struct controller *controller;
+        bool is_up; /* told by the caller: it takes messages */
+        bool stale; /* it was told an older configuration: another one takes its place after its run */
+        bool filling;
+        struct assignment given[RUNS_AT_ONCE]; /* the first is what it is at, the others have not begun */
+        size_t given_count;
+        uint64_t expected_usec;    /* of all of them */
+        uint64_t started_boottime; /* of the first */
+};
+
+/* The caller is to call these inputs later. */
+enum controller_wake {
+        WAKE_QUEUE,  /* controller_settle() */
+        WAKE_COMMIT, /* controller_commit_time() */
+        WAKE_DUE,    /* due_take() */
+        WAKE_COUNT
+};
+
+struct controller_effects {
+        /* controller_settle() is to be called when what is there has been told. */
+        void (*settle)(void *userdata);
+        /* at: CLOCK_BOOTTIME; UINT64_MAX: not any more. A later call for the same one replaces it. */
+        void (*wake)(void *userdata, enum controller_wake what, uint64_t at);
+        /* controller_idle() is to be called when nothing else is to be done. */
+        void (*idle)(void *userdata);
+        /* owed_page() is to be called, behind all messages that are there. */
+        void (*next_page)(void *userdata, struct watch *watch);
+        /* To a worker, between two calls of `batch`. */
+        void (*batch)(void *userdata, struct worker *worker, bool begins);
+        void (*run)(void *userdata, struct worker *worker, struct assignment *given,
+                    const struct message_run *run);
+        /* A run that was sent is over, and the ledger does not have that yet. True: it should be committed. */
+        bool (*ended)(void *userdata, struct worker *worker, const struct assignment *given, bool has_begun);
+        void (*committed)(void *userdata);
+        void (*recall)(void *userdata, struct worker *worker, const char *reason);
+        void (*cancel)(void *userdata, struct worker *worker, uint64_t run, const char *reason);
+        /* To a watcher. */
+        void (*handled)(void *userdata, struct watch *watch, const struct message_handled *handled);
+        void (*credit)(void *userdata, struct watch *watch, uint64_t amount, bool again);
+        int (*owed)(void *userdata, struct watch *watch, const struct message_owed *owed);
+        /* What refuses this watch is another thing than before: health is to be judged anew. -ENOMEM. */
+        int (*health)(void *userdata, struct watch *watch);
+        /* For people. `field` ends with a NULL name, or is NULL. */
+        void (*log)(void *userdata, int priority, const char *message_id, const struct log_field *field,
+                    const char *text);
+        /* The operator is to end. key: "" or of the object that it ends for. The first call counts. */
+        void (*fatal)(void *userdata, int exit_code, const char *key, const char *cause);
+        /* Questions. */
+        bool (*has_time)(const void *userdata);                            /* this turn goes on */
+        bool (*has_room)(const void *userdata, const struct watch *watch); /* its watcher reads on */
+        uint64_t (*random)(void *userdata);
+};
+
+struct controller_now {
+        uint64_t boottime, realtime, monotonic;
+};
+
+struct controller {
+        const struct controller_effects *effects;
+        void *userdata;
+        const struct config *config;
+        struct queue *queue;
+        struct ledger *ledger;
+        const char *ledger_folder; /* for messages */
+        struct controller_now now;
+        uint64_t clock_offset; /* of the ledger's clock, from CLOCK_BOOTTIME */
+        struct watch *watch;   /* places */
+        size_t watch_count;    /* places that are or were in use: see FOREACH_WATCH */
+        size_t watch_room;     /* of all places */
+        struct worker *worker;
+        size_t worker_count;
+        bool is_over;          /* `fatal` has left: nothing else does */
+        bool is_ending;        /* no run begins any more */
+        bool has_credential;   /* workers can do something */
+        bool ledger_lost;      /* what it does not know may have been handed out all the same */
+        uint64_t unsure_times; /* how often it was not known what had been under way */
+        uint64_t reloads;      /* that were carried out watch by watch, in this life */
+        struct {
+                bool active; /* only finalizers are taken off; kept in the ledger (order/uninstall.c) */
+                bool told;   /* ... and that none is left */
+                uint64_t realtime, by; /* since when, and by which user */
+        } uninstall;
+        struct {
+                bool due;       /* something must not be told before the ledger has it */
+                bool told;      /* that it takes long */
+                bool is_armed;  /* WAKE_COMMIT */
+                uint64_t since; /* it was wanted, and the ledger was busy ever since; 0: it is not */
+        } commit;
+        struct {
+                size_t synced;  /* watches in sync, when it was last asked what is due */
+                uint64_t armed; /* by the ledger's clock: what WAKE_DUE is for; 0 = nothing */
+        } due;
+        char handler_key_name[33]; /* with which key hashes of handlers are made; "": none */
+};
+
+/* config, queue and ledger are borrowed. workers: all that there will be. -ENOMEM. */
+int controller_init(struct controller *controller, const struct controller_effects *effects, void *userdata,
+                    size_t workers, size_t watch_room);
+void controller_done(struct controller *controller); /* queue and ledger are the caller's */
+/* Before each input. */
+void controller_tell_time(struct controller *controller, const struct controller_now *now);
+
+/* The end of a turn: picks runs, commits, sends. */
+void controller_settle(struct controller *controller);
+void controller_commit_time(struct controller *controller);
+/* A portion of what has time: rows that are made due, related objects, an uninstallation. */
+void controller_idle(struct controller *controller);
+
+/* ---- for the files of the controller */
+
+/* The ledger's clock now. */
+uint64_t ledger_time(const struct controller *controller);
+uint64_t ledger_time_to_boottime(const struct controller *controller, uint64_t time);
+bool controller_has_time(const struct controller *controller);
+uint64_t controller_random(struct controller *controller, uint64_t below); /* 0 for 0 */
+void controller_settle_soon(struct controller *controller);
+/* Where the ledger cannot be written now. */
+void controller_settle_later(struct controller *controller);
+void controller_log(struct controller *controller, int priority, const char *message_id,
+                    const struct log_field *field, const char *format, ...) _printf_(5, 6);
+void controller_fatal(struct controller *controller, int exit_code, const char *key, const char *format, ...)
+        _printf_(4, 5);
+/* The ledger has failed; the operator ends for it. */
+void ledger_failed(struct controller *controller, int status);

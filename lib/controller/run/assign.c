@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which worker gets which run. A worker does one run at a time, in the order in which it was given them.
+ * Where runs are short, it is given some at once, so that it finds the next one without waiting for us, and
+ * we are woken for many ends instead of each. What it was given counts as running: nobody else gets the key.
+ * What must never happen: a run that waits for long behind another one while somebody else could do it. So
+ * they are few, expected to be over soon by what the last runs of their watches took, and should one take
+ * longer all the same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of
+ * their line.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/change/change.h"
+#include "controller/change/decision.h"
+#include "controller/change/finalizer.h"
+#include "controller/run/assign.h"
+#include "controller/run/doubt.h"
+
+#define AHEAD_USEC (3 * USEC_PER_MSEC)
+
+const struct queue_run *worker_run(const struct worker *worker)
+{
+        return worker->given_count > 0 ? &worker->given[0].run : NULL;
+}
+
+/* ---- what a worker has */
+
+static bool is_available(const struct worker *worker)
+{
+        return !worker->stale && worker->is_up;
+}
+
+static bool has_room(const struct worker *worker)
+{
+        return worker->given_count == 0 ||
+               (worker->given_count < RUNS_AT_ONCE && worker->expected_usec < AHEAD_USEC);
+}
+
+/* Many at once, and then none for a while: what is given in one turn is committed to the ledger as one. When
+ * one of them needs something, all get what they have room for. */
+static bool runs_low(const struct worker *worker)
+{
+        return worker->given_count <= RUNS_AT_ONCE / 2 && worker->expected_usec <= AHEAD_USEC / 2;
+}
+
+/* Whatever was expected of it: what is put behind it comes back, and would be put there again and again. */
+static bool is_late(const struct worker *worker, uint64_t now)
+{
+        return worker->given_count > 0 && now - worker->started_boottime > AHEAD_USEC;
+}
+
+static bool may_have_more(const struct worker *worker, uint64_t now)
+{
+        return is_available(worker) &&
+               (worker->given_count == 0 || (runs_low(worker) && !is_late(worker, now)));
+}
+
+/* Of a watch that nothing is known of yet: as much as is given at once. */
+static uint64_t expected_usec(const struct watch *watch)
+{
+        return watch->pace_known ? watch->pace_usec : AHEAD_USEC;
+}
+
+/* What the worker says: until we hear of it others may have had the processor. */
+static void note_pace(struct watch *watch, uint64_t took_usec)
+{
+        watch->pace_usec = watch->pace_known ? (3 * watch->pace_usec + took_usec) / 4 : took_usec;
+        watch->pace_known = true;
+}
+
+static void drop(struct worker *worker, size_t index, bool has_begun)
+{
+        struct controller *controller = worker->controller;
+
+        if (controller->effects->ended(controller->userdata, worker, &worker->given[index], has_begun))
+                controller->commit.due = true;
+        worker->expected_usec -= worker->given[index].expected_usec;
+        worker->given_count--;
+        memmove(&worker->given[index], &worker->given[index + 1],
+                (worker->given_count - index) * sizeof(worker->given[0]));
+}
+
+bool assignment_is_outdated(const struct controller *controller, const struct assignment *given)
+{
+        return given->restores != controller->watch[given->run.watch].restores;
+}
+
+int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret)
+{
+        const struct controller *controller = worker->controller;
+        uint64_t now = controller->now.boottime;
+        const struct queue_run *run;
+        size_t index = 0;
+
+        while (index < worker->given_count && worker->given[index].run.id != done->sequence)
+                index++;
+        if (index == worker->given_count || worker->given[index].to_send || done->result >= RESULT_COUNT ||
+            (index > 0 && done->result != RESULT_RETURNED))
+                return -EPROTO;
+        run = &worker->given[index].run;
+        if (strcmp(done->watch, controller->watch[run->watch].config->name) != 0 ||
+            strcmp(done->key, run->key) != 0 || strcmp(done->uid, run->uid) != 0)
+                return -EPROTO;
+        *ret = worker->given[index];
+        ret->took_usec = now - worker->started_boottime;
+        if (done->result != RESULT_RETURNED) {
+                note_pace(&controller->watch[run->watch],
+                          done->duration_usec < ret->took_usec ? done->duration_usec : ret->took_usec);
+                histogram_add(&controller->watch[run->watch].metrics.queue, run->waited_usec);
+        }
+        drop(worker, index, done->result != RESULT_RETURNED);
+        if (index == 0)
+                worker->started_boottime = now;
+        return 0;
+}
+
+bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
+{
+        const struct controller *controller = watch->controller;
+
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                const struct worker *worker = &controller->worker[i];
+
+                for (size_t j = 0; j < worker->given_count; j++) {
+                        const struct queue_run *run = &worker->given[j].run;
+
+                        if (run->watch == watch_number(watch) && strcmp(run->key, key) == 0 &&
+                            strcmp(run->uid, uid) == 0)
+                                return true;
+                }
+        }
+        return false;
+}
+
+struct queue_counts assign_count(const struct controller *controller, const struct watch *watch)
+{
+        struct queue_counts counts = watch ? queue_count(controller->queue, watch_number(watch))
+                                           : queue_count_all(controller->queue);
+        size_t given = counts.running;
+
+        counts.running = 0;
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                const struct queue_run *run = worker_run(&controller->worker[i]);
+
+                counts.running += run && (!watch || run->watch == watch_number(watch));
+        }
+        counts.queued += given - counts.running;
+        return counts;
+}
+
+void assign_recall(struct controller *controller, const char *reason)
+{
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                struct worker *worker = &controller->worker[i];
+
+                if (worker->given_count > 1 && worker->is_up)
+                        controller->effects->recall(controller->userdata, worker, reason);
+        }
+}
+
+void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason)
+{
+        struct controller *controller = watch->controller;
+
+        if (!assign_is_under_way(watch, key, uid))
+                return;
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                struct worker *worker = &controller->worker[i];
+                const struct queue_run *run = worker_run(worker);
+
+                if (run && !worker->given[0].to_send && run->watch == watch_number(watch) &&
+                    strcmp(run->key, key) == 0 && strcmp(run->uid, uid) == 0)
+                        controller->effects->cancel(controller->userdata, worker, run->id, reason);
+        }
+        assign_recall(controller, reason);
+}
+
+/* ---- giving */
+
+bool assign_may(const struct controller *controller)
+{
+        uint64_t now = controller->now.boottime;
+
+        if (controller->is_ending || !controller->has_credential)
+                return false;
+        for (size_t i = 0; i < controller->worker_count; i++)
+                if (may_have_more(&controller->worker[i], now))
+                        return true;
+        return false;
+}
+
+/* The one that has least to do, of those that are being given something in this turn. */
+static struct worker *next_worker(struct controller *controller)
+{
+        struct worker *found = NULL;
+
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                struct worker *worker = &controller->worker[i];
+
+                if (worker->filling && is_available(worker) && has_room(worker) &&
+                    (!found || worker->given_count < found->given_count))
+                        found = worker;
+        }
+        return found;
+}
+
+static int give(struct worker *worker, const struct queue_run *run, uint64_t now)
+{
+        struct controller *controller = worker->controller;
+        struct watch *watch = &controller->watch[run->watch];
+        struct assignment *given = &worker->given[worker->given_count++];
+        int r;
+
+        *given = (struct assignment){.run = *run,
+                                     .to_send = true,
+                                     .reloads = controller->reloads,
+                                     .restores = watch->restores,
+                                     .expected_usec = expected_usec(watch)};
+        if (worker->given_count == 1)
+                worker->started_boottime = now;
+        worker->expected_usec += given->expected_usec;
+        r = ledger_owe(controller->ledger, watch->config->name, run->key, run->uid);
+        given->is_first = r > 0;
+        controller->commit.due = controller->commit.due || given->is_first;
+        return r < 0 ? r : 0;
+}
+
+struct worker *assign_next(struct controller *controller)
+{
+        uint64_t now = controller->now.boottime;
+
+        if (!assign_may(controller))
+                return NULL;
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                struct worker *worker = &controller->worker[i];
+
+                worker->filling |= is_available(worker) && !is_late(worker, now); /* or not sent yet */
+        }
+        return next_worker(controller);
+}
+
+int assign_runs(struct controller *controller)
+{
+        struct worker *worker = assign_next(controller);
+        uint64_t now = controller->now.boottime;
+        struct queue_run run;
+        int r = 0;
+
+        while (r >= 0 && worker && queue_next(controller->queue, now, &run)) {
+                r = give(worker, &run, now);
+                worker = next_worker(controller);
+        }
+        return r;
+}
+
+/* ---- sending */
+
+static enum run_action action_of(const struct queue_run *run)
+{
+        enum change_kind kind = run->kind;
+
+        if (run->reason == RUN_RELEASE || run->reason == RUN_UNINSTALL)
+                return ACTION_RELEASE;
+        if (finalizer_is_reason(run->reason))
+                return ACTION_FINALIZER;
+        return kind == CHANGE_DELETED      ? ACTION_DELETED
+               : kind == CHANGE_UNSELECTED ? ACTION_UNSELECTED
+                                           : ACTION_RECONCILE;
+}
+
+static void send_run(struct worker *worker, struct assignment *given)
+{
+        struct controller *controller = worker->controller;
+        const struct watch *watch = &controller->watch[given->run.watch];
+        const struct ledger_row *row;
+        struct message_run run = {
+                .sequence = given->run.id,
+                .watch = watch->config->name,
+                .key = given->run.key,
+                .uid = given->run.uid,
+                .action = (uint64_t)action_of(&given->run),
+                .reason = run_reason_name(given->run.reason),
+                .generation = watch->generation,
+                .doubtful = doubt_is(watch, given->run.key, given->run.uid),
+                .handed_out = !given->is_first,
+        };
+
+        if (!given->is_first &&
+            ledger_look(controller->ledger, watch->config->name, run.key, run.uid, &row) >= 0) {
+                run.attempt =
+                        row->permanent
+                                ? 0
+                                : row->attempts - row->refused; /* given up, and changed: it begins anew */
+                run.last_error = row->last_error;
+                run.first_error = row->first_error;
+                run.settling = row->settling;
+                run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
+                run.known_related = row->related;
+                run.kinds = row->kinds;
+                if (was_written_lately(row, ledger_time(controller)))
+                        run.at_least_version = row->written_version;
+        }
+        run.attempt++;
+        given->to_send = false;
+        controller->effects->run(controller->userdata, worker, given, &run);
+}
+
+void assign_send(struct controller *controller)
+{
+        for (size_t i = 0; i < controller->worker_count; i++) {
+                struct worker *worker = &controller->worker[i];
+
+                if (!worker->filling || !worker->is_up)
+                        continue;
+                controller->effects->batch(controller->userdata, worker, true);
+                for (size_t j = 0; j < worker->given_count; j++)
+                        if (worker->given[j].to_send)
+                                send_run(worker, &worker->given[j]);
+                controller->effects->batch(controller->userdata, worker, false);
+                worker->filling = false;
+        }
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* When an object is due again. */
+#include "controller/controller.h"
+
+uint64_t retry_delay(struct controller *controller, const struct config_watch *config, uint64_t attempts);
+/* A little longer, so that not all come at once. */
+uint64_t held_delay(struct controller *controller, uint64_t held_usec);
+uint64_t throttle_units(uint64_t number); /* of retry.throttle: Fibonacci, up to 610 */
+/* The ledger's time; that in `row`, where it serves as well. */
+uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t now);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ledger says is due: long backoffs, requeueAfter, resync. They cost no memory while they wait. A
+ * row that is handed to the queue keeps its time: should we die before its run, it is due at once.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/run/due.h"
+#include "controller/run/outcome.h"
+
+#define PAGE 50
+
+/* A name that this release does not know is a retry: what is due runs. */
+static enum run_reason reason_of(const struct ledger_row *row)
+{
+        enum run_reason reason = run_reason_parse(row->next_reason);
+
+        return reason == RUN_REASON_NONE ? RUN_RETRY : reason;
+}
+
+#define AGAIN_USEC (5 * USEC_PER_SEC)
+
+/* Rows are visited once for each time that is set: what cannot go to the queue now is given another one. */
+static int come_again(struct watch *watch, const struct ledger_row *row)
+{
+        struct ledger_row later = *row;
+
+        later.next_realtime = ledger_time(watch->controller) + AGAIN_USEC;
+        return ledger_put(watch->controller->ledger, watch->config->name, &later);
+}
+
+/* Its time is not written anew with each success (outcome.c): what was handled since waits again. */
+static bool is_resynced(const struct watch *watch, const struct ledger_row *row)
+{
+        return watch->config->resync_usec > DELAY_IN_QUEUE_USEC && reason_of(row) == RUN_RESYNC &&
+               row->handled_realtime + watch->config->resync_usec > ledger_time(watch->controller);
+}
+
+static int wait_again(struct watch *watch, const struct ledger_row *row)
+{
+        struct ledger_row later = *row;
+
+        later.next_realtime = row->handled_realtime + watch->config->resync_usec;
+        return ledger_put(watch->controller->ledger, watch->config->name, &later);
+}
+
+/* Behind what is new. */
+static bool is_for_all(enum run_reason reason)
+{
+        return reason == RUN_RESYNC || reason == RUN_HANDLER_CHANGED;
+}
+
+static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+{
+        struct controller *controller = userdata;
+        struct watch *watch = watch_find(controller, watch_name);
+        struct ledger_row never = *row;
+        struct queue_item item = {
+                .key = row->key,
+                .uid = row->uid,
+                .suspect = ledger_row_is_suspect(row),
+                .kind = ledger_row_kind(row),
+                .priority = is_for_all(reason_of(row)) ? QUEUE_LOW : QUEUE_NORMAL,
+                .reason = reason_of(row),
+        };
+        unsigned number;
+        int r;
+
+        if (!watch && config_watch_find(controller->config, watch_name))
+                return 0; /* a reload starts it anew: when it is in sync, due_arm() begins anew as well */
+        if (!watch) {
+                never.next_realtime = 0; /* not configured any more: owed.c, should it come back */
+                return ledger_put(controller->ledger, watch_name, &never);
+        }
+        /* pause_resume() begins anew. What has begun is ended nevertheless. */
+        if (watch->paused_realtime > 0 && reason_of(row) != RUN_SETTLING)
+                return 0;
+        if (!watch->synced)
+                return 0; /* it knows no objects yet: due_arm() begins anew when it does */
+        if (is_resynced(watch, row))
+                return wait_again(watch, row);
+        number = (unsigned)(watch - controller->watch);
+        /* What waits in the queue as well, or runs already, is not due a second time. */
+        if (queue_has(controller->queue, number, row->key, row->uid, item.kind))
+                return 0;
+        /* Two objects of one name: which of them is gone, its end will tell. */
+        if (item.kind != CHANGE_DELETED && queue_has_other(controller->queue, number, row->key, row->uid))
+                return come_again(watch, row);
+        r = queue_push(controller->queue, number, &item, controller->now.boottime);
+        watch->metrics.adds += r == QUEUE_ADDED;
+        return r < 0 ? r : 0;
+}
+
+void due_take(struct controller *controller)
+{
+        int r;
+
+        controller->due.armed = 0;
+        if (controller->is_ending || controller->uninstall.active)
+                return;
+        do
+                r = ledger_visit_due(controller->ledger, ledger_time(controller), PAGE, take_row,
+                                     controller);
+        while (r == PAGE && controller_has_time(controller));
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return;
+        }
+        due_arm(controller);
+        controller_settle_soon(controller);
+}
+
+static size_t count_synced(const struct controller *controller)
+{
+        size_t count = 0;
+
+        FOREACH_WATCH(watch, controller)
+                count += watch->synced;
+        return count;
+}
+
+/* What waits in the queue as well is due there first; a moment later here. */
+#define BEHIND_QUEUE_USEC (USEC_PER_SEC / 4)
+
+void due_arm(struct controller *controller)
+{
+        size_t synced = count_synced(controller);
+        uint64_t due = 0;
+        int r;
+
+        if (synced != controller->due.synced)
+                ledger_due_again(controller->ledger);
+        controller->due.synced = synced;
+        r = ledger_next_due(controller->ledger, ledger_time(controller), &due);
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return;
+        }
+        if (due == controller->due.armed)
+                return;
+        controller->due.armed = due;
+        controller->effects->wake(controller->userdata, WAKE_DUE,
+                                  due == 0 ? UINT64_MAX
+                                           : ledger_time_to_boottime(controller, due) + BEHIND_QUEUE_USEC);
+}

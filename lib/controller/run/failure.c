@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs that have failed. One failure is counted for one elapsed backoff, whatever events arrive meanwhile;
+ * only a success ends the count.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "controller/run/backoff.h"
+#include "controller/run/blame.h"
+#include "controller/run/ending.h"
+#include "controller/run/handler-change.h"
+#include "controller/run/outcome.h"
+#include "controller/run/refusal.h"
+#include "ipc/message-id.h"
+
+/* ---- log */
+
+uint64_t ending_attempts(const struct ledger_row *row)
+{
+        return row->attempts - row->refused;
+}
+
+static void log_failure(const struct ending *ending, int priority, const char *id, const char *next)
+{
+        const struct message_done *done = ending->done;
+        char attempt[24], code[12] = "";
+        int status = (int)done->wait_status;
+
+        snprintf(attempt, sizeof(attempt), "%" PRIu64, ending_attempts(&ending->row) + ending->refused);
+        if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+                snprintf(code, sizeof(code), "%d", WEXITSTATUS(status));
+        controller_log(ending->watch->controller, priority, id,
+                       LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                                  {"RECONCILED_UID", done->uid}, {"RECONCILED_ATTEMPT", attempt},
+                                  {"RECONCILED_EXIT_CODE", code},
+                                  {"RECONCILED_ACTION", run_action_name((enum run_action)done->action)}),
+                       "%s of %s of watch %s failed (attempt %s): %s; %s",
+                       run_action_name((enum run_action)done->action), done->key, done->watch, attempt,
+                       done->message[0] ? done->message : run_result_name((enum run_result)done->result),
+                       next);
+}
+
+static void log_retry(const struct ending *ending, const char *id, uint64_t delay)
+{
+        char text[64], next[96];
+
+        duration_format(delay < USEC_PER_SEC ? delay / 1000 * 1000 : delay / 100000 * 100000, text,
+                        sizeof(text));
+        snprintf(next, sizeof(next),
+                 ending->refused ? "that counts as no attempt; tried again in %s" : "next attempt in %s",
+                 text);
+        log_failure(ending, LOG_WARNING, id, next);
+}
+
+/* ---- what follows */
+
+static int schedule_retry(struct ending *ending, uint64_t delay, enum run_reason reason)
+{
+        bool releases = ending->done->action == ACTION_RELEASE; /* only the queue knows of it */
+
+        ending->row.next_realtime = ledger_time(ending->watch->controller) + delay;
+        ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC && !releases;
+        ending->outcome.delay_usec = delay;
+        ending->outcome.reason = releases ? ending->reason : reason;
+        return text_replace(&ending->row.next_reason, run_reason_name(reason));
+}
+
+/* One more failure, and its cause. */
+static int note_failure(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+        struct ledger_row *row = &ending->row;
+        /* A change runs at once, but a failure of it is no further failure of the backoff that it broke
+         * into. */
+        bool in_backoff = row->attempts > 0 && !ending->was_retry &&
+                          row->next_realtime > ledger_time(ending->watch->controller);
+        /* An outage that is over is not the cause of what fails behind it. */
+        bool is_first = !row->first_error[0] || (!ending->refused && row->attempts == row->refused);
+
+        ending->watch->failures_total++;
+        if (row->permanent) /* it had been given up: what has changed is tried anew as often */
+                row->attempts = row->refused = 0;
+        row->permanent = false;
+        row->quarantined_until = 0; /* it was tried again, and nobody has died of it */
+        if (row->crashes == 0)
+                row->crashed_realtime = 0; /* it was merely under way: no suspect any more */
+        ending->counted = !in_backoff || row->attempts == 0;
+        row->attempts += ending->counted;
+        row->refused += ending->counted && ending->refused;
+        /* What we have written ourselves before it failed is no change to run for. */
+        row->failed_fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
+        if (text_replace(&row->last_error, done->message) < 0 ||
+            (is_first && text_replace(&row->first_error, done->message) < 0))
+                return -ENOMEM;
+        return 0;
+}
+
+/* It is never given up: there will be no change to wait for. */
+static bool is_cleanup(const struct ending *ending)
+{
+        return ending->kind != CHANGE_UPDATED || ending->done->action == ACTION_FINALIZE ||
+               ending->done->action == ACTION_FINALIZER;
+}
+
+static int give_up(struct ending *ending, const char *next)
+{
+        struct ledger_row *row = &ending->row;
+
+        if (ending->was_former) {
+                handler_forgive(row);
+                log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
+                            "its handler has changed since, and the new one runs at once");
+                return schedule_retry(ending, 0, RUN_HANDLER_CHANGED);
+        }
+        row->permanent = true;
+        row->next_realtime = 0;
+        ending->outcome.handled = true;
+        log_failure(ending, LOG_ERR, MESSAGE_ID_RUN_PERMANENT, next);
+        return text_replace(&row->next_reason, "");
+}
+
+int ending_failed(struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+        uint64_t delay;
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        if (ending->done->changed) {
+                log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
+                            "it has changed since, and runs at once");
+                return schedule_retry(ending, 0, RUN_CHANGED);
+        }
+        if (config->retry_attempts > 0 && ending_attempts(&ending->row) >= config->retry_attempts &&
+            !is_cleanup(ending))
+                return give_up(ending, "the limit of retry.attempts is reached: not tried again until the "
+                                       "object changes");
+        delay = retry_delay(ending->watch->controller, config, ending_attempts(&ending->row));
+        log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+        return schedule_retry(ending, delay, RUN_RETRY);
+}
+
+/* The server has said until when. That was logged once, for the resource (feed.c): not for each object. */
+static int held_back(struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+        uint64_t held = ending->done->held_usec, delay;
+        char text[64], next[96];
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        held = held_delay(ending->watch->controller, held);
+        delay = retry_delay(ending->watch->controller, config, ending->row.refused);
+        if (delay < held)
+                delay = held;
+        else
+                ending->watch->waits = true;
+        snprintf(next, sizeof(next), "that counts as no attempt; tried again in %s",
+                 duration_format(delay / 100000 * 100000, text, sizeof(text)));
+        log_failure(ending, LOG_DEBUG, NULL, next);
+        return schedule_retry(ending, delay, delay > held ? RUN_UNAVAILABLE : RUN_HELD);
+}
+
+/* A run that came early, because the server seemed to be well again, waits for its whole backoff now. */
+int ending_unavailable(struct ending *ending)
+{
+        bool was_early = run_reason_parse(ending->row.next_reason) == RUN_RECOVERED;
+        struct watch *watch = ending->watch;
+        uint64_t delay;
+        int r = 0;
+
+        ending->refused = true;
+        if (ending->done->held_usec > 0 && ending->done->result == RESULT_UNAVAILABLE)
+                return held_back(ending);
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        watch->waits = true;
+        delay = ending->done->changed ? 0
+                                      : retry_delay(watch->controller, watch->config, ending->row.refused);
+        if (ending->done->result == RESULT_FORBIDDEN)
+                r = refusal_note(watch, ending->done, &delay);
+        if (r < 0)
+                return r;
+        ending->past_deadline = r > 0 && !watch->controller->is_ending;
+        log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+        return schedule_retry(ending, delay,
+                              was_early                   ? RUN_RETRY
+                              : ending->done->not_started ? RUN_NOT_STARTED
+                                                          : RUN_UNAVAILABLE);
+}
+
+/* The server takes what we write; or the object that was tried for that has other troubles now. */
+
+int ending_failed_for_good(struct ending *ending)
+{
+        uint64_t delay = ending->watch->config->retry_max_usec;
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        if (!is_cleanup(ending))
+                return give_up(ending, ending->watch->config->on_handler_change == ON_HANDLER_CHANGE_NONE
+                                               ? "not tried again until the object changes"
+                                               : "not tried again until the object or the handler changes");
+        log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+        return schedule_retry(ending, delay, RUN_RETRY);
+}
+
+/* ---- what ends the operator */
+
+/* Its row is written first, so that after the restart this object waits, and the others do not. */
+static int ends_operator(struct ending *ending)
+{
+        struct ledger_row *row = &ending->row;
+
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        /* One that ends in order anyway has no need to be ended for it. */
+        ending->fatal = !ending->watch->controller->is_ending;
+        if (!ending->fatal) {
+                uint64_t delay = blame_row(ending->watch->controller, ending->watch->config, row);
+
+                log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
+                return schedule_retry(ending, delay, RUN_RETRY);
+        }
+        return schedule_retry(ending, blame_row(ending->watch->controller, ending->watch->config, row),
+                              RUN_RETRY);
+}
+
+int ending_refused(struct ending *ending)
+{
+        const struct config_watch *config = ending->watch->config;
+        uint64_t delay;
+
+        /* Somebody waits for it, and the log says why it did not work. */
+        if (ending->done->action == ACTION_RELEASE || ending->done->action == ACTION_FINALIZER)
+                return ending_failed(ending);
+        if (config->on_unrecoverable == ON_UNRECOVERABLE_CRASH)
+                return ends_operator(ending);
+        if (note_failure(ending) < 0)
+                return -ENOMEM;
+        ending->row.throttled += ending->counted || ending->row.throttled == 0;
+        delay = throttle_units(ending->row.throttled) * config->retry_throttle_usec;
+        log_retry(ending, MESSAGE_ID_THROTTLED, delay);
+        return schedule_retry(ending, delay, RUN_THROTTLED);
+}
+
+int ending_stopped(struct ending *ending)
+{
+        return ending->watch->config->allow_fatal ? ends_operator(ending) : ending_failed(ending);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/run/last-life.h"
+
+#include <errno.h>
+
+#include "controller/run/blame.h"
+
+static int suspect(struct controller *controller, const struct config_watch *config,
+                   const struct noted_run *note, struct ledger_row *row, bool alone)
+{
+        bool counts = alone && ledger_row_is_suspect(row);
+        int r = 0;
+
+        row->crashed_realtime = ledger_time(controller);
+        if (counts) {
+                r = blame_object(controller, config, note->key, note->uid, note->fingerprint,
+                                 "the whole operator was killed while it ran, alone");
+                ledger_row_done(row);
+                if (r >= 0)
+                        r = ledger_get(controller->ledger, note->watch, note->key, note->uid, row);
+        }
+        controller_log(
+                controller, counts ? LOG_WARNING : LOG_NOTICE, NULL,
+                LOG_FIELDS({"RECONCILED_WATCH", note->watch}, {"RECONCILED_KEY", note->key},
+                           {"RECONCILED_UID", note->uid}),
+                counts ? "%s of watch %s ran alone when the operator was killed as a whole: a crash is "
+                         "counted"
+                       : "%s of watch %s ran when the operator was killed as a whole: it runs alone the "
+                         "next time",
+                note->key, note->watch);
+        return r;
+}
+
+int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone)
+{
+        const struct config_watch *config = config_watch_find(controller->config, note->watch);
+        struct ledger_row row = {0};
+        int r = ledger_get(controller->ledger, note->watch, note->key, note->uid, &row);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r >= 0 && suspects && config)
+                r = suspect(controller, config, note, &row, alone);
+        if (r >= 0) {
+                if (!note->without_handler)
+                        ledger_row_unknown(&row);
+                r = ledger_put(controller->ledger, note->watch, &row);
+        }
+        ledger_row_done(&row);
+        return r;
+}

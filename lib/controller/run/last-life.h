@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Runs of the last life that had not ended, or whose end the ledger does not have. Such a run may have
+ * changed the world for an object that is changed back while we are down, and its row says what was handled
+ * before: the row is cleared, and the object runs once.
+ *
+ * Those that ran when all was killed are suspects. That is no punishment: a suspect runs as soon as nothing
+ * else does, alone, and any end of that run clears it. Only when the same happens again while a suspect runs,
+ * and by that nothing else, a crash is counted. So one SIGKILL costs nobody anything, and an object that
+ * brings everything down each time is in quarantine after one death more than `quarantine.after`.
+ */
+#include "controller/controller.h"
+
+struct noted_run {
+        const char *watch, *key, *uid;
+        uint64_t fingerprint; /* 0: it was not for a change */
+        bool without_handler; /* what its object was handled as stays so */
+};
+
+/* suspects: it ran; alone: and nothing else did. The caller commits. */
+int last_life_judge(struct controller *controller, const struct noted_run *note, bool suspects, bool alone);

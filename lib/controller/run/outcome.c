@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A finished run changes its object's row in the ledger, its entry in the queue, and the log. Each result has
+ * its function in the table below; those for failures are in failure.c.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/change/decision.h"
+#include "controller/change/finalizer.h"
+#include "controller/change/handover.h"
+#include "controller/change/owned.h"
+#include "controller/run/assign.h"
+#include "controller/run/backoff.h"
+#include "controller/run/blame.h"
+#include "controller/run/due.h"
+#include "controller/run/ending.h"
+#include "controller/run/handler-change.h"
+#include "controller/run/outcome.h"
+#include "controller/run/refusal.h"
+#include "controller/run/retry.h"
+#include "controller/settle.h"
+#include "ipc/message-id.h"
+
+static int succeeded(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+        const struct config_watch *config = ending->watch->config;
+        uint64_t now = ledger_time(ending->watch->controller), delay = done->requeue_after_usec;
+        enum run_reason reason = delay > 0 ? RUN_REQUEUE_AFTER : RUN_RESYNC;
+        struct ledger_row *row = &ending->row;
+
+        ending->watch->successes++;
+        ending->outcome.handled = true;
+        if (done->action == ACTION_FINALIZE
+                    ? delay == 0
+                    : ending->kind != CHANGE_UPDATED || done->action == ACTION_RELEASE) {
+                ending->remove_row = true;
+                return 0;
+        }
+        if (config->resync_usec > 0 && (delay == 0 || config->resync_usec < delay)) {
+                reason = RUN_RESYNC;
+                delay = resync_time(ending->watch, row, now) - now;
+        }
+        row->fingerprint = done->own_fingerprint ? done->own_fingerprint : done->fingerprint;
+        row->failed_fingerprint = 0;
+        row->attempts = row->throttled = row->refused = 0;
+        row->crashes = row->crashed_realtime = row->quarantined_until = 0;
+        row->permanent = false;
+        row->handled_realtime = now;
+        row->related = done->related;
+        row->next_realtime = delay > 0 ? now + delay : 0;
+        if (text_replace(&row->next_reason, delay > 0 ? run_reason_name(reason) : "") < 0 ||
+            text_replace(&row->last_error, "") < 0 || text_replace(&row->first_error, "") < 0)
+                return -ENOMEM;
+        if (delay > 0 && delay <= DELAY_IN_QUEUE_USEC) {
+                ending->outcome.again = true;
+                ending->outcome.delay_usec = delay;
+                ending->outcome.reason = reason;
+        }
+        return 0;
+}
+
+/* Everything stays as it was after the last success; what it waited for is still to come. */
+static int was_unneeded(struct ending *ending)
+{
+        const struct ledger_row *row = &ending->row;
+        uint64_t now = ledger_time(ending->watch->controller);
+
+        ending->outcome.handled = ending->keep_row = true;
+        if (row->next_realtime == 0 || row->next_realtime > now + DELAY_IN_QUEUE_USEC)
+                return 0;
+        ending->outcome.again = true;
+        ending->outcome.delay_usec = row->next_realtime > now ? row->next_realtime - now : 0;
+        ending->outcome.reason =
+                run_reason_parse(row->next_reason) == RUN_RESYNC ? RUN_RESYNC : RUN_REQUEUE_AFTER;
+        return 0;
+}
+
+/* `delay` from now, remembered across restarts; short ones wait in the queue, long ones only in the ledger.
+ */
+
+static void note_recovery(struct ending *ending)
+{
+        enum run_result result = (enum run_result)ending->done->result;
+        bool says_nothing = result == RESULT_FORBIDDEN || result == RESULT_UNAVAILABLE ||
+                            result == RESULT_CANCELLED || result == RESULT_BEHIND ||
+                            result == RESULT_SETTLING;
+
+        if (result == RESULT_SUCCESS && (ending->done->own_resource_version[0] || ending->row.refused > 0)) {
+                refusal_over(ending->watch);
+                recover(ending->watch);
+        } else if (!says_nothing) {
+                refusal_forget(ending->watch, ending->done->key, ending->done->uid);
+        }
+}
+
+static void end_operator(struct controller *controller, const struct message_done *done)
+{
+        controller_fatal(controller, EXIT_CODE_SOFTWARE, done->key, "%s of %s of watch %s%s: %s",
+                         run_action_name((enum run_action)done->action), done->key, done->watch,
+                         done->result == RESULT_STOP ? " has stopped the operator (allowFatal)"
+                                                     : " cannot be carried out (onUnrecoverable: crash)",
+                         done->message);
+}
+
+/* The worker waits for the server, and holds nobody up: the same attempt goes on later, also when we die. */
+static int settles(struct ending *ending)
+{
+        struct ledger_row *row = &ending->row;
+        uint64_t delay = ending->done->settle_after_usec;
+
+        /* Nothing is undone that is not on record. */
+        ending->watch->controller->commit.due = true;
+        row->next_realtime = ledger_time(ending->watch->controller) + delay;
+        ending->outcome.delay_usec = delay;
+        ending->outcome.reason = RUN_SETTLING;
+        if (text_replace(&row->settling, ending->done->settling) < 0)
+                return -ENOMEM;
+        return text_replace(&row->next_reason, run_reason_name(RUN_SETTLING));
+}
+
+static bool ends_settling(enum run_result result)
+{
+        return result != RESULT_SETTLING && result != RESULT_CONFLICT && result != RESULT_CANCELLED &&
+               result != RESULT_BEHIND;
+}
+
+/* What is read after our own write must not be older than it. A write before a restore is undone: what comes
+ * after it has lower versions, and is neither older nor ours. */
+static int note_write(struct ending *ending)
+{
+        if (!ending->done->own_resource_version[0])
+                return 0;
+        if (ending->is_outdated) {
+                ending->row.known_version = ending->row.written_realtime = 0;
+                return text_replace(&ending->row.written_version, "");
+        }
+        ending->row.written_realtime = ledger_time(ending->watch->controller);
+        ending->row.known_version = ending->done->known_version;
+        return text_replace(&ending->row.written_version, ending->done->own_resource_version);
+}
+
+/* Gone while our finalizer held it, and that was taken away from what was being deleted: somebody did not
+ * want `finalize` to be waited for. */
+static void forget_vanished(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+
+        ending->outcome.handled = ending->remove_row = true;
+        controller_log(
+                ending->watch->controller, LOG_WARNING, MESSAGE_ID_VANISHED,
+                LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                           {"RECONCILED_UID", done->uid}),
+                "%s of watch %s is gone although its `finalize` had not succeeded: %s; what its handler has "
+                "made may be left over",
+                done->key, done->watch, done->message);
+}
+
+static int success(struct ending *ending)
+{
+        /* Nothing but our finalizer had to be done. */
+        if (ending->done->action == ACTION_FINALIZER && !ending->is_first &&
+            ending->row.fingerprint == ending->done->fingerprint)
+                return was_unneeded(ending);
+        return succeeded(ending);
+}
+
+/* The object is gone: its deletion is announced by the watch. Nothing is owed only if this was its first run,
+ * and no handler has begun; a run of a former life may have. */
+static int stale(struct ending *ending)
+{
+        if (ending->kind == CHANGE_DELETED) {
+                forget_vanished(ending);
+                return 0;
+        }
+        if (ending->done->action == ACTION_RELEASE && !ending->is_first) {
+                /* It goes on; changes that came meanwhile were not looked at. */
+                ending->outcome.reason = RUN_REQUESTED;
+                return 0;
+        }
+        ending->outcome.handled = true;
+        ending->remove_row = ending->is_first && !ending->done->handler_ran && !ending->row.deleting;
+        return 0;
+}
+
+/* The newest version is on its way, and one conflict is nobody's failure; one after another is (a handler
+ * that writes to its own object while it runs, a webhook that says 409). */
+static int conflict(struct ending *ending)
+{
+        if (ending->reason == RUN_CONFLICT || ending_attempts(&ending->row) > 0)
+                return ending_failed(ending);
+        ending->outcome.delay_usec = ending->watch->config->retry_first_usec;
+        ending->outcome.reason = ending->done->action == ACTION_RELEASE ? ending->reason : RUN_CONFLICT;
+        return 0;
+}
+
+static int behind(struct ending *ending)
+{
+        ending->outcome.delay_usec = BEHIND_USEC;
+        ending->outcome.reason = ending->reason;
+        return 0;
+}
+
+static int cancelled(struct ending *ending)
+{
+        ending->outcome.reason = RUN_CANCELLED;
+        return 0;
+}
+
+/* RESULT_RETURNED is none here: that run has not begun. */
+static int (*const by_result[RESULT_COUNT])(struct ending *) = {
+        [RESULT_SUCCESS] = success,
+        [RESULT_RETRY] = ending_failed,
+        [RESULT_PERMANENT] = ending_failed_for_good,
+        [RESULT_STALE] = stale,
+        [RESULT_CONFLICT] = conflict,
+        [RESULT_UNAVAILABLE] = ending_unavailable,
+        [RESULT_FORBIDDEN] = ending_unavailable,
+        [RESULT_UNRECOVERABLE] = ending_refused,
+        [RESULT_STOP] = ending_stopped,
+        [RESULT_CANCELLED] = cancelled,
+        [RESULT_BEHIND] = behind,
+        [RESULT_UNNEEDED] = was_unneeded,
+        [RESULT_SETTLING] = settles,
+};
+
+static int apply_result(struct ending *ending)
+{
+        enum run_result result = (enum run_result)ending->done->result;
+
+        /* A run that settled has had its backoff before it began. */
+        ending->was_retry = ending->was_retry || ending->row.settling[0];
+        if (ends_settling(result) && text_replace(&ending->row.settling, "") < 0)
+                return -ENOMEM;
+        if (note_write(ending) < 0 ||
+            (ending->done->kinds_known && text_replace(&ending->row.kinds, ending->done->kinds) < 0))
+                return -ENOMEM;
+        note_recovery(ending);
+        return by_result[result] ? by_result[result](ending) : -EPROTO;
+}
+
+static int load_row(struct controller *controller, struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+        int r = ledger_get(controller->ledger, done->watch, done->key, done->uid, &ending->row);
+
+        if (r != -ENOENT) {
+                ending->has_left = r >= 0 && ending->kind == CHANGE_UPDATED && ending->row.unselected &&
+                                   done->action == ACTION_RECONCILE;
+                ending->is_withdrawn = r >= 0 && ending->kind == CHANGE_DELETED && !ending->row.deleting;
+                return r;
+        }
+        ending->has_left = ending->kind == CHANGE_UPDATED;
+        ending->row = (struct ledger_row){
+                .key = strdup(done->key),
+                .uid = strdup(done->uid),
+                .next_reason = strdup(""),
+                .last_error = strdup(""),
+                .first_error = strdup(""),
+                .settling = strdup(""),
+                .written_version = strdup(""),
+                .kinds = strdup(""),
+        };
+        return ending->row.key && ending->row.uid && ending->row.next_reason && ending->row.last_error &&
+                               ending->row.first_error && ending->row.settling &&
+                               ending->row.written_version && ending->row.kinds
+                       ? 0
+                       : -ENOMEM;
+}
+
+static int write_row(struct controller *controller, struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+
+        if (ending->keep_row)
+                return 0;
+        if (ending->remove_row && ending->kind == CHANGE_UNSELECTED) {
+                int r = handover_tell(ending->watch, &ending->row, done->heir);
+
+                if (r < 0)
+                        return r;
+        }
+        if (ending->remove_row)
+                return ledger_remove(controller->ledger, done->watch, done->key, done->uid);
+        return ledger_put(controller->ledger, done->watch, &ending->row);
+}
+
+/* It has not begun, and is as it was before it was given to a worker. */
+static int returned(struct controller *controller, const struct assignment *given)
+{
+        const struct config_watch *config = controller->watch[given->run.watch].config;
+        struct ledger_row row = {0};
+        int r = 0;
+
+        if (given->is_first) /* else nothing is told of its end, should it be gone before it is run */
+                r = ledger_get(controller->ledger, config->name, given->run.key, given->run.uid, &row);
+        if (given->is_first && r >= 0 && !row.deleting && !row.unselected)
+                r = ledger_remove(controller->ledger, config->name, given->run.key, given->run.uid);
+        ledger_row_done(&row);
+        if (r >= 0 || r == -ENOENT)
+                return queue_return(controller->queue, given->run.id, controller->now.boottime);
+        ledger_failed(controller, r);
+        return 0;
+}
+
+/* Written down before anybody hears of it. */
+static void end_with_record(struct controller *controller, const struct ending *ending)
+{
+        int r = ledger_commit(controller->ledger);
+
+        if (r < 0)
+                ledger_failed(controller, r);
+        end_operator(controller, ending->done);
+        blame_tell(controller, ending->watch->config, &ending->row);
+}
+
+static void end_refused(struct controller *controller, const struct ending *ending)
+{
+        int r = ledger_commit(controller->ledger);
+
+        if (r < 0)
+                ledger_failed(controller, r);
+        refusal_fatal(ending->watch);
+}
+
+/* The news that it is gone may overtake the run that has let it go. */
+static int forget_deletion(struct controller *controller, const struct ending *ending,
+                           const struct queue_run *run)
+{
+        uint64_t sequence;
+
+        if (!queue_take_deletion(controller->queue, run->watch, run->key, run->uid, controller->now.boottime,
+                                 &sequence))
+                return 0;
+        return handled_add(ending->watch, run->key, run->uid, sequence);
+}
+
+/* The object has left the watch, so no row tells how the run ended. The queue may hold another run of it (it
+ * is to be told, or is selected again). */
+static int leave(struct ending *ending)
+{
+        const struct message_done *done = ending->done;
+
+        ending->outcome = (struct queue_outcome){.handled = true};
+        ending->keep_row = true;
+        ending->fatal = done->result == RESULT_STOP && ending->watch->config->allow_fatal &&
+                        !ending->watch->controller->is_ending;
+        controller_log(
+                ending->watch->controller, LOG_INFO, NULL,
+                LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                           {"RECONCILED_UID", done->uid}),
+                "%s of %s of watch %s ended (%s) when the object was not selected any more; nothing of it "
+                "is kept%s%s",
+                run_action_name((enum run_action)done->action), done->key, done->watch,
+                run_result_name((enum run_result)done->result), done->message[0] ? ": " : "", done->message);
+        return 0;
+}
+
+/* The row says what is owed now, and the queue has it (dispatch.c). */
+static int withdraw(struct ending *ending)
+{
+        ending->outcome = (struct queue_outcome){.handled = true};
+        ending->keep_row = true;
+        return 0;
+}
+
+/* The handler ran without success, so the row's fingerprint is not the content that it saw last. The row is
+ * cleared of it: then the object runs even if it goes back to its old content, also after a restart. The end
+ * of the run writes the row anyway. */
+static void note_handed_out(struct ending *ending)
+{
+        if (ending->done->handler_ran && ending->done->result != RESULT_SUCCESS)
+                ending->row.fingerprint = 0;
+}
+
+/* One that failed under a program that nobody has looked at runs again when another one is there, even if
+ * that is the one that was looked at before. */
+static int note_handler(const struct ending *ending)
+{
+        bool counts = ending->outcome.backs_off ||
+                      ending->watch->config->on_handler_change == ON_HANDLER_CHANGE_ALL;
+
+        return counts && !ending->was_former ? handler_used(ending->watch, ending->done->handler_stamp) : 0;
+}
+
+static int conclude(struct controller *controller, struct ending *ending, const struct queue_run *run)
+{
+        int r = load_row(controller, ending);
+
+        if (r >= 0)
+                r = ending->has_left       ? leave(ending)
+                    : ending->is_withdrawn ? withdraw(ending)
+                                           : apply_result(ending);
+        note_handed_out(ending);
+        ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
+        if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
+                r = owned_keep_due(ending->watch, &ending->row);
+        if (r >= 0)
+                r = note_handler(ending);
+        if (r >= 0)
+                r = write_row(controller, ending);
+        if (r >= 0 && ending->kind == CHANGE_DELETED && ending->remove_row)
+                r = handled_add(ending->watch, run->key, run->uid, run->sequence);
+        else if (r >= 0 && ending->remove_row)
+                r = forget_deletion(controller, ending, run);
+        return r;
+}
+
+static bool is_retry(enum run_reason reason)
+{
+        return reason == RUN_RETRY || reason == RUN_THROTTLED || reason == RUN_UNAVAILABLE ||
+               reason == RUN_HELD || reason == RUN_NOT_STARTED || reason == RUN_HANDLER_CHANGED ||
+               reason == RUN_RECOVERED;
+}
+
+int outcome_done(struct controller *controller, const struct assignment *given,
+                 const struct message_done *done)
+{
+        const struct queue_run *run = &given->run;
+        struct ending ending = {
+                .done = done,
+                .watch = &controller->watch[run->watch],
+                .kind = run->kind,
+                .is_first = given->is_first,
+                .reason = run->reason,
+                .was_former =
+                        handler_was_replaced(&controller->watch[run->watch], given, done->handler_stamp),
+                .was_retry = is_retry(run->reason),
+                .outcome = {.fingerprint = done->fingerprint,
+                            .own_fingerprint = done->own_fingerprint,
+                            .known_version = done->known_version},
+        };
+        int r;
+
+        ending.is_outdated = assignment_is_outdated(controller, given);
+        if (ending.is_outdated)
+                ending.outcome.known_version = 0;
+        controller_settle_soon(controller);
+        if (done->result == RESULT_RETURNED)
+                return returned(controller, given);
+        if (finalizer_is_reason(run->reason))
+                return finalizer_ended(controller, given, done);
+        metrics_ended(&ending.watch->metrics, done, given->took_usec);
+        r = conclude(controller, &ending, run);
+        if (r < 0 && r != -EPROTO && r != -ENOMEM) {
+                ledger_row_done(&ending.row);
+                ledger_failed(controller, r);
+                return 0;
+        }
+        if (r >= 0)
+                r = queue_done(controller->queue, run->id, &ending.outcome, controller->now.boottime, NULL);
+        if (r >= 0 && ending.fatal)
+                end_with_record(controller, &ending);
+        else if (r >= 0 && ending.past_deadline)
+                end_refused(controller, &ending);
+        else
+                due_arm(controller);
+        ledger_row_done(&ending.row);
+        return r;
+}

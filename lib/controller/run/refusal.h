@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Whether the API server takes what a watch writes. */
+#include "controller/controller.h"
+
+/* *delay: may be made shorter. 1: the watch is past its deadline, and that is fatal: refusal_fatal(). */
+int refusal_note(struct watch *watch, const struct message_done *done, uint64_t *delay);
+void refusal_fatal(struct watch *watch);
+void refusal_over(struct watch *watch); /* something was written */
+/* This object has nothing to say any more. */
+void refusal_forget(struct watch *watch, const char *key, const char *uid);
+void refusal_free(struct watch *watch);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A watch as the controller knows it: a place in an array that never moves. The caller reads it for status
+ * and metrics; only `is_up`, `awaits_token` and `health` are the caller's to write. What outlives the watch
+ * stands in the ledger.
+ */
+#include "config/config.h"
+#include "controller/counts.h"
+#include "ledger/ledger.h"
+#include "queue/queue.h"
+
+struct controller;
+struct finalizer_try;
+struct related_cursor;
+
+struct handled {
+        char *key, *uid;
+        uint64_t sequence;
+};
+
+/* The trouble of a watch, as one source reports it. */
+struct watch_trouble {
+        enum watch_health health;
+        uint64_t since_realtime, failures;
+        char *reason;
+};
+
+/* The API server refuses us what we write: run/refusal.c. key: of the object that is tried; NULL: it does
+ * not. */
+struct refusal {
+        char *key, *uid;
+        uint64_t since_boottime;
+        struct watch_trouble trouble;
+};
+
+/* Which rows run/retry.c makes due. */
+enum retry_scope {
+        RETRY_NOTHING,
+        RETRY_REFUSED, /* those that wait for the server */
+        RETRY_FAILED,
+        RETRY_CHANGED, /* those that a change of the handler concerns */
+};
+
+/* Rows of a watch whose handler has changed are made due in two passes: run/handler-change.c. */
+enum handler_pass { HANDLER_PASS_NONE, HANDLER_PASS_OTHERS, HANDLER_PASS_QUARANTINED, HANDLER_PASS_COUNT };
+
+#define HANDLER_RUNS_A_SECOND 200U
+
+/* The handler of a watch, as far as is known. */
+struct handler_change {
+        char hash[33];             /* ""; when it was last looked at */
+        uint64_t changed_realtime; /* 0: not as far as is known */
+        uint64_t reload;           /* runs that were given out before this reload had the former one */
+        enum handler_pass pass;
+        bool all;                   /* all objects, not only those that have failed */
+        char *key, *uid;            /* where the next page begins */
+        uint64_t due, quarantined;  /* in this round: rows that were made due */
+        uint64_t changes, made_due; /* in this life */
+        uint64_t stamp;             /* of the files, when they were last looked at; 0: not known */
+        uint64_t other;             /* of those that a run has used since and that are not these; 0: none */
+        uint64_t judged;            /* runs that were given out before this reload had another one, maybe */
+        bool is_read;               /* the record in the ledger */
+};
+
+/* How far the search for its finalizers is: order/uninstall.c. */
+struct watch_uninstall {
+        bool asked;         /* the watcher, for all of its objects and for those that it does not select */
+        char *unseen;       /* why not all of those could be looked at; "" = they were; NULL: not yet */
+        bool swept, walked; /* the store; and the ledger behind it, whose last row this was: */
+        char *key, *uid;
+};
+
+/* A place is free when it has no configuration: a reload takes watches out and puts others in, and no other
+ * one moves for that. */
+struct watch {
+        struct controller *controller;
+        void *userdata;    /* the caller's */
+        bool is_up;        /* its watcher takes messages */
+        bool awaits_token; /* nothing of it runs before its handler has a credential */
+        enum watch_health health;
+        const struct config_watch *config;
+        bool leaving;     /* nothing new of it runs; it goes when what runs is over */
+        uint64_t started; /* by the ledger's clock */
+        bool synced, checked;
+        uint64_t synced_realtime, objects, generation, restores;
+        char *resource_version; /* may be NULL */
+        struct refusal refusal;
+        bool waits; /* for the server: some of its objects, as far as is known */
+        uint64_t credit_given, credit_used;
+        /* OWED pages: where the next one begins. */
+        bool owed_streaming;
+        bool owes_nothing; /* the ledger knew none of its objects when its watcher began */
+        char *owed_key, *owed_uid;
+        struct handled *handled; /* to be told after the commit */
+        size_t handled_count;
+        uint64_t successes, failures_total;
+        struct watch_metrics metrics;
+        uint64_t pace_usec; /* how long its runs take, by the last ones */
+        bool pace_known;
+        uint64_t spread_usec; /* of the next resyncs, and for how many more */
+        unsigned spread_left;
+        struct related_cursor **related; /* change/related.c */
+        size_t related_count, related_room, related_turn;
+        uint64_t related_usec; /* CLOCK_MONOTONIC: of the last page */
+        bool is_of_cluster;    /* its objects belong to no namespace, by the first row when that mattered */
+        uint64_t retried;      /* in this round */
+        enum retry_scope
+                retrying; /* what has failed is made due, page by page; where the next one begins: */
+        char *retry_key, *retry_uid;
+        struct handler_change handler;
+        struct watch_uninstall uninstall;
+        uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
+        char *pause_reason;
+        struct finalizer_try *tries; /* change/finalizer.c */
+        size_t try_count, try_room;
+        uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
+        size_t doubt_count;                             /* objects that its watcher has died over */
+        bool unsure; /* its rows may not say what was handled last (change/unsure.c) */
+};
+
+/* Those in use, in order; NULL begins and ends. */
+struct watch *watch_next(const struct controller *controller, const struct watch *watch);
+#define FOREACH_WATCH(name, controller)                                                                     \
+        for (struct watch *name = watch_next(controller, NULL); name; name = watch_next(controller, name))
+unsigned watch_number(const struct watch *watch); /* its place, also in the queue */
+/* Of those in use, by name; not one that is leaving. */
+struct watch *watch_find(const struct controller *controller, const char *name);
+/* A free place, for the watch of this configuration. -ENOSPC: there is none. -EAGAIN: another turn. */
+int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);
+/* Its watcher is gone and nothing of it runs: its place is free. -EBUSY; -EAGAIN: it takes another turn. */
+int watch_release(struct watch *watch);
+void watch_empty(struct watch *watch); /* frees what it holds, without the queue */
+/* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
+ * under way anyway. */
+unsigned watch_limit(const struct controller *controller, const struct config_watch *config);
