@@ -26,7 +26,7 @@ def test_the_tutorial_up_to_the_container(session):
     for heading in ("4. A configuration", "5. A test, without a cluster"):
         session.follow(TUTORIAL.section(heading), replace)
     assert "OK" in session.errors(), "the handler's own tests"
-    start, *rest = TUTORIAL.section("6. It runs")
+    start, *rest = TUTORIAL.section("6. A running operator")
     devserver, operator = start.commands()
     assert devserver.endswith(" &") and operator.endswith(" &")
     session.type(devserver)
