@@ -66,7 +66,7 @@ def _memory(count):
 
 
 def watches(report):
-    """What a watch costs in anonymous memory, with 100 objects each: it should be the same for each."""
+    """The cost of a watch in anonymous memory, with 100 objects each: it should be the same for each."""
     counts = (1, 10, 100)
     found = {count: _memory(count) for count in counts}
     for count in counts[1:]:

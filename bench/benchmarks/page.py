@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import textwrap
 
 from .row import Row, demand_text, goal_text, ratio_text, said, shown, within
 
@@ -12,11 +13,11 @@ PAGE = BENCH.parent / "docs" / "performance.md"
 
 HEAD = """# Performance
 
-Made by `bench/run --write` from what was measured (bench/results.json); nothing in it is written by hand but the reasons
-(bench/thresholds.toml). Values are medians of n samples, of ours and of what it is compared with in turn. What counts is the
-ratio to the limit or the peer of the same run: limits are small programs of the bench's own (bench/limits), peers the smallest
-operators of other frameworks that do the same work on the same server (bench/peers). `bench/run` ends with 1 when a row is
-worse than bench/thresholds.toml demands or, on a quiet machine, by more than its slack worse than what is written here.
+`bench/run --write` makes this page from its measurements (bench/results.json); only the reasons (bench/thresholds.toml) are
+written by hand. Values are medians of n samples; ours and those of the limit or peer are taken in turn. The ratio to the limit
+or the peer of the same run counts. Limits are small programs of the bench's own (bench/limits). Peers are the smallest
+operators of other frameworks that do the same work on the same server (bench/peers). `bench/run` exits with 1 when a row is
+worse than bench/thresholds.toml demands or, on a quiet machine, by more than its slack worse than the value on this page.
 
 """
 
@@ -59,7 +60,7 @@ class Results:
         text = [HEAD + self._summary(benchmarks, thresholds)]
         for name, function in benchmarks.items():
             rows = "".join(f"| {' | '.join(cells)} |\n" for cells in self._cells(name, thresholds))
-            text.append(f"\n## {name}\n\n{function.__doc__.strip()}\n\n{self._about(name)}\n\n{COLUMNS}{rows}")
+            text.append(f"\n## {name}\n\n{_prose(function.__doc__)}\n\n{_prose(self._about(name))}\n\n{COLUMNS}{rows}")
         return "".join(text)
 
     def _about(self, name):
@@ -92,6 +93,10 @@ class Results:
         lines = [f"Goals: {met} met, {len(short)} short, {len(unmeasured)} rows not measured."]
         lines += [f"- short: {each}" for each in short] + [f"- not measured: {each}" for each in unmeasured]
         return "\n".join(lines[:1] + [""] + lines[1:]) + "\n"
+
+
+def _prose(text):
+    return textwrap.fill(" ".join(text.split()), 128, break_long_words=False, break_on_hyphens=False)
 
 
 def _row_cells(name, row, thresholds):

@@ -97,7 +97,7 @@ def sync(report):
 
 
 def sync_large(report):
-    """The same with 100,000 objects. Who has not handled them in five minutes (--full: 15) is not waited for."""
+    """The same with 100,000 objects. The bench does not wait for operators that need more than five minutes (--full: 15)."""
     _sync_rows(report, 100_000, 900 if report.full else 300)
 
 

@@ -47,6 +47,11 @@ def function(lines):
     return LICENCE + "int thing(void)\n{\n" + "        step();\n" * lines + "}\n"
 
 
+def test_tables_code_and_links_may_be_wide(lint):
+    wide = "word " * 27
+    assert lint({"docs/a.md": f"| {wide}|\n\n    {wide}\n\n```\n{wide}\n```\n[a](https://example.com/{'x' * 130})\n"}) == ""
+
+
 def test_lint_is_content_with_a_clean_project(lint):
     assert lint({}) == ""
 
@@ -58,6 +63,7 @@ def test_lint_is_content_with_a_clean_project(lint):
     ("base/a.py", "a = 1\n", "lacks the line"),
     ("base/a.c", LICENCE + "/* TO" "DO: more */\n", "unfinished work"),
     ("base/a.c", LICENCE + "\n" * 700, "at most 700"),
+    ("docs/a.md", "word " * 27 + "\n", "at most 130"),
     ("base/a.c", function(81), "a function of 81 lines"),
     ("tests/a.c", LICENCE + "void a(void)\n{\n        usleep(5);\n}\n", "usleep() in a test"),
     ("tests/a.py", "# SPDX-License-Identifier: Apache-2.0\nimport time\ntime." "sleep(1)\n", "use wait_until()"),
