@@ -33,64 +33,21 @@ RECORD_TABLE(R)
 MESSAGE_TABLE(M)
 #undef M
 
-static const struct description {
-        const char *name;
-        const struct schema *(*schema)(void);
-        unsigned senders, receivers;
-        size_t size_cap;
-        unsigned states;
-} description[MESSAGE_TYPE_COUNT] = {
+static const struct message_description description[MESSAGE_TYPE_COUNT] = {
 #define M(NAME, name, senders, receivers, cap, states)                                                      \
         [MESSAGE_##NAME] = {#NAME, schema_message_##name, senders, receivers, cap, states},
         MESSAGE_TABLE(M)
 #undef M
 };
 
-static const struct description *describe(enum message_type type)
+const struct message_description *message_describe(enum message_type type)
 {
         return type > MESSAGE_INVALID && type < MESSAGE_TYPE_COUNT ? &description[type] : NULL;
 }
 
 const struct schema *schema_of(enum message_type type)
 {
-        const struct description *d = describe(type);
+        const struct message_description *d = message_describe(type);
 
         return d ? d->schema() : NULL;
 }
-
-const char *message_name(enum message_type type)
-{
-        const struct description *d = describe(type);
-
-        return d ? d->name : "INVALID";
-}
-
-size_t message_size_cap(enum message_type type)
-{
-        const struct description *d = describe(type);
-
-        return d ? d->size_cap : 0;
-}
-
-bool message_permitted(enum message_type type, enum role sender, enum role receiver, enum child_state state)
-{
-        const struct description *d = describe(type);
-
-        return d && (d->senders & sender) && (d->receivers & receiver) && (d->states & state);
-}
-
-#define NAME_OF(function, type, count, ...)                                                                 \
-        const char *function(enum type value)                                                               \
-        {                                                                                                   \
-                static const char *const name[count] = {__VA_ARGS__};                                       \
-                return (unsigned)value < count ? name[value] : "invalid";                                   \
-        }
-
-NAME_OF(change_kind_name, change_kind, CHANGE_KIND_COUNT, "updated", "deleted", "unselected")
-NAME_OF(run_action_name, run_action, ACTION_COUNT, "reconcile", "finalize", "deleted", "unselected",
-        "release", "finalizer")
-NAME_OF(run_result_name, run_result, RESULT_COUNT, "success", "retry", "permanent", "stale", "conflict",
-        "cancelled", "settling", "unrecoverable", "behind", "unneeded", "stop", "returned", "unavailable",
-        "forbidden")
-NAME_OF(watch_health_name, watch_health, WATCH_HEALTH_COUNT, "healthy", "degraded", "absent", "failed")
-NAME_OF(trigger_name, trigger, TRIGGER_COUNT, "essence", "any", "jq")

@@ -21,5 +21,15 @@ struct schema_field {
         const struct schema *(*record)(void); /* of the elements of a LIST */
 };
 
+/* What the table says of one message. */
+struct message_description {
+        const char *name;                     /* "HELLO" */
+        const struct schema *(*schema)(void); /* of its struct */
+        unsigned senders, receivers;          /* enum role, as bits */
+        size_t size_cap;
+        unsigned states; /* enum child_state, as bits: in which it may be sent */
+};
+
 /* NULL for MESSAGE_INVALID and anything out of range. */
+const struct message_description *message_describe(enum message_type type);
 const struct schema *schema_of(enum message_type type);
