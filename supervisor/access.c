@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "controller/order/pause.h"
 #include "ipc/message-id.h"
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "supervisor/supervisor.h"
 
 /* ---- the folders */

@@ -12,7 +12,7 @@
 #include "controller/change/owed.h"
 #include "controller/run/assign.h"
 #include "controller/run/outcome.h"
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "os/syscall.h"
 #include "store/suspect.h"
 #include "supervisor/child-state.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/exit-code.h"
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "os/syscall.h"
 #include "supervisor/supervisor.h"
 

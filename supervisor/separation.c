@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "supervisor/supervisor.h"
 
 #define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"

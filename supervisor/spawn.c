@@ -7,7 +7,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "os/syscall.h"
 #include "supervisor/supervisor.h"
 

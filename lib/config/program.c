@@ -17,7 +17,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "config/internal.h"
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "os/program-path.h"
 
 #define WAIT_MSEC 10000

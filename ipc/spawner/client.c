@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/duration.h"
 #include "ipc/spawn.h"
-#include "ipc/spawner.h"
+#include "ipc/spawner/client.h"
 #include "os/descendants.h"
 #include "os/program-path.h"
 #include "os/syscall.h"

@@ -2,7 +2,7 @@
 /* The programs that the supervisor has, and can have started. */
 #include <stddef.h>
 
-#include "ipc/spawner-program.h"
+#include "ipc/spawner/program.h"
 
 const struct spawner_program_info *spawner_program(enum spawner_program program)
 {

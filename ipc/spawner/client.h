@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "ipc/spawner-program.h"
+#include "ipc/spawner/program.h"
 
 /* 0, also when it runs already; or negative errno. */
 int spawner_start(const char *log_target);
