@@ -10,9 +10,9 @@
 #include "watcher/list/stream.h"
 
 #define QUIET_USEC   (120 * USEC_PER_SEC)
-#define PATIENCE_MAX (5 * USEC_PER_SEC) /* with a request that is under way when the deadline comes */
-#define WISH_MAX     10                 /* a server that says Retry-After for ever is not there either */
-#define HELD_USEC    USEC_PER_SEC       /* being held back for longer is news */
+#define PATIENCE_MAX (5 * USEC_PER_SEC) /* for a request that is in flight when the deadline comes */
+#define WISH_MAX     10                 /* a server that says Retry-After for ever counts as failing */
+#define HELD_USEC    USEC_PER_SEC       /* being held back for longer is reported */
 
 static uint64_t jitter(uint64_t delay)
 {
@@ -72,8 +72,8 @@ static void tell_health(struct watcher *watcher)
                 (void)child_send(watcher->child, MESSAGE_DEGRADED, &degraded);
 }
 
-/* One broken connection is everyday life, and so is a token that has expired; what the server refuses is
- * news at once. Where a resource may be missing, its 404 is discovery's to judge. */
+/* One broken connection is everyday life, and so is an expired token; a refusal by the server is reported
+ * at once. Where a resource may be missing, discovery judges its 404. */
 static bool is_news(const struct watcher *watcher, const struct failures *failures,
                     const struct kube_error *error)
 {
@@ -92,7 +92,7 @@ static void set_health(struct watcher *watcher, struct failures *failures, enum 
 
 /* ---- the deadline */
 
-/* 0: the watch is isolated and goes on. */
+/* Returns 0 where the watch is isolated and goes on. */
 static int past_deadline(struct watcher *watcher, struct failures *failures)
 {
         char text[64];
@@ -127,7 +127,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec _unused_, void *us
                 return 0;
         if (due <= clock_boottime_usec() || sd_event_source_set_time(source, due) < 0 ||
             sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0)
-                (void)past_deadline(watcher, failures); /* which ends the loop, or isolates */
+                (void)past_deadline(watcher, failures); /* this ends the loop, or isolates the watch */
         return 0;
 }
 
@@ -196,8 +196,8 @@ uint64_t failures_pace(const struct watcher *watcher, struct failures *failures)
 
 /* ---- telling the others */
 
-/* A certificate that is not trusted may be the new one of an authority that was rotated: its file is read
- * again. A token that is refused is refused once for all. */
+/* A certificate that is not trusted may be the new one of a rotated authority, whose file is read again
+ * each time. A token that was refused stays refused. */
 static void ask_refresh(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
         struct message_refresh refresh = {.serial = serial};
@@ -215,7 +215,7 @@ static bool is_wish(const struct kube_error *error)
         return error->retry_after_sec > 0 && (error->http_status == 429 || error->http_status >= 500);
 }
 
-/* Whether it is the resource that is watched; before it is discovered, none is. */
+/* Whether this is the resource that is watched; before discovery, none is. */
 static bool is_own_resource(const struct watcher *watcher, const char *resource)
 {
         const struct kube_resource *own = &watcher->resource;
@@ -256,12 +256,12 @@ static void remember(struct failures *failures, const struct kube_error *error)
         struct kube_error copy;
 
         if (kube_error_copy(error, &copy) < 0)
-                return; /* the older one will do */
+                return; /* the older error will do */
         kube_error_done(&failures->last);
         failures->last = copy;
 }
 
-/* Discovery does not know the resource, and it need not be there. */
+/* Discovery does not know the resource, and the resource is not required. */
 static bool is_absence(const struct watcher *watcher, const struct failures *failures,
                        const struct kube_error *error)
 {
@@ -276,7 +276,7 @@ static void forget_quietly(struct failures *failures)
         failures->health = WATCH_HEALTHY;
 }
 
-/* What the streams ran into is explained by it. */
+/* The absence explains the failures of the streams. */
 static void note_absence(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
@@ -287,7 +287,7 @@ static void note_absence(struct watcher *watcher)
         set_health(watcher, &watcher->failures, WATCH_ABSENT);
 }
 
-/* The server's own word is taken for the delay, but not for ever. */
+/* The server's Retry-After sets the delay, but not for ever. */
 static uint64_t delay_after(struct watcher *watcher, struct failures *failures,
                             const struct kube_error *error, uint64_t serial)
 {
@@ -308,8 +308,8 @@ int64_t failures_note(struct watcher *watcher, struct failures *failures, const 
 {
         uint64_t now = clock_boottime_usec(), delay, deadline;
 
-        /* A watch without events that lived for long was no failure in between; one that was silent to the
-         * end may have been. */
+        /* A watch without events that lived for long was a success in between; one that was silent to the
+         * end may not have been. */
         if ((error->failure != KUBE_FAILURE_TIMEOUT && was_quiet(failures, now)) ||
             failures->health == WATCH_ABSENT)
                 failures->count = 0;
@@ -370,7 +370,7 @@ void failures_stand(struct watcher *watcher, const char *why)
         kube_error_set(&error, KUBE_FAILURE_PROTOCOL, "%s", why);
         remember(failures, &error);
         kube_error_done(&error);
-        watcher->health = WATCH_HEALTHY; /* whatever was said before, this is news */
+        watcher->health = WATCH_HEALTHY; /* so that the supervisor is told in any case */
         set_health(watcher, failures, WATCH_DEGRADED);
 }
 

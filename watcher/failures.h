@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A series of failures: backoff (first, x2, capped, uniform in [d, 2d): client-go's), the watch's deadline, and
- * what the supervisor is told. A success ends the series: a watch that lives is not in trouble. The pace of
- * attempts is slower to forget: it starts anew only after an event of a watch that has lasted, or after two
- * minutes without a failure; else a LIST that succeeds between failing watches would keep it at full speed.
+ * A series of failures: backoff (first, x2, capped, uniform in [d, 2d): client-go's), the watch's deadline,
+ * and what the supervisor is told. A success ends the series: a watch that lives is not in trouble. The pace
+ * of attempts is slower to forget: it starts anew only after an event of a watch that has lasted, or after
+ * two minutes without a failure; else a LIST that succeeds between failing watches would keep it at full
+ * speed.
  *
  * The deadline is held by a timer, not by the next failure: a request that a server's Retry-After holds back
  * for an hour is subject to it as well. It does not cut off an answer that is coming in.
@@ -29,9 +30,9 @@ struct failures {
         bool relisted; /* a LIST at once was granted */
 };
 
-/* Notes a failure and tells the supervisor where it is news. serial: of the credential that was used; 0: it is
- * not known. Returns the delay before the next attempt, in microseconds; negative: past the deadline, and the
- * process ends. */
+/* Notes a failure and tells the supervisor where it is news. serial: of the credential that was used; 0:
+ * it is not known. Returns the delay before the next attempt, in microseconds; negative: past the
+ * deadline, and the process ends. */
 int64_t failures_note(struct watcher *watcher, struct failures *failures, const struct kube_error *error,
                       uint64_t serial);
 /* A request is about to start: one that Retry-After holds back is subject to the deadline, too. */

@@ -50,7 +50,8 @@ static int on_full(sd_event_source *source _unused_, void *userdata)
         return 0;
 }
 
-/* The caller is in the middle of something: the rest is done once it has returned to the event loop. */
+/* The caller is in the middle of its work: the watcher stands still once that has returned to the event
+ * loop. */
 int memory_is_full(struct watcher *watcher)
 {
         if (watcher->full)

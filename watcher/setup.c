@@ -90,7 +90,7 @@ static int take_version(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-/* What it cannot say it need not know: only WatchList depends on it. */
+/* An unreadable version is no failure: only WatchList depends on it. */
 static void on_version(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                        void *userdata)
 {
@@ -157,7 +157,8 @@ int setup_credential(struct watcher *watcher, const struct message_credential *c
 
 void setup_retry(struct watcher *watcher)
 {
-        /* Once at once; then the backoff holds again, whatever credentials come. */
+        /* A fresh credential is tried at once, once; then the backoff holds again, whatever credentials
+         * come. */
         if (watcher->setup.timer && !watcher->setup.refreshed) {
                 watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
                 watcher->setup.refreshed = true;
@@ -165,7 +166,8 @@ void setup_retry(struct watcher *watcher)
         setup_continue(watcher);
 }
 
-/* The weaker proof, of server and CA, is enough where there was no better one: RBAC may show more by now. */
+/* The weaker identity, of server and CA, is enough where the better one was not known: RBAC may show more
+ * by now. */
 static bool is_other_cluster(const struct watcher *watcher, const char *known)
 {
         return known[0] != '\0' && strcmp(known, watcher->cluster) != 0 &&
@@ -201,7 +203,8 @@ static int adopt_cluster(struct watcher *watcher)
         return r < 0 ? store_failed(watcher, r) : 0;
 }
 
-/* Asked again before a later LIST. What RBAC shows no more is told by server and CA. */
+/* The identity is asked for again before a later LIST. If RBAC hides it by now, server and CA stand for
+ * it. */
 static bool is_still_the_same(const struct watcher *watcher, const char *cluster)
 {
         if (strcmp(cluster, watcher->cluster) == 0)

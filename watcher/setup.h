@@ -15,5 +15,5 @@ void setup_rediscover(struct watcher *watcher);
 void setup_identify(struct watcher *watcher);
 /* A fresh credential is there: notes whose it is. 0, -ENOMEM. */
 int setup_credential(struct watcher *watcher, const struct message_credential *credential);
-/* Likewise: tries at once what has failed before, but only once in a row. */
+/* A fresh credential is there: tries at once what has failed before, but only once in a row. */
 void setup_retry(struct watcher *watcher);

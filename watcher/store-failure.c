@@ -15,7 +15,7 @@ int store_failed(struct watcher *watcher, int status)
         int r;
 
         if (status == -EBADMSG) {
-                /* Wrong data is never given to anyone; the cluster has the truth. */
+                /* Wrong data must not be given to anyone; the cluster has the right data. */
                 log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
                           LOG_FIELDS({"RECONCILED_WATCH", watcher->config->watch}),
                           "the object store of watch %s is damaged (a checksum is wrong); it is being "

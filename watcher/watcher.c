@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See watcher.h. */
+/* See watcher.h. The watcher's side of the channel, and what follows when one of its parts reports. */
 #include "watcher/watcher.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void on_set_up(struct watcher *watcher)
                 watcher); /* questions have waited: another cluster's answers are worth nothing */
 }
 
-/* Nothing is on its way any more, so nobody comes back to the store. */
+/* Afterwards nothing is in flight, so nothing comes back to the store. */
 static void stand_still(struct watcher *watcher)
 {
         kube_discovery_cancel(TAKE_PTR(watcher->setup.discovery));
@@ -78,7 +78,7 @@ static const struct verification_callbacks verification_callbacks = {
 
 /* ---- configuration */
 
-/* The watch was given another kind of object: what the store holds has nothing to do with it. */
+/* The watch was given another kind of object: the content of the store has nothing to do with it. */
 static int drop_other_resource(struct watcher *watcher)
 {
         int r;
@@ -98,7 +98,7 @@ static void on_progress(void *userdata)
         child_beat(userdata);
 }
 
-/* Damage is found before anybody is told anything. A store that began anew a moment ago has nothing to look
+/* Damage is found before anything is announced. A store that began anew a moment ago has nothing to look
  * at. */
 static int verify_store(struct watcher *watcher, bool *ret_rebuilt, struct error *error)
 {
@@ -169,8 +169,8 @@ static int compile(struct child *child, const char *key, const char *text, struc
                      : 0;
 }
 
-/* It reads what strangers write, with parsers: it runs no program, and writes nothing but its store. Names
- * are resolved in threads. */
+/* The watcher parses what strangers write. So it may run no program, and write nothing but its store.
+ * (Names are resolved in threads.) */
 static int give_up_rest(struct watcher *watcher)
 {
         const char *const path[] = {watcher->config->store_folder, NULL};
@@ -241,7 +241,7 @@ static int on_credential(struct watcher *watcher, const struct message_credentia
         return 0;
 }
 
-/* The deletion is handled and recorded: only now may the last known object be forgotten. */
+/* Once the deletion is handled and recorded, the last known object may be forgotten. */
 static int on_handled(struct watcher *watcher, const struct message_handled *handled)
 {
         for (size_t i = 0; i < handled->handled_count; i++) {
@@ -281,7 +281,7 @@ static int on_message(struct child *child, struct message **message)
 {
         struct watcher *watcher = child->userdata;
 
-        if (watcher->full) /* it asks for nothing any more, and says nothing */
+        if (watcher->full) /* it has given up, and answers nothing */
                 return 0;
         switch ((*message)->type) {
         case MESSAGE_CREDENTIAL:
@@ -318,7 +318,7 @@ static void on_stop(struct child *child, uint64_t grace_usec _unused_)
         child_exit(child, EXIT_CODE_OK);
 }
 
-/* How long ago the server last said something about objects: an event, a bookmark, a list. */
+/* Seconds since the server last said something about objects: an event, a bookmark, a list. */
 static uint64_t silence_sec(const struct watcher *watcher)
 {
         return watcher->count.word_boottime == 0
@@ -326,7 +326,7 @@ static uint64_t silence_sec(const struct watcher *watcher)
                        : (clock_boottime_usec() - watcher->count.word_boottime) / USEC_PER_SEC;
 }
 
-/* How far the lists that are under way have come. */
+/* How many objects the lists under way have shown. */
 static uint64_t list_shown(const struct watcher *watcher)
 {
         uint64_t shown = 0;
@@ -336,7 +336,7 @@ static uint64_t list_shown(const struct watcher *watcher)
         return shown;
 }
 
-/* And how much they will show; 0: not all of them say so. */
+/* How many objects they will show; 0: not all of them say so. */
 static uint64_t list_expected(const struct watcher *watcher)
 {
         uint64_t expected = 0;
@@ -391,7 +391,7 @@ static size_t count(struct child *child, struct record_counter *counter, size_t 
         if (max < n)
                 return 0;
         memcpy(counter, own, sizeof(own));
-        /* Whatever began it: a transaction is not left open from one heartbeat to the next. */
+        /* A transaction is not left open from one heartbeat to the next, whatever began it. */
         if (watcher->store && store_in_transaction(watcher->store))
                 announce_soon(watcher);
         return n + kube_client_count(watcher->client, counter + n, max - n);

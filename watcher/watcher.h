@@ -5,14 +5,14 @@
  * namespace (one for all namespaces when none is named, or when patterns are). It never stops reading: what
  * the supervisor gives no credit for waits in the store's dirty index.
  *
- * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> version -> cluster identity -> streams:
- * each goes on where the store says (WATCH), or begins with a list (WatchList or LIST, then WATCH).
+ * Order of life: CONFIG -> store opened -> CREDENTIAL -> discovery -> version -> cluster identity ->
+ * streams: each goes on where the store says (WATCH), or begins with a list (WatchList or LIST, then WATCH).
  *
  * list/   asking the server, and reading what it says
  * apply/  what that changes in the store, and telling the supervisor
  *
- * Calls go down only: watcher.c and list/transitions.c decide what comes next; all other files report to them
- * through a callback (struct watcher_driver, struct stream_driver, struct verification_callbacks).
+ * Calls go down only: watcher.c and list/transitions.c decide what comes next; all other files report to
+ * them through a callback (struct watcher_driver, struct stream_driver, struct verification_callbacks).
  */
 #include "ipc/child.h"
 #include "jq/program.h"
@@ -26,7 +26,7 @@ struct finalizer_search;
 struct stream;
 struct verification;
 
-/* What a server may refuse to understand, and we can do without. */
+/* Parameters that a server may refuse, and that we can do without. */
 enum optional { OPTIONAL_LIMIT = 1, OPTIONAL_BOOKMARKS = 2, OPTIONAL_TIMEOUT = 4 };
 
 /* Set by watcher.c, so that no other file needs to know what comes next. */

@@ -11,7 +11,7 @@
 
 #define PLUGIN_HOST "reconciled-plugin-host"
 
-/* Beside this program, or where the build folder has it. One path a process. */
+/* The host lies beside this program, or where the build folder has it. The process has one path. */
 static const char *plugin_host(void)
 {
         static char path[4096 + sizeof("/../plugin/" PLUGIN_HOST)];

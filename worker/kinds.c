@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See kind.h. */
+/* See kinds.h. */
 #include "worker/kinds.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handler's limits, and what it has used of them. */
+/* See limits.h. */
 #include "worker/limits.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ void limits_apply(const struct worker *worker, const struct worker_watch *watch,
         options->group_controllers = (unsigned)worker->config->group_controllers;
 }
 
-/* Powers of 1024, as the configuration spells them. */
+/* Formats powers of 1024 as the configuration spells them. */
 static void format_size(uint64_t bytes, char *buffer, size_t size)
 {
         static const char *const unit[] = {"", "Ki", "Mi", "Gi", "Ti"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See record.h. */
+/* See recording.h. */
 #include "worker/recording.h"
 
 #include <dirent.h>
@@ -13,13 +13,13 @@
 #include "os/folder.h"
 #include "worker/redact.h"
 
-#define PRUNE_EVERY 16 /* runs */
+#define PRUNE_EVERY 16 /* runs between two looks at what is to be deleted */
 
 struct recording {
         struct worker *worker;
         int folder;        /* -1: by hand, or it cannot be used */
         int fd;            /* by hand: the one file */
-        struct text lines; /* of the run that is under way */
+        struct text lines; /* of the run under way */
         bool has_request;
         bool failure_told;
         unsigned written;
@@ -57,7 +57,7 @@ static int name_filter(const struct dirent *entry)
         return dot && strcmp(dot, ".jsonl") == 0 && entry->d_name[0] != '.';
 }
 
-/* The oldest go: by number, and by what all of them take. */
+/* Deletes the oldest, by their number and by what all of them take. */
 static void prune(const struct recording *recording)
 {
         struct dirent **entry = NULL;
@@ -71,14 +71,14 @@ static void prune(const struct recording *recording)
                         bytes += (uint64_t)st.st_size;
                         if (count - i > RECORDING_FILES_MAX || bytes > RECORDING_BYTES_MAX)
                                 (void)unlinkat(recording->folder, entry[i]->d_name,
-                                               0); /* another worker may have been there first */
+                                               0); /* another worker may have deleted it first */
                 }
                 free(entry[i]);
         }
         free(entry);
 }
 
-/* Makes the file anew: one that a former worker of our number, or somebody else, left is not written to. */
+/* Makes a new file: one that a former worker with our PID, or somebody else, has left is not written to. */
 static int write_file(const struct recording *recording, const char *hidden, const char *name)
 {
         _cleanup_close_ int fd = -1;
@@ -95,7 +95,7 @@ static int write_file(const struct recording *recording, const char *hidden, con
         return r;
 }
 
-/* Names sort by time; of one worker they are never the same. */
+/* Names sort by time; a worker uses none twice. */
 static void keep_run(struct recording *recording)
 {
         char name[64], hidden[32];
@@ -249,7 +249,7 @@ static int open_trace(struct recording *recording)
         return 0;
 }
 
-/* Requests may hold anything: only where nobody else can read or replace them. */
+/* Requests may hold anything, so the folder must be one that others can neither read nor replace. */
 static void open_folder(struct recording *recording)
 {
         _cleanup_error_ struct error error = ERROR_NONE;

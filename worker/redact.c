@@ -26,7 +26,7 @@ static void keep_only(cJSON *object, const char *const *name, size_t count)
         }
 }
 
-/* A list of Secrets has them without their kind. */
+/* Items of a SecretList lack their kind. */
 static bool is_to_go(const struct worker *worker, const cJSON *value)
 {
         const char *version = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "apiVersion"));
@@ -53,7 +53,7 @@ static bool redact(const struct worker *worker, cJSON *value)
         return found;
 }
 
-/* An escape may hide the word. */
+/* Escapes may hide the word "Secret". */
 static bool may_hold_secret(const struct worker *worker, const char *bytes, size_t size)
 {
         for (size_t i = 0; i < worker->watch_count; i++)
@@ -62,7 +62,7 @@ static bool may_hold_secret(const struct worker *worker, const char *bytes, size
         return memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\\u", 2);
 }
 
-/* Within a string of valid JSON there are no line breaks. */
+/* In valid JSON, line breaks never stand inside a string. */
 static void append_on_one_line(struct text *out, const char *bytes, size_t size)
 {
         size_t start = out->size;
@@ -88,7 +88,7 @@ void redact_append(const struct worker *worker, struct text *out, const char *by
         }
         tree = json_parse(bytes, size);
         if (!tree) {
-                /* A text that only begins like JSON could hold anything. */
+                /* A text that merely begins like JSON could hold anything. */
                 *ret_redacted = *ret_redacted || may_hold_secret(worker, bytes, size);
                 if (may_hold_secret(worker, bytes, size))
                         text_append_string(out, "null");

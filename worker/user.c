@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user that a watch's handler runs as, with all of its groups. */
+/* See user.h. */
 #include "worker/user.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #define GROUPS_FIRST 32
 
-/* Of one that has no name, or no entry, the group is all there is. */
+/* A user without a name, or without an entry, has no other group. */
 static int find_groups(const struct record_watch *config, struct process_user *user)
 {
         int count = GROUPS_FIRST, room;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's side of the channel. */
+/* See worker.h. The worker's side of the channel: configuration, runs, and the order in which it stops. */
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "worker/write/event.h"
 
 #define ORPHAN_GRACE_USEC                                                                                   \
-        (400 * USEC_PER_MSEC) /* the supervisor is gone: all must be over within a second */
+        (400 * USEC_PER_MSEC) /* the supervisor is gone, and all must end within a second */
 
 #define EVENTS_GRACE_USEC (500 * USEC_PER_MSEC)
 
-#define COPROCESS_GRACE_USEC (400 * USEC_PER_MSEC) /* for an idle handler to end in order */
+#define COPROCESS_GRACE_USEC (400 * USEC_PER_MSEC) /* between TERM and KILL for an idle handler */
 
-/* Handlers that serve have their grace as well. */
+/* Serving handlers have their grace as well. */
 static void stop_coprocesses(struct worker *worker, uint64_t grace_usec)
 {
         for (size_t i = 0; i < worker->watch_count; i++)
@@ -157,7 +157,7 @@ static int on_events_over(sd_event_source *source _unused_, uint64_t usec _unuse
         return 0;
 }
 
-/* The last Events have a moment, and no more: they are for people. */
+/* The last Events get a moment and no more: they are only for people. */
 static void limit_events(struct worker *worker, uint64_t grace_usec)
 {
         worker->events_over = grace_usec == 0 ||
@@ -165,13 +165,13 @@ static void limit_events(struct worker *worker, uint64_t grace_usec)
                                                          EVENTS_GRACE_USEC, 1, on_events_over, worker) < 0;
 }
 
-/* In order: what runs may finish within the grace. Otherwise its handler is ended now. */
+/* Stops in order: the run may finish within the grace. Without a grace, its handler is ended now. */
 static void on_stop(struct child *child, uint64_t grace_usec)
 {
         struct worker *worker = child->userdata;
 
         worker->stopping = true;
-        (void)waiting_return(worker); /* where nobody listens any more, nobody is to hear of them */
+        (void)waiting_return(worker); /* if this fails, the supervisor is gone and needs no answer */
         limit_events(worker, grace_usec);
         if (!worker->run)
                 run_ended(worker);

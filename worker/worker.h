@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The worker process. It takes a key, reads the newest object from the store, runs the handler, carries the
+ * The worker process takes a key, reads the newest object from the store, runs the handler, carries the
  * answer out on the API server, and says DONE. It does one run at a time, and nothing blocks its loop:
  * heartbeats go on while a handler runs. Further runs wait in the worker for a moment (run/waiting.h).
  *

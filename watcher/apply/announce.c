@@ -17,7 +17,7 @@
 
 #define BATCH_MAX 400 /* entries of at most 500 bytes (lib/object/identity.h): below a packet's cap */
 
-/* Of the credit: what changes meanwhile need not wait until the supervisor has gone through what merely
+/* Kept free in the credit: changes need not wait until the supervisor has gone through what merely
  * exists. */
 #define SWEEP_LEAVES 400
 
@@ -26,7 +26,7 @@ struct batch {
         size_t count;
 };
 
-/* The strings are in one piece of memory, which begins with the key. */
+/* The strings share one allocation, which begins with the key. */
 static int take_change(const struct record_change *change, void *userdata)
 {
         struct batch *batch = userdata;
@@ -36,7 +36,7 @@ static int take_change(const struct record_change *change, void *userdata)
         char *memory;
 
         if (!identity_fits(change->key, change->uid))
-                return 0; /* of a release that took any owner reference: no object is called so */
+                return 0; /* an older release accepted any owner reference; no object has such a name */
         memory = malloc(key_size + uid_size + version_size);
         if (!memory)
                 return -ENOMEM;
@@ -117,7 +117,7 @@ static uint64_t loop_monotonic_usec(const struct watcher *watcher)
         return now;
 }
 
-/* Objects and how far they reach, in one transaction. */
+/* Commits the objects and how far they reach, in one transaction. */
 static int commit(struct watcher *watcher)
 {
         int r = positions_save(watcher);
@@ -134,7 +134,7 @@ static void leave_versions_out(struct batch *batch)
                 batch->change[i].resource_version = "";
 }
 
-/* At once: runs that began before it may end at any moment. */
+/* Sent at once, because runs that began before the restore may end at any moment. */
 int announce_restored(struct watcher *watcher)
 {
         struct message_keys keys = {.watch = watcher->config->watch,
@@ -147,7 +147,7 @@ int announce_restored(struct watcher *watcher)
                                     "a restore cannot be announced: %s", strerror(-r));
 }
 
-/* What is announced is committed first: the worker reads it at once. */
+/* Commits before it announces: the worker reads the object at once. */
 static int announce_batch(struct watcher *watcher)
 {
         _cleanup_(batch_free_pointer) struct batch *batch = calloc(1, sizeof(*batch));
@@ -197,7 +197,7 @@ int announce_due(struct watcher *watcher)
 
 static int on_commit_time(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
-        (void)announce_now(userdata); /* a failure has said so and ends the loop */
+        (void)announce_now(userdata); /* a failure was reported and ends the loop */
         return 0;
 }
 
@@ -218,8 +218,8 @@ static bool has_to_announce(const struct watcher *watcher)
                (watcher->announce.sweep_after || store_dirty_count(watcher->store) > 0);
 }
 
-/* What cannot be announced yet, or starts no run, as the echo of our own status write, waits for more of its
- * kind where there are many: most of what it costs is its commit. */
+/* Some changes cannot be announced yet, or start no run, as the echo of our own status write does not.
+ * Where there are many of them, they are committed together: the commit is most of their cost. */
 static int on_settle(sd_event_source *source _unused_, void *userdata)
 {
         struct watcher *watcher = userdata;
@@ -227,7 +227,7 @@ static int on_settle(sd_event_source *source _unused_, void *userdata)
 
         if (has_to_announce(watcher) || !store_has_objects_to_commit(watcher->store) ||
             due <= loop_monotonic_usec(watcher) || commit_at(watcher, due) < 0)
-                (void)announce_now(watcher); /* a failure has said so and ends the loop */
+                (void)announce_now(watcher); /* a failure was reported and ends the loop */
         return 0;
 }
 
@@ -285,8 +285,8 @@ static int tombstone_again(const struct store_object *object, void *userdata)
         return store_dirty_add(watcher->store, &change);
 }
 
-/* Deletions that a former life announced and nobody confirmed. Before any stream: the end of an object comes
- * before the beginning of the next one of that name. */
+/* Announces again the deletions that a former life announced and nobody confirmed. This comes before any
+ * stream starts: the end of an object is announced before the next object of that name. */
 int announce_tombstones(struct watcher *watcher)
 {
         int r = store_visit_tombstones(watcher->store, tombstone_again, watcher);

@@ -36,22 +36,22 @@ static int mark_dirty(struct watcher *watcher, enum change_kind kind, const stru
 
 /* ---- updates */
 
-/* It stands where the sweep of a first list comes by: nothing else need announce it. */
+/* The sweep of a first list will still come by this key, so nothing else need announce it. */
 static bool is_swept(const struct watcher *watcher, const struct store_object *object, bool listed)
 {
         return listed && !watcher->first_synced && watcher->announce.sweep_after &&
                strcmp(object->key, watcher->announce.sweep_after) > 0;
 }
 
-/* 1: nothing is to be done. */
+/* Returns 1: nothing is to be done. */
 static int is_replay(struct stream *stream)
 {
         stream->watcher->count.replays++;
         return 1;
 }
 
-/* A UID that is buried does not come back, but in a database that went back in time: that is seen in a list.
- * The supervisor withdraws its deletion. */
+/* A UID with a tombstone does not come back, except in a database that went back in time, which only a
+ * list can show. The supervisor withdraws the deletion. */
 static int is_dead(struct stream *stream, const struct store_object *object, bool listed)
 {
         struct store *store = stream->watcher->store;
@@ -61,8 +61,8 @@ static int is_dead(struct stream *stream, const struct store_object *object, boo
         return listed ? store_tombstone_remove(store, object->key, object->uid) : is_replay(stream);
 }
 
-/* What was stored under another scope may be more of the object than is asked for now, or less
- * (metadataOnly), in the very same version. */
+/* The store may hold more of the object than is asked for now, or less (metadataOnly), in the very same
+ * version, because it was stored under another scope. */
 static bool has_other_form(const struct watcher *watcher, const struct store_object *stored,
                            const struct store_object *object, bool listed)
 {
@@ -70,7 +70,7 @@ static bool has_other_form(const struct watcher *watcher, const struct store_obj
                strcmp(watcher->meta.scope, watcher->scope) != 0;
 }
 
-/* What the store holds of this key, and what that means for the new object. 1: nothing is to be done. */
+/* Compares the new object with what the store holds of this key. 1: nothing is to be done. */
 static int compare_stored(struct stream *stream, const struct store_object *object, bool listed,
                           bool *ret_dirty)
 {
@@ -84,7 +84,7 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         if (r < 0)
                 return r;
         if (strcmp(stored.uid, object->uid) != 0) {
-                /* Deleted and created again: two objects. */
+                /* The object was deleted and created again: these are two objects. */
                 struct store_object last = {.key = stored.key,
                                             .uid = stored.uid,
                                             .resource_version = stored.resource_version,
@@ -98,7 +98,7 @@ static int compare_stored(struct stream *stream, const struct store_object *obje
         } else if (!listed && resource_version_less(object->resource_version, stored.resource_version)) {
                 r = is_replay(stream);
         } else {
-                /* Of owned objects only what differs is told. */
+                /* For owned objects, only a difference is announced. */
                 bool other_form = has_other_form(watcher, &stored, object, listed);
 
                 *ret_dirty = stored.fingerprint != object->fingerprint || other_form ||
@@ -136,7 +136,8 @@ static int store_object_now(struct stream *stream, const struct store_object *ob
         return r < 0 ? r : 0;
 }
 
-/* A watch brings what is newer than what it was asked from; anything else has been seen. */
+/* A watch brings only what is newer than the version that it was asked from; anything else was seen
+ * before. */
 static bool is_from_the_past(const struct stream *stream, const char *version)
 {
         return stream->state == STREAM_WATCHING && !resource_version_less(stream->watched_version, version);
@@ -149,8 +150,8 @@ static int advance(struct stream *stream, const char *version)
                        : 0;
 }
 
-/* One object that cannot be read harms only itself; but then what this list does not show may be just that
- * one, and must be asked for. */
+/* An object that cannot be read harms only itself. But an object that this list does not show may be that
+ * one, so the server must be asked for it. */
 static int skip_object(struct stream *stream, bool listed, const char *what)
 {
         stream->watcher->count.undecodable++;
@@ -176,8 +177,8 @@ static char *shown_text(struct span value)
         return text;
 }
 
-/* No object that we serve can have this name or uid. No store and no ledger holds such an object, so a list
- * is complete without it. Logged once a life, counted always. */
+/* Logs, once in a life, that an object is refused: no object that we serve can have this name or uid. No
+ * store and no ledger holds such an object, so a list is complete without it. All of them are counted. */
 static int refuse_object(struct watcher *watcher, const char *json, size_t size)
 {
         _cleanup_free_ char *namespace_name = NULL, *name = NULL;
@@ -223,7 +224,8 @@ int apply_skipped(struct stream *stream)
         return skip_object(stream, true, "of more than 16 MiB");
 }
 
-/* An object that a program cannot deal with harms only itself. Said once; counted always. */
+/* Logs, once in a life, that a program fails on an object, which harms only that object. All of them are
+ * counted. */
 static void note_program_failure(struct watcher *watcher, const char *key, const char *program,
                                  const char *instead, const struct error *error)
 {
@@ -240,7 +242,7 @@ static void note_program_failure(struct watcher *watcher, const char *key, const
                         instead);
 }
 
-/* What the filter cannot judge is chosen: then nothing is missed. */
+/* An object that the filter cannot judge counts as selected, so that none is missed. */
 static bool passes_filter(struct watcher *watcher, const struct identity *identity, const char *json,
                           size_t size)
 {
@@ -259,14 +261,14 @@ static bool passes_filter(struct watcher *watcher, const struct identity *identi
         return passes;
 }
 
-/* Damage in our own store is not a fault of the object that is being read: it must not be left out for it.
- */
+/* Damage in our own store is not a fault of the object that is being read, which must not be left out for
+ * it. */
 static int of_store(struct watcher *watcher, int status)
 {
         return status == -EBADMSG ? store_failed(watcher, status) : status;
 }
 
-/* It exists, but the watch has nothing to do with it (any more). */
+/* The object exists, but the watch does not select it (any more). */
 static int apply_filtered(struct stream *stream, const struct identity *identity)
 {
         struct watcher *watcher = stream->watcher;
@@ -306,7 +308,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
 
         if (basis.trigger == TRIGGER_JQ &&
             doubt_of(stream->watcher, identity->key, identity->uid) == DOUBT_PROGRAM)
-                basis.trigger = TRIGGER_ESSENCE; /* as where the program fails */
+                basis.trigger = TRIGGER_ESSENCE; /* likewise where the program fails */
         slot_set(stream->watcher->slot, basis.trigger == TRIGGER_JQ ? SLOT_PROGRAM : SLOT_READING,
                  identity->key, identity->uid);
         r = trigger_fingerprint(&basis, json, size, &object.fingerprint, &error);
@@ -319,7 +321,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
         return r < 0 ? r : of_store(stream->watcher, store_object_now(stream, &object, listed));
 }
 
-/* What is stored of it stays as it is, and is not taken for absent; what is not stored waits. */
+/* A stored object stays as it is, and does not count as absent; one that is not stored waits. */
 static int leave_out(struct stream *stream, const struct identity *identity)
 {
         struct store *store = stream->watcher->store;
@@ -363,7 +365,7 @@ int apply_object(struct stream *stream, const char *json, size_t size, bool list
         if (r == -EBADMSG || r == -ENAMETOOLONG)
                 return skip_unreadable(stream, listed, json, size);
         if (r == -ECANCELED)
-                return r; /* said already */
+                return r; /* it was reported already */
         if (r >= 0 && !listed)
                 r = advance(stream, identity.resource_version);
         return r < 0 ? store_failed(watcher, r) : announce_due(watcher);
@@ -386,15 +388,16 @@ int apply_gone(struct watcher *watcher, const char *key, const char *uid)
                 .key = (char *)(uintptr_t)key,
                 .uid = (char *)(uintptr_t)uid,
                 .resource_version = (char[]){""},
-                /* It was undone with all that came after the backup; nobody took our finalizer away. */
+                /* the deletion may be part of the restore, and then nobody took our finalizer off */
                 .unheld = restored_lately(watcher),
         };
 
         return bury(watcher, &last);
 }
 
-/* DELETED under a selector: gone, or merely not selected any more. What the store does not hold was neither.
- * The mark goes down to 0, so that only a later event or LIST counts as seeing it again. */
+/* DELETED under a selector: the object is gone, or merely not selected any more. If the store does not
+ * hold it, it was never selected. The mark becomes 0, so that only a later event or LIST counts as seeing
+ * it again. */
 static int apply_left(struct watcher *watcher, const struct identity *identity)
 {
         struct store_object stored;
@@ -426,14 +429,14 @@ int apply_deleted(struct stream *stream, const char *json, size_t size)
                 return skip_unreadable(stream, false, json, size);
         if (r < 0)
                 return store_failed(watcher, r);
-        /* A DELETED may carry an old version (kubernetes#58545): the stream's never goes down. */
+        /* A DELETED may carry an old version (kubernetes#58545); the stream's version never goes down. */
         if (advance(stream, identity.resource_version) < 0)
                 return store_failed(watcher, -ENOMEM);
         if (!scope_chooses(watcher, identity.key))
                 return 0;
         if (is_owned(watcher))
                 return owned_gone(watcher, identity.key);
-        /* Under a selector this also comes when the object merely left the selection. */
+        /* Under a selector, this also comes when the object has merely left the selection. */
         if (watcher->config->label_selector[0] || watcher->config->field_selector[0])
                 return apply_left(watcher, &identity);
         last = (struct store_object){

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * From the server's words to the store: updates and deletions. No deletion may be recorded that is not certain
- * (absence_is_deletion, or a GET's answer), and none may be lost: it is a tombstone and a dirty entry in one
- * transaction.
+ * From the server's words to the store: updates and deletions. No deletion may be recorded that is not
+ * certain (absence_is_deletion, or a GET's answer), and none may be lost: it is a tombstone and a dirty
+ * entry in one transaction.
  *
  * A negative result of these functions: the store failed (fatal was said).
  */

@@ -27,10 +27,11 @@ struct finalizer_search {
         sd_event_source *timer;
         struct scan_list *list;
         char *continue_token;     /* NULL: the first page */
-        size_t stream;            /* whose namespace is being asked for */
-        struct failures failures; /* its pace alone */
+        size_t stream;            /* index of the stream whose namespace is being listed */
+        struct failures failures; /* only its pace is used */
         bool done;
-        char unseen[UNSEEN_MAX]; /* why not all could be looked at; "" = nothing is known against it */
+        /* why not all objects could be looked at; "": nothing is known against it */
+        char unseen[UNSEEN_MAX];
 };
 
 static void ask(struct finalizer_search *search);
@@ -63,7 +64,7 @@ int finalizer_search_begin(struct watcher *watcher)
 
         finalizer_search_free(watcher);
         if (!config->label_selector[0] && !config->field_selector[0] && !watcher->filter_program)
-                return 0; /* the store has them all */
+                return 0; /* the store has all objects */
         watcher->search = calloc(1, sizeof(*watcher->search));
         if (!watcher->search)
                 return -ENOMEM;
@@ -103,7 +104,7 @@ static int take(struct watcher *watcher, const char *item, size_t size)
                 return r == -ENOMEM ? r : 0;
         r = store_peek(watcher->store, identity.key, &stored);
         if (r >= 0) {
-                bool known = strcmp(stored.uid, identity.uid) == 0; /* and announced from there */
+                bool known = strcmp(stored.uid, identity.uid) == 0; /* the store's own entry is announced */
 
                 store_object_done(&stored);
                 if (known)
@@ -136,7 +137,7 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return 0;
 }
 
-/* A token that has expired: from the beginning. */
+/* An expired token makes the search begin again. */
 static void failed(struct finalizer_search *search, const struct kube_error *error, uint64_t serial)
 {
         struct watcher *watcher = search->watcher;
@@ -155,7 +156,7 @@ static void failed(struct finalizer_search *search, const struct kube_error *err
                                        failures_delay(watcher, &search->failures), 1, on_retry, search) < 0)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "no memory for a timer");
-        announce_soon(watcher); /* and say so */
+        announce_soon(watcher); /* and report it */
 }
 
 static void page_taken(struct finalizer_search *search, const struct scan_list_metadata *metadata)
@@ -176,7 +177,7 @@ static void page_taken(struct finalizer_search *search, const struct scan_list_m
         }
         search->done = true;
         search->unseen[0] = '\0';
-        watcher->announce.swept = false; /* told anew */
+        watcher->announce.swept = false; /* report it again */
         announce_soon(watcher);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * While the operator is uninstalled: objects that the watch does not select, and that carry its finalizer all
- * the same. No store has them, and where the state folder was lost, no ledger either. So the server is asked
- * once for everything in the watch's namespaces, without the selectors, page by page, metadata alone; those
- * with our finalizer are announced like objects of the store. Until that is through, or while the server
- * cannot be asked, the watcher does not say that no object carries the finalizer.
+ * While the operator is uninstalled: objects that the watch does not select, and that carry its finalizer
+ * all the same. No store has them, and where the state folder was lost, no ledger either. So the server is
+ * asked once for everything in the watch's namespaces, without the selectors, page by page, metadata alone;
+ * those with our finalizer are announced like objects of the store. Until that is through, or while the
+ * server cannot be asked, the watcher does not say that no object carries the finalizer.
  */
 #include "watcher/watcher.h"
 

@@ -29,10 +29,11 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
         return look(watcher, object, &view) < 0 ? FINALIZER_FINE : state_of(watcher, &view);
 }
 
-/* Since it is being deleted. Without news of that from a watch that wanted ours, it was not: what is told
- * once too often does less harm than what is never told. The version in which the store has it without the
- * mark is no news either: the watch may not have wanted ours when it was stored, and a release of that time
- * may still be under way. That release names the version it is based on, so it cannot touch a newer one. */
+/* Whether our finalizer was seen on the object since its deletion began. Where a watch that wanted the
+ * finalizer has no news of that, it was not: a cleanup too many does less harm than one that is missing.
+ * The version that the store has without the mark is no news either: the watch may not have wanted the
+ * finalizer when it was stored, and a release of that time may still be under way. Such a release names
+ * the version it is based on, so it cannot touch a newer one. */
 static int is_held(struct watcher *watcher, const struct store_object *object, bool ours, bool *ret)
 {
         struct store_object stored;
@@ -48,8 +49,8 @@ static int is_held(struct watcher *watcher, const struct store_object *object, b
         return 0;
 }
 
-/* A watch that does not want our finalizer takes it off: from now on its absence is nobody else's will. That
- * is on disk before any object is announced, and so before any is released. */
+/* A watch that does not want our finalizer takes it off, so its absence is not the wish of others from
+ * now on. This is on disk before any object is announced, and so before any is released. */
 int finalizer_unhold(struct watcher *watcher, void (*on_progress)(void *userdata), void *userdata)
 {
         return watcher->config->holds || is_owned(watcher)
@@ -75,7 +76,8 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
         return is_held(watcher, object, view.ours, &object->held);
 }
 
-/* Its last state shows ours also when the loss of that was its end: only what was seen before counts. */
+/* The last state also shows our finalizer where its removal was what ended the object. So only earlier
+ * states count. */
 int finalizer_note_end(struct watcher *watcher, struct store_object *last)
 {
         return watcher->config->holds ? is_held(watcher, last, false, &last->held) : 0;

@@ -14,7 +14,7 @@
 #include "watcher/list/stream.h"
 #include "watcher/store-failure.h"
 
-/* 1: the object is there, or its deletion is known already. */
+/* Returns 1: the object is there, or its deletion is known already. */
 static int is_accounted_for(struct watcher *watcher, const struct record_owed *owed)
 {
         struct store_object stored;
@@ -34,15 +34,16 @@ static int check_one(struct watcher *watcher, const struct record_owed *owed)
         const struct stream *stream = stream_of_key(watcher, owed->key);
         int r = is_accounted_for(watcher, owed);
 
-        /* Of what is not read nothing is known: it stays owed. */
+        /* Nothing is known about an object that is not read, so it stays owed. */
         if (r == -ENAMETOOLONG || r > 0 || doubt_of(watcher, owed->key, owed->uid) == DOUBT_UNREAD)
                 return 0;
         if (r < 0)
                 return store_failed(watcher, r);
-        /* A row of another kind of object: the watch was given another task, and nobody deleted anything. */
+        /* The row is about another kind of object: the watch was given another task, and nothing was
+         * deleted. */
         if (scope_is_other_resource(watcher->config->known_scope, watcher->scope))
                 return apply_unselected(watcher, owed->key, owed->uid, true);
-        /* What the filter keeps out of the store, or could not be read, may be there all the same. */
+        /* An object that the filter keeps out of the store, or that could not be read, may still exist. */
         if (absence_is_deletion(watcher) && !watcher->filter_program && !(stream && stream->list_incomplete))
                 return apply_gone(watcher, owed->key, owed->uid);
         return verification_add(watcher, owed->key, owed->uid, true);
@@ -52,8 +53,8 @@ int ledger_check_take(struct watcher *watcher, const struct message_owed *owed)
 {
         if (!watcher->first_synced)
                 return -EPROTO;
-        /* Of another cluster's rows nothing can be said; they stay as they are, and so does what they belong
-         * to. */
+        /* Nothing can be said about rows of another cluster; they stay as they are, and so do their
+         * objects. */
         if (watcher->deletions_suspended)
                 return 0;
         for (size_t i = 0; i < owed->owed_count; i++) {
@@ -64,8 +65,8 @@ int ledger_check_take(struct watcher *watcher, const struct message_owed *owed)
         }
         if (owed->last)
                 watcher->owed_complete = true;
-        /* Not when there is nothing else to do: page follows page for as long as there are rows, and what
-         * has changed meanwhile must not wait for the last one. */
+        /* Announces at once, not when the loop has nothing else to do: page follows page as long as there
+         * are rows, and changes must not wait for the last one. */
         if (announce_now(watcher) < 0)
                 return -ECANCELED;
         ledger_check_finish_maybe(watcher);

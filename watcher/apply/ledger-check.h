@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The ledger's rows held against the store: finds deletions that neither a watch nor the difference between two
- * lists could show, because the store was lost.
+ * The ledger's rows held against the store: finds deletions that neither a watch nor the difference between
+ * two lists could show, because the store was lost.
  */
 #include "watcher/watcher.h"
 

@@ -10,7 +10,8 @@
 #include "watcher/apply/announce.h"
 #include "watcher/store-failure.h"
 
-/* No object can have this name or uid: logged once a life, counted always. */
+/* Logs, once in a life, that an owner reference is ignored because no object can have this name or uid.
+ * All of them are counted. */
 static void note_ignored(struct watcher *watcher, const char *key)
 {
         if (watcher->count.owners_ignored++ > 0)
@@ -32,7 +33,7 @@ static void find_owner(const struct watcher *watcher, const char *json, size_t s
 
 /* ---- what is announced */
 
-/* As "namespace/name": whether the owner belongs to a namespace, the supervisor's ledger knows. */
+/* The key is "namespace/name"; the supervisor's ledger knows whether the owner belongs to a namespace. */
 static int mark_owner(struct watcher *watcher, const char *version, const struct owner *owner)
 {
         struct record_change change = {
@@ -45,7 +46,8 @@ static int mark_owner(struct watcher *watcher, const char *version, const struct
         return store_dirty_add(watcher->store, &change);
 }
 
-/* What the store holds of the key is over: its owner is told, and has it no more. */
+/* The stored object is gone or replaced: its owner is told, and does not own it any more. stays: the
+ * owner that it has now. */
 static int leave_owner(struct watcher *watcher, const char *key, const struct owner *stays)
 {
         struct owner owner;

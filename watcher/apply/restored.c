@@ -4,7 +4,8 @@
 
 #include "base/duration.h"
 
-#define WENT_BACK_USEC (10 * USEC_PER_SEC) /* longer than anybody takes a low version for an echo */
+/* in this time the supervisor may take a low version for an echo */
+#define WENT_BACK_USEC (10 * USEC_PER_SEC)
 
 bool restored_lately(const struct watcher *watcher)
 {
@@ -12,7 +13,7 @@ bool restored_lately(const struct watcher *watcher)
                clock_boottime_usec() - watcher->restored.boottime < WENT_BACK_USEC;
 }
 
-/* In the same transaction as all that follows from it, or an earlier one. */
+/* The note is in the same transaction as all that follows from the restore, or in an earlier one. */
 int restored_note(struct watcher *watcher)
 {
         watcher->restored.boottime = clock_boottime_usec();
@@ -20,7 +21,7 @@ int restored_note(struct watcher *watcher)
         return store_restored_set(watcher->store, clock_realtime_usec());
 }
 
-/* By a clock that may have been set meanwhile; once too often costs a run. */
+/* The clock may have been set meanwhile; a wrong yes costs one run. */
 int restored_load(struct watcher *watcher)
 {
         uint64_t restored, now = clock_realtime_usec();

@@ -17,7 +17,7 @@ static void append(struct text *text, const char *string)
         text_append(text, string, strlen(string) + 1);
 }
 
-/* Versions of a group show the same objects. */
+/* All versions of a group show the same objects, so the version does not count. */
 static int hash_resource(const struct message_config_watcher *config, uint64_t *ret)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
@@ -52,15 +52,14 @@ static int hash_selection(const struct message_config_watcher *config, uint64_t 
                 append(&text, config->filter);
         }
         if (config->metadata_only)
-                append(&text, "/metadata"); /* no namespace is called so */
+                append(&text, "/metadata"); /* no namespace can have this name */
         if (text.failed)
                 return -ENOMEM;
         *ret = XXH3_64bits(text.data, text.size);
         return 0;
 }
 
-/* What else must not have changed for stored objects to be as good as listed ones: how they were
- * fingerprinted. */
+/* Stored objects are as good as listed ones only where they were fingerprinted in the same way. */
 char *basis_new(const struct message_config_watcher *config, const char *scope)
 {
         char *basis;
@@ -103,7 +102,7 @@ bool absence_is_deletion(const struct watcher *watcher)
                !differs(config->known_scope, watcher->scope);
 }
 
-/* Whether the patterns of the watch choose it; names and no names at all are the server's to choose. */
+/* Where namespaces are named, or none is given, the server chooses. */
 bool scope_chooses(const struct watcher *watcher, const char *key)
 {
         const char *slash = strchr(key, '/');
@@ -113,7 +112,7 @@ bool scope_chooses(const struct watcher *watcher, const char *key)
                                slash ? (size_t)(slash - key) : 0);
 }
 
-/* The cluster and the number of the LIST are on record before anything of them is. The old scope stands
+/* The cluster and the number of the LIST are on record before any object of them is. The old scope stays
  * until every missing object is explained: until then the store's content belongs to it. */
 int meta_save(struct watcher *watcher, bool explained)
 {

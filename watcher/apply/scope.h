@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The scope of a watch, as text that is compared and kept: a hash of the kind of object, then one of everything
- * that chooses among them. When the second differs from what the store or the ledger knows, a missing object
- * may still exist; when the first does, it was of another kind, and nothing can be asked about it.
+ * The scope of a watch, as text that is compared and kept: a hash of the kind of object, then one of
+ * everything that chooses among them. When the second differs from what the store or the ledger knows, a
+ * missing object may still exist; when the first does, it was of another kind, and nothing can be asked
+ * about it.
  */
 #include "watcher/watcher.h"
 
 /* Owned by the caller; NULL: no memory. */
 char *scope_new(const struct message_config_watcher *config);
-/* The scope, and how stored objects were fingerprinted: where it is the same, they are as good as listed ones.
- * Likewise. */
+/* The scope, and how stored objects were fingerprinted: where both are the same, stored objects are as
+ * good as listed ones. Owned by the caller; NULL: no memory. */
 char *basis_new(const struct message_config_watcher *config, const char *scope);
 bool scope_is_other_resource(const char *known, const char *scope);
 /* Whether the patterns of the watch choose the namespace of this key. */
 bool scope_chooses(const struct watcher *watcher, const char *key);
 /* Whether an object that a complete list does not show was deleted. */
 bool absence_is_deletion(const struct watcher *watcher);
-/* Puts cluster, scope and the number of the LIST on record. explained: no missing object is unexplained. 0, or
- * the errno of the store. */
+/* Puts cluster, scope and the number of the LIST on record. explained: no missing object is unexplained.
+ * 0, or the errno of the store. */
 int meta_save(struct watcher *watcher, bool explained);

@@ -16,7 +16,7 @@
 #include "watcher/list/stream.h"
 #include "watcher/store-failure.h"
 
-/* Once: all that exists was announced. */
+/* SWEPT is sent once. */
 int swept_tell(struct watcher *watcher)
 {
         struct message_swept swept = {.watch = watcher->config->watch,
@@ -45,7 +45,7 @@ int swept_again(struct watcher *watcher)
         return 0;
 }
 
-/* Where no LIST has shown them, the objects. */
+/* Where no LIST has shown the stored objects, a sweep announces them. */
 static int begin_life(struct watcher *watcher)
 {
         /* Owned objects are no reason to run by themselves. */
@@ -85,6 +85,6 @@ void synced_tell(struct watcher *watcher)
                 child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                             "the supervisor cannot be told that the watch is synced");
         else
-                verification_continue(watcher); /* those of the last life, too */
+                verification_continue(watcher); /* those of the last life as well */
         missing_namespaces_look(watcher);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Telling the supervisor that a list is complete (SYNCED), and that all that exists was announced (SWEPT). */
+/* Telling the supervisor that a list is complete (SYNCED), and that all that exists was announced
+ * (SWEPT). */
 #include "watcher/watcher.h"
 
 /* One more stream is synced: says so when all are. */

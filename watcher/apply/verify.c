@@ -17,7 +17,7 @@
 #define QUESTIONS_MAX         8
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
 
-/* Being asked. */
+/* A question that is in flight. */
 struct question {
         struct question *next;
         struct watcher *watcher;
@@ -29,10 +29,9 @@ struct verification {
         const struct verification_callbacks *callbacks;
         struct question *asked;
         size_t asked_count;
-        struct store_question
-                after; /* up to which the waiting ones were asked in this round; key NULL: none */
+        struct store_question after; /* the last one that was asked in this round; key NULL: none */
         sd_event_source *retry_timer;
-        struct failures failures; /* its pace alone */
+        struct failures failures; /* only its pace is used */
         bool refusal_told;
 };
 
@@ -111,8 +110,8 @@ static enum verdict verdict_of(const struct question *question, const struct kub
         return scan_string_equals(object.uid, question->stored.uid) ? VERDICT_EXISTS : VERDICT_GONE;
 }
 
-/* 1: still without an answer. What a stream has shown again since is selected, and what is buried is known.
- */
+/* Returns 1: the question still needs an answer. An object that a stream has shown again since is
+ * selected, and one with a tombstone is known to be deleted. */
 static int is_open(struct watcher *watcher, const struct store_question *question)
 {
         const struct stream *stream = stream_of_key(watcher, question->key);
@@ -132,7 +131,8 @@ static int is_open(struct watcher *watcher, const struct store_question *questio
         return question->owed && !store_tombstone_exists(watcher->store, question->key, question->uid);
 }
 
-/* Where everything is selected, what exists is no exception: it could not be read, or the list was old. */
+/* Where everything is selected, an object that exists has not left the selection: it could not be read,
+ * or the list was stale. */
 static bool may_be_unselected(const struct watcher *watcher, const struct store_question *question,
                               const struct stream *stream)
 {
@@ -181,7 +181,8 @@ static void retry_later(struct watcher *watcher)
                             "no memory for a timer");
 }
 
-/* Once: it goes on until somebody grants it, and no deletion is known until then. */
+/* Logged once: the refusal lasts until somebody grants the right, and until then the deletion stays
+ * unknown. */
 static void tell_refusal(const struct question *question, const struct kube_response *response)
 {
         struct watcher *watcher = question->watcher;
@@ -210,7 +211,7 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
         if (verdict != VERDICT_UNKNOWN) {
                 watcher->verification->failures.delay_usec = 0;
-                (void)judge(watcher, &question->stored, verdict); /* a failure has said so */
+                (void)judge(watcher, &question->stored, verdict); /* a failure was reported */
                 question_free(question);
                 announce_soon(watcher);
                 verification_continue(watcher);
@@ -255,8 +256,8 @@ static bool is_asked(const struct verification *verification, const struct store
         return false;
 }
 
-/* The next one of this round that still needs an answer: those that have found one of their own go. -ENOENT:
- * the round is over. */
+/* Finds the next question of this round that needs an answer; those that were answered otherwise are
+ * removed. -ENOENT: the round is over. */
 static int next_question(struct watcher *watcher, struct store_question *ret)
 {
         struct store_question *after = &watcher->verification->after, found;
@@ -282,7 +283,7 @@ static int next_question(struct watcher *watcher, struct store_question *ret)
         return -ENOMEM;
 }
 
-/* 1: asked. 0: the round is over. */
+/* Returns 1: asked; 0: the round is over. */
 static int ask_next(struct watcher *watcher)
 {
         struct verification *verification = watcher->verification;
@@ -321,6 +322,6 @@ void verification_continue(struct watcher *watcher)
                         return;
                 if (r == 0 && begun)
                         return;
-                begun = begun || r == 0; /* once around, no further */
+                begun = begun || r == 0; /* one round is enough */
         }
 }

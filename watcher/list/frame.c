@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See frame.h. */
 #include "watcher/list/frame.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ int frame_feed(struct frame *frame, size_t line_max, const char *bytes, size_t s
                 int r;
 
                 if (!frame->draining && frame->buffer.size + length > line_max) {
-                        text_done(&frame->buffer); /* the memory of a giant is not kept */
+                        text_done(&frame->buffer); /* the memory of a giant line is given back */
                         frame->draining = true;
                 }
                 if (!newline)

@@ -17,7 +17,8 @@
 #include "watcher/memory-full.h"
 #include "watcher/store-failure.h"
 
-#define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC) /* a server ends other requests than watches after as long */
+/* a server ends requests other than watches after the same time */
+#define PAGE_TIMEOUT_USEC (60 * USEC_PER_SEC)
 #define ITEM_MAX          ((size_t)16 * 1024 * 1024)
 
 static int on_item(const char *item, size_t size, void *userdata)
@@ -40,8 +41,8 @@ static enum phase phase_of(const struct stream *stream)
         return stream->continue_token[0] && !stream->list_unpaged ? PHASE_CONTINUE : PHASE_LIST;
 }
 
-/* A page comes in thousands of pieces: they are noted (trouble_progress), and only who wakes up here looks
- * for how long it has really been silent. */
+/* A page comes in thousands of pieces. Each is noted (failures_progress), and only when this timer goes
+ * off is the real silence measured. */
 static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct stream *stream = userdata;
@@ -60,7 +61,7 @@ static int on_silence(sd_event_source *source _unused_, uint64_t usec _unused_, 
         return 0;
 }
 
-/* What the server's wish holds back is not silence. */
+/* The time for which Retry-After holds a request back is not silence. */
 static void expect_page(struct stream *stream)
 {
         uint64_t now = clock_boottime_usec(), until = stream->watcher->throttle_until;
@@ -86,7 +87,7 @@ static int on_data(struct kube_transfer *transfer _unused_, const char *bytes, s
         return r;
 }
 
-/* A consistent list from before what is known: the database went back in time, or a page of it says so. */
+/* The list is consistent and older than what is known: the database went back in time. */
 static bool is_older(const struct stream *stream, const char *version)
 {
         return !stream->list_replaces && resource_version_less(version, stream->resource_version);
@@ -178,7 +179,8 @@ void list_page(struct stream *stream)
                             "a LIST cannot be started: %s", strerror(-r));
 }
 
-/* What is there already may be gone: of that the list itself tells which to announce. */
+/* A first list into an empty store is announced by a sweep. Objects that are stored already may be gone,
+ * so there the list itself decides what to announce. */
 static int begin_sweep(struct watcher *watcher)
 {
         if (watcher->first_synced || watcher->announce.sweep_after || is_owned(watcher) ||
@@ -194,8 +196,8 @@ void list_start(struct stream *stream)
         int r;
 
         stream->timer = sd_event_source_disable_unref(stream->timer);
-        failures_forget(watcher,
-                        &stream->probe.failures); /* a LIST asks the same, and is judged by itself */
+        /* A LIST answers the same question, and has its own failures. */
+        failures_forget(watcher, &stream->probe.failures);
         stream->list_incomplete = stream->resumed = false;
         stream->progress.listing = true;
         stream->progress.shown = stream->progress.shown_in_pages = 0;
@@ -204,7 +206,7 @@ void list_start(struct stream *stream)
         if (watcher->first_mark == 0)
                 watcher->first_mark = stream->mark;
         stream->continue_token[0] = '\0';
-        /* The number is on record before anything carries it: no later LIST may have the same. */
+        /* The number is on record before any object carries it, so no later LIST can have the same. */
         r = meta_save(watcher, false);
         store_expect_order(watcher->store);
         if (r >= 0)

@@ -74,7 +74,7 @@ static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return 0;
 }
 
-/* One question after the other; a question that cannot be asked is asked with the next round. */
+/* Asks one question after the other; one that cannot be asked waits for the next round. */
 static void ask_next(struct watcher *watcher)
 {
         bool missing = false;

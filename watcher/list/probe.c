@@ -31,7 +31,7 @@ void probe_found_older(struct stream *stream, const char *found)
         stream_replace(stream);
 }
 
-/* The list's own version, of a list of at most one item. NULL: it cannot be read. */
+/* The version of the list itself, which has at most one item. NULL: it cannot be read. */
 static char *version_of(const struct kube_response *response)
 {
         struct scan_object list;
@@ -43,7 +43,7 @@ static char *version_of(const struct kube_response *response)
         return version;
 }
 
-/* The store is what the last life has left, and the watch goes on from there. */
+/* The store of the last life is believed, and the watch goes on from there. */
 static void settle(struct stream *stream)
 {
         if (!stream->resumed || stream->synced)
@@ -71,7 +71,7 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         struct stream *stream = userdata;
 
         stream->probe.timer = sd_event_source_disable_unref(stream->probe.timer);
-        (void)ask(stream); /* a failure has said so */
+        (void)ask(stream); /* a failure was reported */
         return 0;
 }
 
@@ -88,7 +88,7 @@ static void ask_in(struct stream *stream, uint64_t delay_usec)
 static void failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
 {
         struct watcher *watcher = stream->watcher;
-        struct kube_error error = *cause; /* borrowed, but for its message */
+        struct kube_error error = *cause; /* all but the message is borrowed */
         _cleanup_free_ char *message = NULL;
         int64_t delay;
 
@@ -105,7 +105,7 @@ static void failed(struct stream *stream, const struct kube_error *cause, uint64
         settle(stream);
 }
 
-/* A server that refuses the question as such will not be asked again: the watch itself works. */
+/* A server that refuses the question as such is not asked again: the watch itself works. */
 static bool is_refusal(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_HTTP && error->http_status >= 400 &&
@@ -137,8 +137,8 @@ static void on_done(struct kube_transfer *transfer _unused_, const struct kube_r
         }
 }
 
-/* A question that ends with its watch, and is asked again beside the next one, counts as one question: if
- * watches ended sooner than its timeout, a question without an answer would never fail. */
+/* A question that ends with its watch, and is asked again beside the next one, counts as one question:
+ * otherwise, if watches ended sooner than its timeout, an unanswered question would never fail. */
 static uint64_t patience(const struct stream *stream)
 {
         uint64_t waited = stream->probe.waited_usec;
@@ -172,7 +172,7 @@ static int ask(struct stream *stream)
         return 0;
 }
 
-/* A watch that comes and goes sets no faster pace than the failures of the question. */
+/* Watches that come and go do not make questions more frequent than their failures allow. */
 void probe_start(struct stream *stream)
 {
         uint64_t now = clock_boottime_usec(), retry = stream->probe.failures.retry_boottime;
@@ -184,5 +184,5 @@ void probe_start(struct stream *stream)
         if (stream->probe.failures.count > 0 && retry > now)
                 ask_in(stream, retry - now);
         else
-                (void)ask(stream); /* a failure has said so */
+                (void)ask(stream); /* a failure was reported */
 }

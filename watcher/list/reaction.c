@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See reaction.h. */
 #include "watcher/list/reaction.h"
 
 static const enum reaction reaction[PHASE_COUNT][ANSWER_COUNT] = {
@@ -84,7 +85,7 @@ static const enum reaction reaction[PHASE_COUNT][ANSWER_COUNT] = {
                 },
 };
 
-/* Retry-After outranks what the number would mean: the server is there, and says when. */
+/* Retry-After outranks the meaning of the status: the server is there, and says when to come back. */
 static enum answer answer_of_status(const struct kube_error *error)
 {
         if (error->resource_version_too_large)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a stream does about an answer: one table over phase and answer. Source: client-go's reflector, and
+ * How a stream reacts to an answer: one table over phase and answer. Source: client-go's reflector, and
  * where we differ from it (docs/watch.md). Every cell is defined; there is no default branch.
  */
 #include "kube/error.h"

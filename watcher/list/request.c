@@ -64,7 +64,7 @@ char *request_path(const struct stream *stream, enum request request)
                 add_watch(stream, &path, request);
                 add_selectors(watcher->config, &path);
                 break;
-        case REQUEST_PROBE: /* the list's own version is asked for, not what it would show */
+        case REQUEST_PROBE: /* the version of the list is wanted, not its items */
                 kube_path_add(&path, "limit", "1");
                 break;
         }

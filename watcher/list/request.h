@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How a stream's requests are worded: paths with their parameters, the accepted form, and what is left out when
- * a server refuses it. LIST asks for the newest state (no resourceVersion: served consistently); a continue
- * page carries none; a watch that goes on never asks for initial events.
+ * How a stream's requests are worded: paths with their parameters, the accepted form, and what is left out
+ * when a server refuses it. LIST asks for the newest state (no resourceVersion: served consistently); a
+ * continue page carries none; a watch that goes on never asks for initial events.
  */
 #include "watcher/list/stream.h"
 

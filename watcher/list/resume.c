@@ -40,7 +40,7 @@ static int resume_stream(struct stream *stream)
         return r;
 }
 
-/* All of them or none: objects of a namespace that is new to the watch are not in the store. */
+/* All streams resume, or none: the store lacks the objects of a namespace that is new to the watch. */
 int resume_streams(struct watcher *watcher)
 {
         int r = resume_is_allowed(watcher) ? 0 : -ENOENT;

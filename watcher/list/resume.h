@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where the last life ended: a store that holds everything up to a resourceVersion needs no LIST, but a WATCH
- * from there. A store that belongs to another cluster, another selection or another way to fingerprint must
- * never be taken for complete: where there is any doubt, everything is listed.
+ * Where the last life ended: a store that holds everything up to a resourceVersion needs no LIST, but a
+ * WATCH from there. A store that belongs to another cluster, another selection or another way to fingerprint
+ * must never be taken for complete: where there is any doubt, everything is listed.
  */
 #include "watcher/list/stream.h"
 

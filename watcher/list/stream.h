@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A stream: LIST+WATCH of one namespace, or of all. This file holds what all parts of it share; how its state
- * changes is decided in transitions.c, which the others reach through struct stream_driver alone.
+ * A stream: LIST+WATCH of one namespace, or of all. This file holds what all parts of it share; how its
+ * state changes is decided in transitions.c, which the others reach through struct stream_driver alone.
  */
 #include "kube/client.h"
 #include "object/scan.h"
@@ -46,11 +46,10 @@ struct stream {
         bool connection_lost;
 
         /* The list, however it comes. */
-        uint64_t mark; /* of the running or last one */
-        uint64_t
-                complete_mark; /* of the last complete one: objects with a lower mark do not exist any more */
-        bool list_incomplete;  /* an item could not be read: a missing object may be that one */
-        bool list_replaces;    /* the database went back in time: nothing stored is newer than this list */
+        uint64_t mark;          /* of the running or last one */
+        uint64_t complete_mark; /* of the last complete one: a lower mark means that the object is gone */
+        bool list_incomplete;   /* an item could not be read: a missing object may be that one */
+        bool list_replaces;     /* the database went back in time: nothing stored is newer than this list */
         struct {
                 bool listing;
                 uint64_t shown, shown_in_pages; /* objects; of them, those in whole pages */
@@ -90,11 +89,11 @@ int stream_set_resource_version(struct stream *stream, const char *version); /* 
 void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);
 /* Gives up the question beside the watch. */
 void stream_cancel_probe(struct stream *stream);
-/* It has shown that it works. */
+/* The stream has shown that it works. */
 void stream_succeeded(struct stream *stream);
 
-/* What happened to it; transitions.c decides what follows. serial: of the credential that was used; 0 where
- * that is not to blame. */
+/* Events in the life of a stream; transitions.c decides what follows. serial: of the credential that was
+ * used; 0 where that is not to blame. */
 void stream_failed(struct stream *stream, enum phase phase, const struct kube_error *error, uint64_t serial);
 /* The list is complete, up to this version. */
 void stream_listed(struct stream *stream, const char *version);

@@ -19,7 +19,7 @@
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
 
-/* What stands behind a URL may change: a later LIST first asks whether this is still the same cluster. */
+/* The cluster behind a URL may change, so a later LIST first asks whether it is still the same. */
 static void list_again(struct stream *stream)
 {
         if (!stream->watcher->first_synced) {
@@ -54,7 +54,7 @@ static void go_on(struct stream *stream)
         }
 }
 
-/* From the store where it is complete, else with a list. */
+/* Where the store is complete, the stream goes on from there; else it begins with a list. */
 void streams_start(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
@@ -69,8 +69,8 @@ void streams_start(struct watcher *watcher)
         }
 }
 
-/* A stream that runs outlives its old credential. One that waits tries a fresh one at once, but only once in
- * a row: credentials that come and are refused again and again must not set the pace. */
+/* A running stream outlives its old credential. A waiting one tries a fresh credential at once, but only
+ * once in a row: credentials that are refused again and again must not set the pace. */
 void streams_resume(struct watcher *watcher)
 {
         for (size_t i = 0; i < watcher->stream_count; i++) {
@@ -155,14 +155,14 @@ static enum answer answer_in(struct stream *stream, enum phase phase, const stru
                 stream->probe.due = stream->connection_lost = true;
         if (answer == ANSWER_SERVER_ERROR && recent_note(&stream->server_error, now))
                 return ANSWER_SERVER_ERRORS;
-        /* A streamed list that is cut again and again gets no further than its beginning. */
+        /* A streamed list that is cut again and again never gets past its beginning. */
         if (answer == ANSWER_INTERRUPTED && phase == PHASE_INITIAL &&
             recent_note(&stream->interruption, now))
                 return ANSWER_UNINTELLIGIBLE;
         return answer;
 }
 
-/* A credential that was replaced since is no reason to wait. */
+/* Where the refused credential was replaced since, there is no reason to wait. */
 static bool has_fresh_credential(struct stream *stream, uint64_t serial)
 {
         if (serial == 0 || stream->refreshed ||
@@ -172,8 +172,8 @@ static bool has_fresh_credential(struct stream *stream, uint64_t serial)
         return true;
 }
 
-/* What is lost is lost: a LIST at once finds it, and is no trouble unless it fails itself, or leads here
- * again and again. Negative: past the deadline. */
+/* A LIST at once finds what was missed. It is no failure unless it fails itself, or leads here again and
+ * again. Negative: past the deadline. */
 static int64_t list_now_delay(struct stream *stream, enum phase phase, const struct kube_error *error,
                               uint64_t serial)
 {

@@ -26,7 +26,7 @@ static int take_annotation(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-/* Only the bookmark with this mark ends the list; another one has nothing to say before it. */
+/* Only the bookmark with this mark ends the list; before it, other bookmarks mean nothing. */
 static int take_initial_bookmark(struct stream *stream, const struct scan_object *object,
                                  const char *version)
 {
@@ -105,7 +105,7 @@ static int take_event(struct stream *stream, const struct event *event)
         return -EBADMSG;
 }
 
-/* An undecodable line costs a resume from before it; two in a row, without anything between them, a list. */
+/* After an undecodable line the watch is resumed from before it; after two in a row everything is listed. */
 static int undecodable(struct stream *stream, const char *what)
 {
         stream->watcher->count.undecodable++;
@@ -124,7 +124,7 @@ int event_take(const char *line, size_t size, void *userdata)
         int r;
 
         if (!line) {
-                stream->bad_line = true; /* to resume would bring it again */
+                stream->bad_line = true; /* a resume would bring the same line again */
                 return undecodable(stream, "an event of the watch is larger than 16 MiB");
         }
         if (size == 0)

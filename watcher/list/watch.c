@@ -16,7 +16,7 @@
 
 #define VERY_SHORT_USEC     USEC_PER_SEC
 #define TIMEOUT_GRACE_USEC  (5 * USEC_PER_SEC)
-#define TIMEOUT_UNKNOWN_SEC 3600 /* the longest that a server of its own accord lets a watch live */
+#define TIMEOUT_UNKNOWN_SEC 3600 /* a server ends a watch by itself after this time at the latest */
 
 static void timer_arm(struct stream *stream);
 
@@ -25,7 +25,8 @@ static uint64_t lasted(const struct stream *stream)
         return stream->watch_accepted ? clock_boottime_usec() - stream->watch_accepted : 0;
 }
 
-/* A moment's life proves little: what ends after its first event must not be repeated at full speed. */
+/* A watch that lived for a moment proves little: if it ends after its first event, it must not be
+ * repeated at full speed. */
 static void note_life(struct stream *stream)
 {
         bool long_enough = lasted(stream) >= VERY_SHORT_USEC;
@@ -71,9 +72,9 @@ static void on_accepted(struct kube_transfer *transfer _unused_, void *userdata)
 
 /* ---- the end of it */
 
-/* The server closed in order. A watch that ended at once, empty, may be a stale resourceVersion that is
- * not admitted (kubernetes#104171): LIST. One that ended at once with events must not be repeated at full
- * speed. A streamed list has no end but its own. */
+/* The server closed the watch in order. A watch that ended at once, empty, may be a stale resourceVersion
+ * that is not admitted (kubernetes#104171): LIST. One that ended at once with events must not be repeated
+ * at full speed. A streamed list ends only with its bookmark. */
 static void closed(struct stream *stream)
 {
         struct kube_error error = KUBE_ERROR_NONE;
@@ -106,7 +107,7 @@ static void stop(struct stream *stream)
         stream->transfer = NULL;
         stream->timer = sd_event_source_disable_unref(stream->timer);
         stream_cancel_probe(stream);
-        frame_reset(&stream->frame); /* a fragment is no event; it comes again whole */
+        frame_reset(&stream->frame); /* a fragment is no event; the whole line comes again */
 }
 
 static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -156,7 +157,8 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
         return 0;
 }
 
-/* Bookmarks come about every minute, once one has come; a watch without them is ended by the server. */
+/* Once a bookmark has come, others follow about every minute; a watch without bookmarks is ended by the
+ * server. */
 static uint64_t silence_allowed(const struct stream *stream)
 {
         const struct message_config_watcher *config = stream->watcher->config;
@@ -179,7 +181,7 @@ static void timer_arm(struct stream *stream)
 
 /* ---- start */
 
-/* Spread, so that a fleet does not come back all at once. */
+/* Timeouts are spread, so that a fleet does not come back all at once. */
 static uint64_t random_timeout_sec(const struct watcher *watcher)
 {
         uint64_t least = watcher->config->watch_timeout_usec / USEC_PER_SEC;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * WATCH: from the last resourceVersion, for as long as the server and the network let it; or with the list as
- * its first events (WatchList), where the server has that.
+ * WATCH: from the last resourceVersion, for as long as the server and the network let it; or with the list
+ * as its first events (WatchList), where the server has that.
  */
 #include "watcher/list/stream.h"
 

@@ -9,8 +9,8 @@
 #include "object/fingerprint.h"
 
 struct entry {
-        struct applied_text text; /* dependent 0: none */
-        uint64_t state;           /* what it is since then */
+        struct applied_text text; /* dependent 0: the entry is free */
+        uint64_t state;           /* after that text was applied */
 };
 
 struct applied {
@@ -28,7 +28,7 @@ void applied_free(struct applied *applied)
         free(applied);
 }
 
-/* With the byte that ends it, so that no two lists of texts are the same. */
+/* The terminating byte is hashed as well, so that no two lists of strings are the same. */
 static uint64_t chain(uint64_t seed, const char *text)
 {
         return XXH3_64bits_withSeed(text, strlen(text) + 1, seed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What this worker has applied, and what state the dependents were in after that: applying the same once more
- * to one that has not changed since would change nothing. Three numbers each, in a table of a fixed size: a
- * new entry replaces an older one, and what is forgotten is merely applied again.
+ * The bodies that this worker has applied, and the state of the dependents after that: applying the same
+ * body to a dependent that has not changed since would change nothing. There are three numbers for each, in
+ * a table of a fixed size: a new entry replaces an older one, and what is forgotten is merely applied again.
  */
 #include <stdint.h>
 
@@ -24,8 +24,8 @@ DEFINE_CLEANUP(struct applied *, applied_free);
 
 struct applied_text applied_text_of(const struct dependent_owner *owner, const struct dependent *dependent,
                                     const struct text *body);
-/* The state of an object as the API server gives it: a hash of UID, version and content. (A database that was
- * restored from a backup uses versions again.) */
+/* The state of an object as the API server gives it: a hash of UID, version and content. (A database that
+ * was restored from a backup uses versions again.) */
 int applied_state_of(const char *json, size_t size, uint64_t *ret);
 /* Applying this text brought the dependent into this state. */
 void applied_keep(struct applied *applied, const struct applied_text *text, uint64_t state);

@@ -14,7 +14,7 @@
 
 /* ---- which objects they are */
 
-/* An object that is its own dependent would be deleted as that. */
+/* An object that is its own dependent would be deleted as such. */
 static int check_identities(struct dependents *dependents)
 {
         const struct dependent_list *list = &dependents->wanted;
@@ -50,13 +50,13 @@ int apply_resolve_next(struct dependents *dependents)
                         return r;
                 dependents->position++;
         }
-        wait_take_over(dependents); /* only now is it known which of them are of the object's namespace */
+        wait_take_over(dependents); /* only now their namespaces are known */
         return check_identities(dependents);
 }
 
 /* ---- what was there before */
 
-/* NULL: it cannot be read. Owned by the caller. */
+/* Owned by the caller; NULL: it cannot be read. */
 static char *version_of(const struct kube_response *response)
 {
         struct scan_object object;
@@ -75,7 +75,7 @@ static bool is_anothers(const struct dependents *dependents, const struct kube_r
                strcmp(set, dependents->owner.set) != 0;
 }
 
-/* What is applied to it goes with it. */
+/* Whatever is applied to an object that is being deleted goes with it. */
 static bool is_going(const struct kube_response *response)
 {
         struct scan_object object;
@@ -95,7 +95,7 @@ static void note_touched(struct dependent *dependent, const struct kube_response
         (void)dependent_set_uid(dependent, object.uid);
 }
 
-/* What it was before is kept for the case that it has to be again. */
+/* Keeps the former state, in case it has to be restored. */
 static void on_looked(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                       void *userdata)
 {
@@ -157,24 +157,25 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
                 wait_judge(dependents, dependent, response->body, response->body_size);
                 dependents->position++;
         } else {
-                dependent->touched =
-                        dependent->looked && (response->error.http_status == 0 ||
-                                              response->error.http_status >= 500); /* who knows */
+                dependent->touched = dependent->looked && (response->error.http_status == 0 ||
+                                                           /* the apply may have arrived */
+                                                           response->error.http_status >= 500);
                 if (!dependents_take_failure(dependents, "cannot be applied", response))
                         return;
         }
         dependents_advance(dependents);
 }
 
-/* At what is there before it is applied: to undo it, to show what changes, or for fear that it is another
- * object's dependent: the API server, which sees one field manager, would let it change hands without a word. */
+/* Whether to look at the object before it is applied: to be able to undo the apply, to show what it
+ * changes, or because it may be another object's dependent. The API server sees one field manager, and
+ * would silently let it change hands. */
 static bool must_look(const struct run *run, const struct dependent *dependent)
 {
         return run->watch->config->rollback || recording_is_by_hand(run->worker->recording) ||
                (!run->watch->config->children_force && (dependent->is_new || run->order->attempt > 1));
 }
 
-/* 0: that would change nothing. */
+/* Returns 0 where an apply would change nothing. */
 static int apply_one(struct dependents *dependents, struct dependent *dependent)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
@@ -205,7 +206,7 @@ int apply_next(struct dependents *dependents)
                 if (r != 0)
                         return r;
                 if (!dependent_list_has(&dependents->known, dependent)) {
-                        /* Its kind came with another dependent. */
+                        /* The kind was defined by another dependent of this answer. */
                         r = dependent->recorded ? -EBADMSG : check_identities(dependents);
                         return r != 0 ? r : remember_send(dependents);
                 }

@@ -19,7 +19,7 @@ static int wrong(struct error *error, int index, const char *key, const char *te
                          key[0] ? "." : "", key, text);
 }
 
-/* Members of a dependent's metadata that are not its author's to set, and why. */
+/* Members of the metadata that the handler may not set, and why. */
 static const struct {
         const char *name, *why;
 } untouchable[] = {
@@ -75,7 +75,7 @@ static bool is_api_version(const char *text)
                (!slash || (slash[1] && !strchr(slash + 1, '/')));
 }
 
-/* The scanner and the tree must not see two different ones. */
+/* A key that stands twice is refused: the scanner and the tree could each see another one. */
 static int check_twice(const cJSON *object, int index, const char *parent, struct error *error)
 {
         static const char *const single[] = {"apiVersion", "kind",      "metadata",
@@ -133,7 +133,8 @@ int dependents_check(const cJSON *array, struct error *error)
 
 /* ---- lists */
 
-/* What others need comes first. Kinds that are not named here stand between the first and the last. */
+/* The order of applying: what others need comes first. Kinds that are not named here come between the
+ * first and the last. */
 static const char *const first_kind[] = {"Namespace",
                                          "CustomResourceDefinition",
                                          "PriorityClass",
@@ -281,7 +282,7 @@ int dependent_list_from_answer(struct span array, struct dependent_list *ret)
 
 /* ---- the record */
 
-/* group/version/kind/namespace/name, without the group for the core's; 1: cannot be understood. */
+/* Parses group/version/kind/namespace/name; the core group has no group. 1: it cannot be understood. */
 static int add_from_record(struct dependent_list *list, const char *entry, size_t size)
 {
         _cleanup_free_ char *copy = strndup(entry, size);
@@ -404,7 +405,6 @@ int dependent_list_copy(const struct dependent *dependent, struct dependent_list
         return dependent_list_add(list, &copy);
 }
 
-/* Requests from now on are for the object with this UID. */
 int dependent_set_uid(struct dependent *dependent, struct span uid)
 {
         free(dependent->uid);
@@ -486,7 +486,8 @@ static bool is_empty_object(struct span object)
         return object.start[1 + strspn(object.start + 1, " \t\r\n")] == '}';
 }
 
-/* One more member for the dependent's `map`, which may be missing: metadata has members in any case. */
+/* Adds a member to the dependent's `map`, which may be missing. (metadata is never empty, so a comma may
+ * follow.) */
 static void write_member(const char *map, struct span there, const char *key, const char *value,
                          const char **from, struct text *out)
 {
@@ -502,7 +503,7 @@ static void write_member(const char *map, struct span there, const char *key, co
         text_append_string(out, !there.start ? "}," : is_empty_object(there) ? "" : ",");
 }
 
-/* In the order in which they stand in the text; what is missing comes first. */
+/* Adds members in the order in which their maps stand in the text; missing maps come first. */
 static void write_members(const struct dependent_owner *owner, const struct scan_object *object,
                           const char **from, struct text *out)
 {

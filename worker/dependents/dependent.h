@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A dependent: one object that an answer wants beside its own (`children`). What the handler asked for, what
- * the object's annotation remembers, and the body that is applied. Pure data: no request is made here.
+ * A dependent: one object that an answer wants beside its own (`children`), as the handler wrote it or as
+ * the object's annotation remembers it, and the body that is applied. Pure data: no request is made here.
  */
 #include <cjson/cJSON.h>
 
@@ -69,7 +69,7 @@ int dependent_list_add(struct dependent_list *list, struct dependent *dependent)
 int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list);
 bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent);
 
-/* The same object, or the same kind; the version of the API makes no difference. */
+/* Whether both are the same object, or of the same kind; the version of the API makes no difference. */
 bool dependent_is_same(const struct dependent *a, const struct dependent *b);
 bool dependent_is_same_kind(const struct dependent *a, const struct dependent *b);
 /* Requests from now on are for the object with this UID (a JSON string). */
@@ -88,10 +88,11 @@ bool dependent_is_owner(const struct dependent *dependent, const struct dependen
 /* Whether the API server accepts an owner reference from it to the owner. */
 bool dependent_may_refer(const struct dependent_owner *owner, const struct dependent *dependent);
 
-/* Appends what is applied: the handler's text with the set's label and, where possible, the owner reference. */
+/* Appends what is applied: the handler's text with the set's label and, where possible, the owner
+ * reference. */
 int dependent_body(const struct dependent_owner *owner, const struct dependent *dependent, struct text *out);
-/* Appends the same body for the object with this UID alone: the API server applies it to no other object, and
- * makes none. */
+/* Appends the same body for the object with this UID alone: the API server applies it to no other object,
+ * and makes none. */
 int dependent_body_for(const struct text *body, const char *uid, struct text *out);
 
 /* "ConfigMap default/a"; returns the buffer. */

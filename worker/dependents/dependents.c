@@ -14,8 +14,8 @@
 
 #define APPLY_PATCH  "application/apply-patch+yaml"
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
-#define TROUBLE_MAX  1500 /* bytes of failures told */
-#define LOOKUPS_MAX  2    /* of a dependent's kind, in one run */
+#define TROUBLE_MAX  1500 /* bytes of text about failures */
+#define LOOKUPS_MAX  2    /* lookups of a dependent's kind in one run */
 #define UNSERVED_MAX 3    /* attempts, until a kind that is not served counts as gone */
 
 void dependents_advance(struct dependents *dependents)
@@ -40,7 +40,7 @@ struct dependent *dependents_current(struct dependents *dependents)
 
         if (dependents->position >= list->count)
                 return NULL;
-        /* What was made last goes first. */
+        /* Deletion goes backwards: the last one that was made goes first. */
         return &list->item[dependents->phase == DEPENDENTS_PRUNE ? list->count - 1 - dependents->position
                                                                  : dependents->position];
 }
@@ -60,8 +60,8 @@ void dependents_fail(struct dependents *dependents, struct dependent *dependent,
                             dependent_describe(dependent, name, sizeof(name)), what, why);
 }
 
-/* A dependent that failed through its own fault makes the run a failure of the object. A missing right in a
- * namespace that a handler has named does not concern the whole watch. */
+/* Where a dependent failed through its own fault, the object has failed. A missing right in a namespace
+ * that a handler has named does not concern the whole watch. */
 enum run_result dependents_result(const struct dependents *dependents)
 {
         return dependents->failed.refused < dependents->failed.count ? RESULT_RETRY
@@ -69,8 +69,8 @@ enum run_result dependents_result(const struct dependents *dependents)
                                                                      : RESULT_UNAVAILABLE;
 }
 
-/* If the server cannot be asked just now, the next dependent would fare no better. Deletions and looks are tried
- * kind by kind: a 5xx may come from the one API behind the server that serves the kind. */
+/* If the server cannot be asked just now, the next dependent would fare no better. Deletions and looks
+ * are tried kind by kind: a 5xx may come from the one API behind the server that serves the kind. */
 bool dependents_is_about_server(const struct dependents *dependents, const struct kube_error *error)
 {
         return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
@@ -88,7 +88,6 @@ static bool is_claimed(const struct kube_error *error)
                strncmp(error->message, "Apply failed with ", strlen("Apply failed with ")) == 0;
 }
 
-/* Counts the failure of the dependent; false: the run was ended. */
 bool dependents_take_refusal(struct dependents *dependents, const char *what, const struct kube_error *error,
                              const struct kube_response *response)
 {
@@ -115,13 +114,12 @@ bool dependents_take_refusal(struct dependents *dependents, const char *what, co
         return true;
 }
 
-/* The same, unless the dependent is to be tried again. */
 bool dependents_take_failure(struct dependents *dependents, const char *what,
                              const struct kube_response *response)
 {
         struct dependent *dependent = dependents_current(dependents);
 
-        /* Its kind may have moved, or gone, since it was looked up. */
+        /* The kind may have moved, or gone, since it was looked up. */
         if (dependent && response->error.http_status == 404 && dependent->lookups < LOOKUPS_MAX) {
                 kinds_forget(dependents->run->worker, dependent->api_version, dependent->kind);
                 kube_resource_done(&dependent->resource);
@@ -138,7 +136,8 @@ void dependents_leave_kind(struct dependents *dependents, const struct dependent
                         dependents->known.item[i].failed = true;
 }
 
-/* A server that is another one for a moment does not serve what was there and will be. */
+/* A server that restarts, or is replaced for a moment, may not serve a kind that it did serve and will
+ * serve again. */
 bool dependents_is_believed(const struct dependents *dependents)
 {
         return dependents->undo || dependents->run->order->attempt >= UNSERVED_MAX;
@@ -171,8 +170,8 @@ const char *dependents_waiting(const struct run *run)
 
 /* ---- looking kinds up */
 
-/* Our knowledge of the kind may be stale: the kind is looked up anew before the handler is blamed. 1: the
- * run was ended; -ESTALE: look it up. */
+/* Our knowledge of the kind may be stale, so the kind is looked up anew before the handler is blamed. 1:
+ * the run was ended; -ESTALE: look it up. */
 static int settle_namespace(struct dependents *dependents, struct dependent *dependent)
 {
         if (dependent->namespace_filled) {
@@ -221,7 +220,6 @@ static void on_kind(struct kube_resource *resource, const struct kube_error *err
                 dependents_advance(dependents);
 }
 
-/* 0: the dependent's resource is known; 1: it is being asked for, or the run was ended. */
 int dependents_resolve(struct dependents *dependents, struct dependent *dependent)
 {
         struct run *run = dependents->run;
@@ -294,7 +292,8 @@ int dependents_send_body(struct dependents *dependents, const struct dependent *
 
 /* ---- in the store */
 
-/* Changes of it reach its owner by the owner reference, and all of it is stored. */
+/* Whether the watch's store has all of such an object, and each of its changes leads to a run of its
+ * owner. */
 static bool is_watched(const struct dependents *dependents, const struct dependent *dependent,
                        const struct worker_watch *watch)
 {

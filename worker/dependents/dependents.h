@@ -90,23 +90,26 @@ void dependents_finish_failed(struct dependents *dependents);
 
 /* The one whose turn it is, in the list of the phase; NULL: the phase is through. */
 struct dependent *dependents_current(struct dependents *dependents);
-/* What the run's dependents lack to be ready, if they are waited for; borrowed. NULL: nothing. */
+/* Text for people: the first of the run's dependents that is waited for, and why; borrowed. NULL: none
+ * is. */
 const char *dependents_waiting(const struct run *run);
 /* Notes that this one is not ready, and why. */
 void dependents_note_unready(struct dependents *dependents, const struct dependent *dependent,
                              const char *why);
-/* Likewise: the server was asked for it, and did not say how it is. */
+/* Notes that the server was asked for this one, and did not say how it is. */
 void dependents_note_refused(struct dependents *dependents, const struct dependent *dependent,
                              const struct kube_error *error);
 
-/* Counts a failure and keeps it for people: "ConfigMap default/a WHAT: WHY". dependent: NULL where it concerns
- * none of them in particular. */
+/* Counts a failure and keeps it for people: "ConfigMap default/a WHAT: WHY". dependent: NULL where it
+ * concerns none in particular. */
 void dependents_fail(struct dependents *dependents, struct dependent *dependent, const char *what,
                      const char *why);
-/* Likewise for a refusal of the server, and goes to the next one. false: the run was ended. */
+/* Counts a refusal of the server as a failure of the current one, and goes to the next. false: the run
+ * was ended. */
 bool dependents_take_refusal(struct dependents *dependents, const char *what, const struct kube_error *error,
                              const struct kube_response *response);
-/* Likewise, for an answer about the current one itself; after a 404 its kind is looked up once more before. */
+/* Does the same for an answer about the current one itself; but after a 404 its kind is looked up once
+ * more. */
 bool dependents_take_failure(struct dependents *dependents, const char *what,
                              const struct kube_response *response);
 /* Whether the next one would fare no better. */
@@ -130,7 +133,7 @@ int dependents_request(struct dependents *dependents, const struct dependent *de
 int dependents_send_body(struct dependents *dependents, const struct dependent *dependent,
                          const struct text *body,
                          void (*on_done)(struct kube_transfer *, const struct kube_response *, void *));
-/* How the store shows it, where the watch owns its kind. 1: `ret` is the caller's; 0: its kind is not owned, or
- * it is not there. */
+/* How the store shows it, where the watch owns its kind. 1: `ret` is the caller's; 0: its kind is not
+ * owned, or it is not there. */
 int dependents_in_store(const struct dependents *dependents, const struct dependent *dependent,
                         struct store_object *ret);

@@ -7,8 +7,8 @@
 #define NOTES_TOOLING "reconciled/" RECONCILED_VERSION
 #define NOTES_PART_OF "applyset.k8s.io/part-of"
 
-/* The text of an annotation, or of a label, of the object in `json`. Owned by the caller; NULL: there is none,
- * or no memory. */
+/* The text of an annotation, or of a label, of the object in `json`. Owned by the caller; NULL: there is
+ * none, or no memory. */
 char *notes_find(const char *json, bool label, const char *key);
 /* The list of dependents that the run's watch keeps on the object in `json`; likewise. */
 char *notes_find_record(const struct run *run, const char *json);

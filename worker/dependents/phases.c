@@ -26,7 +26,7 @@
 #include "worker/write/sibling.h"
 #include "worker/write/step.h"
 
-#define LOOK_AGAIN_USEC USEC_PER_SEC /* whether what is being deleted has gone */
+#define LOOK_AGAIN_USEC USEC_PER_SEC /* whether deleted dependents are gone */
 
 /* ---- failures */
 
@@ -49,7 +49,7 @@ static void finish_failed(struct dependents *dependents)
                 run_finish(run, dependents_result(dependents), "%s", cause ? cause : "some of its children");
 }
 
-/* In the first phase: another dependent may bring it. */
+/* While kinds are resolved this is no failure: another dependent may define the kind. */
 static void note_no_kind(struct dependents *dependents, struct dependent *dependent, const char *why)
 {
         if (dependents->phase == DEPENDENTS_APPLY && !wait_for_kind(dependents, dependent))
@@ -65,7 +65,7 @@ static void note_no_kind(struct dependents *dependents, struct dependent *depend
 /* ---- the whole */
 
 static const struct {
-        /* 1: under way, or the run was ended; 0: the phase is over */
+        /* Returns 1: a request is in flight, or the run was ended; 0: the phase is over. */
         int (*next)(struct dependents *dependents);
         bool of_apply, of_cleanup, of_undo, of_wait;
 } phase_table[DEPENDENTS_PHASE_COUNT] = {
@@ -140,7 +140,7 @@ static void advance(struct dependents *dependents)
         all_done(dependents);
 }
 
-/* The kind of the one whose turn it is could not be looked up. */
+/* The kind of the current dependent could not be looked up. */
 static void no_kind(struct dependents *dependents, const struct kube_error *error,
                     const struct kube_response *response)
 {
@@ -208,7 +208,7 @@ bool dependents_are_due(struct run *run)
         return (record ? record[0] : run->order->kinds[0]) || sibling_has_left_list(run);
 }
 
-/* Another tool's set on the same object: neither may take the other's members away. */
+/* Another tool has an ApplySet on the same object: neither may delete the other's members. */
 static bool is_of_others(const struct run *run)
 {
         _cleanup_free_ char *tooling = notes_find(object_json(run), false, TOOLING_KEY);
@@ -239,8 +239,8 @@ int dependents_send(struct run *run)
 
 /* ---- an attempt that was parked */
 
-/* What it was then needs not become ready any more. Why something cannot be read is told by the new attempt.
- */
+/* Whether the object, or what it relates to, has changed since the attempt was parked: then the former
+ * dependents need not become ready. Where something cannot be read, the new attempt reports it. */
 static bool waits_in_vain(struct run *run, const struct park_plan *plan)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
@@ -280,7 +280,7 @@ void dependents_go_on(struct run *run)
                 run_go_on(run, RUN_STAGE_ATTEMPT);
                 return;
         }
-        /* The attempt was about what the object was then; what it is now has not failed yet. */
+        /* The attempt was about the object as it was then; the object as it is now has not failed yet. */
         run->changed = object_essence(run) != dependents->plan.essence;
         run->fingerprint = dependents->plan.fingerprint;
         dependents->wait = dependents->plan.wait.count > 0;

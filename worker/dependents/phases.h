@@ -3,8 +3,8 @@
 /*
  * Carrying out `children`: each is applied (server-side apply) in the order of kinds, what was left out is
  * deleted, and when the object goes they go. An annotation on the object, OPERATOR/children, remembers what
- * the object has. The annotation is written before a dependent is made, and shortened when it is gone: nothing
- * is made that is not remembered, and no list of the server is needed, unless somebody has taken the
+ * the object has. The annotation is written before a dependent is made, and shortened when it is gone:
+ * nothing is made that is not remembered, and no list of the server is needed, unless somebody has taken the
  * annotation off (recall.h). Only objects with the label of the object's ApplySet are deleted, whatever the
  * annotation says.
  */
@@ -12,9 +12,9 @@
 
 /* Whether there is anything to do for the answer, or for an object that goes. */
 bool dependents_are_due(struct run *run);
-/* A step of write/write.c: ends in step_done() or run_finish(). Called again, it goes on. 0, or why it cannot
- * begin. */
+/* A step of write/write.c: ends in step_done() or run_finish(). Called again, it goes on. 0, or why it
+ * cannot begin. */
 int dependents_send(struct run *run);
-/* Goes on with a parked attempt: run->order->settling has its plan. Ends in run_finish(), or in another stage
- * of the run. */
+/* Goes on with a parked attempt: run->order->settling has its plan. Ends in run_finish(), or in another
+ * stage of the run. */
 void dependents_go_on(struct run *run);

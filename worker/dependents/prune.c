@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deleting what was left out, and everything when the object goes. A dependent is over when it was seen to be
- * gone, or to be somebody else's; nothing else lets it be forgotten, neither a refusal nor a server that
- * does not answer.
+ * See prune.h. A dependent is settled when it was seen to be gone, or to belong to somebody else. Nothing
+ * else lets it be forgotten: neither a refusal nor a server that does not answer.
  */
 #include "worker/dependents/prune.h"
 
@@ -14,11 +13,10 @@
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
 
-#define UNSERVED_MAX 3 /* attempts, until a kind that is not served counts as gone */
-
+#define UNSERVED_MAX 3
 /* ---- kinds that are not served as they were */
 
-/* The answer about the dependent's kind holds for all dependents of that kind. */
+/* The answer about this kind holds for all dependents of the kind. */
 static int settle_kind(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_resource *resource)
 {
@@ -29,7 +27,7 @@ static int settle_kind(struct dependents *dependents, const struct dependent *de
 
                 if (!dependent_is_same_kind(other, dependent) || other->resource.plural || other->settled)
                         continue;
-                other->settled = !resource; /* its objects are gone with it */
+                other->settled = !resource; /* the kind's objects are gone with it */
                 other->lookups += other != dependent;
                 if (resource)
                         r = kinds_copy(resource, &other->resource);
@@ -84,8 +82,8 @@ static void on_deleted(struct kube_transfer *transfer _unused_, const struct kub
 
         dependents->run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE || kube_error_is_not_found(&response->error)) {
-                /* A Status, or the object as it was, means that it is gone; with the time of its deletion
-                 * it is going. */
+                /* A Status, or the object without the time of its deletion, means that the object is
+                 * gone; with that time it is still being deleted. */
                 going = response->error.failure == KUBE_FAILURE_NONE &&
                         (scan_object(response->body, response->body_size, &object) < 0 ||
                          object.deletion_timestamp.start);
@@ -111,7 +109,7 @@ static int delete_one(struct dependents *dependents, const struct dependent *dep
                            : dependents_request(dependents, dependent, "DELETE", &body, on_deleted);
 }
 
-/* 1: its deletion was started. */
+/* Returns 1: its deletion was requested. */
 static int judge_found(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_response *response)
 {
@@ -163,8 +161,9 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
         }
 }
 
-/* 0: it is found where the record says; 1: its kind is being asked for, or the run was ended; 2: it is over.
- * A kind that belongs to namespaces and did not, or the reverse, is another one of its name. */
+/* Finds the resource. 0: the dependent is where the record says; 1: its kind is being looked up, or the
+ * run was ended; 2: nothing is left to do. A kind that was namespaced and is not now, or the reverse, is
+ * another kind of the same name. */
 static int find_place(struct dependents *dependents, struct dependent *dependent)
 {
         int r = dependents_resolve(dependents, dependent);
@@ -189,7 +188,8 @@ static int take_heirs(const char *key _unused_, const struct dependent_list *lis
         return r;
 }
 
-/* Dependents in the lists of the object that has the name now are kept: both objects' sets have one label. */
+/* Another object may have taken the name. Its dependents carry the same label, so those in its lists are
+ * kept. */
 static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                     void *userdata)
 {
@@ -224,7 +224,7 @@ static bool is_left_alone(const struct dependents *dependents, const struct depe
                dependent_list_has(&dependents->wanted, dependent);
 }
 
-/* Dependents that were left out are deleted once all wanted ones are there. */
+/* Dependents that the answer has left out are deleted once all wanted ones are there. */
 int prune_next(struct dependents *dependents)
 {
         struct run *run = dependents->run;
@@ -243,7 +243,7 @@ int prune_next(struct dependents *dependents)
                 if (is_left_alone(dependents, dependent))
                         continue;
                 if (!dependents->cleanup && dependent_list_has(&dependents->kept, dependent)) {
-                        dependent->settled = true; /* it is another one's now */
+                        dependent->settled = true; /* another watch or operator has it now */
                         continue;
                 }
                 r = dependent_is_owner(dependent, &dependents->owner) ? 2

@@ -3,7 +3,7 @@
 /* Deleting what the answer does not want any more, and everything when the object goes. */
 #include "worker/dependents/dependents.h"
 
-/* Of the phase table (phases.c). */
+/* A phase (phases.c). */
 int prune_next(struct dependents *dependents);
 /* Looks for the kind in all versions of its group. Goes on, or ends the run. */
 void prune_search_kind(struct dependents *dependents, const struct dependent *dependent);

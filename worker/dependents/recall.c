@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An object whose annotations somebody has replaced does not know its dependents any more. The ledger knows of
- * which kinds they were; so those that carry the object's ApplySet label are asked of the API server, before
- * anything is written, pruned or released.
- */
+/* See recall.h. */
 #include "worker/dependents/recall.h"
 
 #include <errno.h>
@@ -66,7 +62,8 @@ int recall_begin(struct dependents *dependents)
 {
         _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
         const char *kinds = dependents->run->order->kinds;
-        bool is_there = record || sibling_has_left_list(dependents->run); /* perhaps under another name */
+        /* perhaps under the name of a sibling */
+        bool is_there = record || sibling_has_left_list(dependents->run);
         int r = 0;
 
         while (!is_there && *kinds && r >= 0) {
@@ -100,7 +97,7 @@ static int look_at_entry(struct span entry, void *userdata)
         return entry.start[0] == '{' ? scan_members(entry, look_at_manager, userdata) : 0;
 }
 
-/* Anybody may put the label on an object; ours are what we have applied. */
+/* Anybody may put the label on an object, so only objects that we have applied count. */
 static bool is_ours(const struct run *run, const struct scan_object *object)
 {
         struct manager_search search = {.manager = run->worker->config->operator_name};
@@ -123,7 +120,7 @@ static int look_at_annotation(struct span key, struct span value, void *userdata
         return 0;
 }
 
-/* The other watches of the kind share the label, and the manager. */
+/* Other watches of the kind use the same label and the same manager. */
 static bool is_of_watch(const struct run *run, const struct scan_object *object)
 {
         const char *id = run->watch->config->id;
@@ -161,7 +158,7 @@ static int take_item(const char *item, size_t size, void *userdata)
         return dependent_list_add(&dependents->known, &dependent);
 }
 
-/* What stands in another list is not lost. */
+/* Dependents in the list of another watch are not lost. */
 static void drop_kept(struct dependents *dependents)
 {
         for (size_t i = 0; i < dependents->known.count; i++)
@@ -202,9 +199,9 @@ static void on_listed(struct kube_transfer *transfer _unused_, const struct kube
                 r = take_list(dependents, response);
         } else if (response->error.http_status == 403 && !dependents->recall.own_namespace &&
                    dependents->owner.namespace_name[0]) {
-                dependents->recall.own_namespace = true; /* the right to list may end there */
+                dependents->recall.own_namespace = true; /* the right to list may hold there only */
         } else if (kube_error_is_gone(&response->error) && dependents->recall.next_page) {
-                free(TAKE_PTR(dependents->recall.next_page)); /* from the beginning */
+                free(TAKE_PTR(dependents->recall.next_page)); /* the list begins again */
         } else if (!dependents_take_failure(dependents, "cannot be looked for", response)) {
                 return;
         }
@@ -244,7 +241,8 @@ static int list_kind(struct dependents *dependents, const struct dependent *kind
         return r < 0 ? r : 1;
 }
 
-/* If one kind could not be listed, the dependents that were found are not all: nothing is done then. */
+/* If one kind could not be listed, the dependents that were found are not all of them, so nothing is
+ * done. */
 int recall_next(struct dependents *dependents)
 {
         struct dependent *kind = dependents_current(dependents);

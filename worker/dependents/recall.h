@@ -9,7 +9,7 @@
 
 /* Reads which kinds to look for into dependents->lost; none where the annotation is there. 0, -ENOMEM. */
 int recall_begin(struct dependents *dependents);
-/* Of the phase table (phases.c). */
+/* A phase (phases.c). */
 int recall_next(struct dependents *dependents);
 /* The kinds of the dependents that the object has now, for the ledger: "v1/ConfigMap,apps/v1/Deployment". 0;
  * -ENODATA: they are as before; -ENOMEM. */

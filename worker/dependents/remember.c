@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an object's annotations remember of its dependents: what is pruned, and what goes with the object. */
+/* See remember.h. */
 #include "worker/dependents/remember.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "worker/write/step.h"
 
 #define ANNOTATIONS_MAX                                                                                     \
-        ((size_t)256 * 1024) /* bytes of an object, keys and values: the API server takes no more */
+        ((size_t)256 * 1024) /* bytes of all keys and values of an object: the API server accepts no more */
 
-/* Takes over what is new. */
+/* Takes over the items that the list lacks. */
 static int join(struct dependent_list *list, struct dependent_list *found)
 {
         int r = 0;
@@ -28,7 +28,8 @@ static int join(struct dependent_list *list, struct dependent_list *found)
         return r;
 }
 
-/* Dependents of a watch that has the object no more are ours from now on; those of the others stay theirs. */
+/* Dependents of a watch that does not select the object any more are ours from now on; those of other
+ * watches stay theirs. */
 static int take_record(const char *key, const struct dependent_list *list, void *userdata)
 {
         struct dependents *dependents = userdata;
@@ -91,7 +92,7 @@ static void add_member(struct text *body, const char *key, const struct text *va
                 text_append_string(body, "null");
 }
 
-/* The lists that are taken over go as ours comes. */
+/* The lists that we take over go in the same write that makes ours longer. */
 static void drop_lists(const struct run *run, struct text *body)
 {
         for (size_t i = 0; i < run->siblings.count; i++)
@@ -101,7 +102,7 @@ static void drop_lists(const struct run *run, struct text *body)
                 }
 }
 
-/* Without a dependent, of whichever watch and operator, the object is no parent of a set any more. */
+/* An object without dependents, of any watch and operator, is not the parent of an ApplySet any more. */
 static int record_body(struct dependents *dependents, const struct text *record, const struct text *kinds,
                        struct text *body)
 {
@@ -145,7 +146,8 @@ static void on_recorded(struct kube_transfer *transfer _unused_, const struct ku
                 dependents_advance(run->dependents);
 }
 
-/* A dependent whose kind is not known at the moment is wanted, and remembered as it was. */
+/* Whether a wanted dependent stands for it. A wanted one whose kind is not known at the moment is
+ * remembered as it was. */
 static bool is_written(const struct dependents *dependents, const struct dependent *known)
 {
         for (size_t i = 0; i < dependents->wanted.count; i++)
@@ -159,7 +161,7 @@ static bool is_written(const struct dependents *dependents, const struct depende
 
 struct annotation_count {
         const char *record_key;
-        size_t size; /* of others' keys and values */
+        size_t size; /* bytes of the keys and values of others */
 };
 
 static int count_annotation(struct span key, struct span value, void *userdata)
@@ -179,7 +181,7 @@ static int count_annotation(struct span key, struct span value, void *userdata)
         return r;
 }
 
-/* Annotations of others count as well. 1: the run was ended. That is no error of the operator's: somebody
+/* Annotations of others count as well. 1: the run was ended. This is no fault of the operator: somebody
  * has to make room on this object. */
 static int check_room(struct run *run, size_t ours)
 {
@@ -239,9 +241,9 @@ int remember_send(struct dependents *dependents)
         return r < 0 ? r : 1;
 }
 
-/* Where a kind has several watches, the object may have gone to another one, with the list, or be gone and
- * made anew, since it was read: then a dependent that is applied now stands in no list. A write that is locked
- * by the version that was read finds that out. */
+/* Where a kind has several watches, the object may have gone to another one, with the list, or be gone
+ * and made anew, since it was read. A dependent that is applied then would be in no list. So a write that
+ * is locked by the version that was read comes first. */
 static bool must_confirm(const struct dependents *dependents)
 {
         const struct run *run = dependents->run;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `stringData` of a Secret is written as `data`. The API server moves it there itself, but its field manager
- * goes on to own members of stringData, which no Secret has: a key that a later answer leaves out would stay
- * for ever, and a rollback could not bring one back.
- */
+/* See secret-data.h. */
 #include "worker/dependents/secret-data.h"
 
 #include <errno.h>
@@ -102,8 +98,7 @@ int secret_data_body(struct span object, struct text *out)
         if (r >= 0)
                 r = scan_members(secret.string_data, encode_entry, &secret);
         text_append_string(out, "}}");
-        if (r == -EBADMSG) { /* a value that is no text, or holds a NUL: the API server says what it thinks
-                                of it */
+        if (r == -EBADMSG) { /* a value is no string, or holds a NUL: the API server will refuse it */
                 text_clear(out);
                 return 0;
         }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What would change nothing is not sent: a dependent of a kind that the watch `owns` is not applied again while
- * the store shows the very version that our last apply of the same text made or found. Who changes it
- * meanwhile is seen there sooner or later, and that is a reason to run. Other kinds nobody watches, so they
- * are applied each time.
- */
+/* See unchanged.h. */
 #include "worker/dependents/unchanged.h"
 
 #include <string.h>
 
 #include "worker/dependents/parked/wait.h"
 
-/* A resync and a wish by hand are there for what nobody has seen; and an attempt that follows a failure is
- * no place to save something. */
+/* A resync, a start and a request by hand are meant to repair what was overlooked; and after a failure
+ * nothing is to be saved. */
 static bool is_for_all(const struct run *run)
 {
         static const char *const reason[] = {"resync", "requested", "start"};

@@ -8,7 +8,8 @@
  */
 #include "worker/dependents/dependents.h"
 
-/* Whether applying this body would change nothing; then it counts as applied, and is judged for readiness. */
+/* Whether applying this body would change nothing; then it counts as applied, and is judged for
+ * readiness. */
 bool unchanged_is_applied(struct dependents *dependents, struct dependent *dependent,
                           const struct text *body);
 /* The body that was asked about last was applied, with this answer. */

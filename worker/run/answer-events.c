@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a handler may say in `events`: events.k8s.io/v1's own rules. */
+/* See answer-events.h. */
 #include "worker/run/answer-events.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "worker/run/answer-list.h"
 
-#define EVENTS_MAX 100 /* of one answer */
+#define EVENTS_MAX 100 /* in one answer */
 #define WORD_MAX   128 /* the API's limit for reason and action */
 #define WORD                                                                                                \
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"                                    \

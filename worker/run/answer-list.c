@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See answer-list.h. */
 #include "worker/run/answer-list.h"
 
 #include <errno.h>

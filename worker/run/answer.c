@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See answer.h. */
 #include "worker/run/answer.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 static const char *const known[] = {"status", "patch", "requeueAfter", "message", "error",  "permanent",
                                     "done",   "id",    "children",     "fatal",   "events", "conditions"};
 
-/* Members of the object that a patch may not touch, and why. */
+/* Members that a patch may not touch, and why. */
 static const struct {
         const char *parent, *name, *why;
 } untouchable[] = {
@@ -135,7 +136,7 @@ static int take_member(struct answer *answer, const cJSON *value, struct error *
         if (strcmp(key, "requeueAfter") == 0)
                 return take_requeue(answer, value, error);
         if (strcmp(key, "id") == 0)
-                return 0; /* of a line that serves; what it answers was looked up by it */
+                return 0; /* a serving handler's; the run was found by it */
         if (strcmp(key, "children") == 0) {
                 answer->dependents = value;
                 return dependents_check(value, error);
@@ -166,7 +167,8 @@ static bool is_space(char c)
         return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* Inside of strings JSON has none: a mistake that is worth a message of its own. -1: there is none. */
+/* The place of a control character, which JSON strings must escape: the mistake deserves a message of its
+ * own. -1: there is none. */
 static ssize_t find_control(const char *output, size_t size)
 {
         bool in_string = false;
@@ -182,8 +184,7 @@ static ssize_t find_control(const char *output, size_t size)
         return -1;
 }
 
-/* Sent as it is, the API server would refuse the write, and that could end the operator (onUnrecoverable).
- */
+/* The API server would refuse such a number, and that could end the operator (onUnrecoverable). */
 static int check_numbers(const cJSON *root, struct error *error)
 {
         const cJSON *number = json_find_overflow(root);
@@ -234,7 +235,7 @@ static int take_members(struct answer *answer, struct error *error)
         return 0;
 }
 
-/* As with the tree: the last of two counts. */
+/* Where a key stands twice, the last one counts, as in the tree. */
 static int take_text(struct span key, struct span value, void *userdata)
 {
         struct answer *answer = userdata;

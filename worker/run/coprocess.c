@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a serve handler's process: see coprocess.h. */
+/* See coprocess.h. */
 #include "worker/run/coprocess.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define RESTART_MIN_USEC (100 * USEC_PER_MSEC)
 #define RESTART_MAX_USEC (30 * USEC_PER_SEC)
-#define LOOK_USEC        (100 * USEC_PER_MSEC) /* to know what it uses costs as much as a fast run */
+#define LOOK_USEC        (100 * USEC_PER_MSEC) /* asking what it uses costs as much as a fast run */
 
 struct coprocess {
         struct worker *worker;
@@ -25,14 +25,14 @@ struct coprocess {
         struct process *process; /* NULL: not running */
         struct run *run;         /* under way; NULL: idle */
         const struct coprocess_callbacks *callbacks;
-        bool ending;            /* was told to end: another one is started when it is gone */
+        bool ending;            /* was told to end; the next one is started when it is gone */
         char failure[160];      /* why the run fails when the process is gone; "": it does not */
         uint64_t last_id, runs; /* runs of this process */
         uint64_t stamp;         /* of the files that it was started from */
         uint64_t answered_id;   /* the newest request that was answered; 0: none */
         char answered_key[512]; /* and its object */
-        uint64_t cpu_told;      /* of what it has used, what was told with runs */
-        uint64_t looked_at;     /* CLOCK_BOOTTIME: when it was last looked at that */
+        uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
+        uint64_t looked_at;     /* CLOCK_BOOTTIME: when its usage was last read */
         unsigned deaths;        /* in a row, without an answer between them */
         uint64_t not_before;    /* CLOCK_BOOTTIME: when it may be started again */
         sd_event_source *pause; /* before a start */
@@ -55,7 +55,7 @@ static void log_line(const char *line, void *userdata)
                           LOG_FIELDS({"RECONCILED_WATCH", coprocess->watch->config->name}), "%s", line);
 }
 
-/* {"id": 7, ...}: whether this answers the run that is under way. */
+/* Whether the line, {"id": 7, ...}, answers the run under way. */
 static int take_id(struct span key, struct span value, void *userdata)
 {
         if (scan_string_equals(key, "id"))
@@ -82,7 +82,7 @@ static bool must_recycle(const struct coprocess *coprocess)
         return config->recycle_memory > 0 && process_memory(coprocess->process) > config->recycle_memory;
 }
 
-/* Told with a run: the time that was not told yet, and the most memory that the process has ever had. */
+/* Reported with a run: the CPU time that was not reported yet, and the peak of the process's memory. */
 static void note_usage(struct coprocess *coprocess, struct run *run, const struct process_usage *usage)
 {
         run->handler.usage.memory_peak = usage->memory_peak;
@@ -104,7 +104,7 @@ static void look_at_usage(struct coprocess *coprocess, struct run *run)
         note_usage(coprocess, run, &usage);
 }
 
-/* No timeout any more, and no pause. */
+/* Ends timeout and pause. */
 static void stop_clock(struct coprocess *coprocess)
 {
         coprocess->timeout_at = 0;
@@ -117,7 +117,7 @@ static void end_process(struct coprocess *coprocess, uint64_t grace_usec)
         process_end(coprocess->process, grace_usec);
 }
 
-/* The run is over when its process is: until then nobody else may work on the object. */
+/* The run ends when its process is gone: until then no other run may work on the object. */
 static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const char *why)
 {
         snprintf(coprocess->failure, sizeof(coprocess->failure), "%s", why);
@@ -125,7 +125,7 @@ static void end_with_run(struct coprocess *coprocess, uint64_t grace_usec, const
         end_process(coprocess, grace_usec);
 }
 
-/* Which of two answers was meant, nobody knows: the first one was carried out by then. */
+/* Nothing tells which of two answers was meant; the first one was carried out by then. */
 static void note_second_answer(const struct coprocess *coprocess)
 {
         log_write(LOG_WARNING, MESSAGE_ID_HANDLER_OUTPUT,
@@ -136,7 +136,7 @@ static void note_second_answer(const struct coprocess *coprocess)
                   coprocess->watch->config->name, coprocess->answered_id, coprocess->answered_key);
 }
 
-/* An answer that is too long to be read can only be told by how it begins. */
+/* An answer that is too long to be read is only recognised by how it begins. */
 static bool is_answer(const struct coprocess *coprocess, const char *line, size_t size, bool cut)
 {
         return coprocess->run && !coprocess->ending && line[0] == '{' &&
@@ -232,7 +232,7 @@ static void on_done(const struct process_result *result, void *userdata)
                 fail_run(coprocess, why);
                 coprocess->worker->on_part_ended(coprocess->worker);
         } else if (expected && !failing && coprocess->run) {
-                (void)start_or_wait(coprocess); /* a run has waited for the old one to go */
+                (void)start_or_wait(coprocess); /* a run has waited for the old process to go */
         } else {
                 if (!coprocess->run && !expected)
                         log_warning("watch %s: the handler's process %s; the next run starts another one",
@@ -271,8 +271,8 @@ static int on_time(sd_event_source *source _unused_, uint64_t usec, void *userda
         return 0;
 }
 
-/* The timer of an earlier run goes off no later than this one's timeout, and then stays for it: a timer for
- * each of many short runs would cost as much as they do. */
+/* The timer of an earlier run goes off no later than this run's timeout, and then is set again: a timer
+ * for each of many short runs would cost as much as they do. */
 static int start_clock(struct coprocess *coprocess)
 {
         sd_event *event = coprocess->worker->child->event;
@@ -355,7 +355,7 @@ static void cannot_start(struct coprocess *coprocess, int status)
         struct run *run;
         char why[512];
 
-        /* One that does not listen any more is of no use to the next run either. */
+        /* A process that does not listen any more is of no use to the next run either. */
         if (coprocess->process)
                 end_process(coprocess, coprocess->watch->config->handler_grace_usec);
         snprintf(why, sizeof(why), "the handler %.300s cannot be started, or does not listen: %s",
@@ -371,7 +371,8 @@ static void cannot_start(struct coprocess *coprocess, int status)
                 coprocess->callbacks->not_started(run, why);
 }
 
-/* For the run that is under way. A failure has ended that run, or (-ECANCELED) the whole worker. */
+/* Starts the process, or waits, for the run under way. After a failure that run has ended, or
+ * (-ECANCELED) the whole worker. */
 static int start_or_wait(struct coprocess *coprocess)
 {
         uint64_t now = clock_boottime_usec();

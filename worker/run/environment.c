@@ -10,12 +10,12 @@
 
 #include "object/identity.h"
 
-/* Nothing else of ours reaches a handler: no credential, no socket of systemd's. */
+/* No other variable of ours reaches a handler. */
 static const char *const passed_on[] = {"PATH",     "HOME",      "LANG",     "LC_ALL",
                                         "TZ",       "TMPDIR",    "USER",     "LOGNAME",
                                         "HOSTNAME", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"};
 
-/* Where the operator has none (a container's first process): what a shell would take. */
+/* Used where the operator has no PATH (a container's first process): a shell would use the same. */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #define RUN_VARIABLES 6 /* of one run */
@@ -30,7 +30,7 @@ static int add(char **environment, size_t *count, const char *name, const char *
         return 0;
 }
 
-/* What belongs to a user is that of the handler's own. */
+/* Variables about the user describe the handler's own user. */
 static const char *value_for(const struct record_watch *config, const char *name)
 {
         if (config->user[0] && strcmp(name, "HOME") == 0)
@@ -66,7 +66,7 @@ static int add_kubeconfig(char **environment, size_t *count, const char *folder)
         return add(environment, count, "KUBECONFIG", path);
 }
 
-/* What is passed on, and what is the same for all runs of a watch. NULL: no memory. */
+/* The variables that are passed on, and those that are the same for all runs of a watch. NULL: no memory. */
 static char **environment_new(const struct record_watch *config, size_t *ret_count)
 {
         char **environment = calloc(ELEMENTS(passed_on) + config->environment_count + 7, sizeof(char *));
@@ -101,7 +101,7 @@ static char **environment_new(const struct record_watch *config, size_t *ret_cou
         return environment;
 }
 
-/* Made once: this process's own environment does not change, nor does its configuration. */
+/* Made once: neither this process's environment nor its configuration changes. */
 char *const *environment_of_watch(struct worker_watch *watch)
 {
         if (!watch->environment)

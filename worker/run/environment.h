@@ -9,7 +9,7 @@
 /* Without what belongs to a single run; the watch owns it. NULL: no memory. */
 char *const *environment_of_watch(struct worker_watch *watch);
 void environment_of_watch_free(struct worker_watch *watch);
-/* With the variables of this run; for environment_free(). It shares strings with the watch's. NULL: no
- * memory. */
+/* The watch's environment and the variables of this run; freed with environment_free(). The strings of
+ * the watch are shared. NULL: no memory. */
 char *const *environment_build(const struct run *run);
 void environment_free(const struct worker_watch *watch, char *const *environment);

@@ -59,7 +59,7 @@ static enum run_result error_result(const struct answer *answer)
         return answer->fatal ? RESULT_STOP : answer->permanent ? RESULT_PERMANENT : RESULT_RETRY;
 }
 
-/* The text must live as long as the run. */
+/* `text` must live as long as the run. */
 static void carry_out(struct run *run, const char *text, size_t size)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
@@ -103,7 +103,7 @@ static void on_failed(struct run *run, const char *why)
         run_finish(run, RESULT_RETRY, "%s", why);
 }
 
-/* Neither its failure nor the object's: a volume that is being mounted, a package that is being upgraded. */
+/* Neither the handler nor the object is to blame: a volume is being mounted, or a package upgraded. */
 static void not_started(struct run *run, const char *why)
 {
         run->handler.ran = false;
@@ -245,7 +245,6 @@ void handler_run(struct run *run)
                 cannot_start(run, r);
 }
 
-/* false: it is not at work, not yet or not any more. */
 bool handler_end(struct run *run, uint64_t grace_usec)
 {
         if (run->handler.done)

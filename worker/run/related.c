@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `related`: what the object depends on without owning it, as the stores of those kinds show it: all of its
- * namespace, or what a jq program over the object names. Its fingerprint tells whether anything of it has
- * changed since the last success: a change of one of them comes as a run of everybody who might depend on
- * it.
- */
+/* See related.h. */
 #include "worker/run/related.h"
 
 #include <errno.h>
@@ -21,7 +16,7 @@ struct collection {
         struct text json, versions;
         size_t count;
         size_t room;         /* bytes that the JSON may have */
-        const char *foreign; /* the namespace's part of a name that the program may not give */
+        const char *foreign; /* the namespace in a name that the program may not give */
 };
 
 static int add(struct collection *collection, const struct store_object *related)
@@ -37,7 +32,7 @@ static int add(struct collection *collection, const struct store_object *related
                 text_append_string(&collection->json, ",");
         request_write_with_kind(collection->watch->config, &object, &collection->json);
         if (strcmp(related->uid, collection->run->order->uid) == 0)
-                return 0; /* itself: each status that its run writes would be a reason for the next one */
+                return 0; /* the object itself: each status that its run writes would cause the next run */
         return text_printf(&collection->versions, "%s %s %s\n", related->key, related->uid,
                            related->resource_version);
 }
@@ -47,7 +42,7 @@ static int add_visited(const struct store_object *related, void *userdata)
         return add(userdata, related);
 }
 
-/* A kind belongs to namespaces or to the cluster: the first object tells. */
+/* A kind is namespaced or not: the first object shows which. */
 static int add_of_cluster(const struct store_object *related, void *userdata)
 {
         struct scan_object object;
@@ -58,7 +53,7 @@ static int add_of_cluster(const struct store_object *related, void *userdata)
         return r < 0 ? r : add(userdata, related);
 }
 
-/* All of the object's namespace; of an object of the cluster all. */
+/* Adds all of the object's namespace; for an object of the cluster, all. */
 static int add_all(struct collection *collection)
 {
         const char *key = collection->run->order->key, *slash = strchr(key, '/');
@@ -82,8 +77,8 @@ static int add_key(struct collection *collection, const char *key)
         return r;
 }
 
-/* In the object's own namespace, or of the cluster; an object of the cluster names "namespace/name" as well.
- * Who is not there (yet) is left out. */
+/* Adds an object of the run's namespace, or of the cluster; for an object of the cluster also
+ * "namespace/name". One that does not exist (yet) is left out. */
 static int add_named(const char *name, void *userdata)
 {
         struct collection *collection = userdata;
@@ -129,7 +124,7 @@ static int add_of_watch(struct collection *collection, struct error *error)
         return r;
 }
 
-/* About: what the program does not name is counted as well. */
+/* The size is approximate: objects that the program does not name are counted as well. */
 static int refuse_size(struct collection *collection, struct error *error)
 {
         const struct run *run = collection->run;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a handler is given: the request on stdin, the basics in the environment. */
+/* See request.h. */
 #include "worker/run/request.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static void write_identity_only(const struct run *run, const char *namespace_nam
         text_append_string(out, "}}");
 }
 
-/* What the server gives of it is a PartialObjectMetadata; it is shown as what it is. */
+/* The server gives a PartialObjectMetadata; the handler is shown the object's own kind. */
 static void write_metadata(const struct record_watch *config, const struct scan_object *object,
                            struct text *out)
 {
@@ -45,7 +45,6 @@ static void write_metadata(const struct record_watch *config, const struct scan_
         text_append_string(out, "}");
 }
 
-/* Items of a LIST of built-in kinds lack apiVersion and kind. */
 void request_write_with_kind(const struct record_watch *config, const struct scan_object *object,
                              struct text *out)
 {
@@ -99,7 +98,8 @@ struct owned_list {
         size_t room; /* bytes that the request may have */
 };
 
-/* The store finds dependents by the UID in their reference, which anyone who may make an object can forge. */
+/* The store finds owned objects by the UID in their owner reference, which anyone who may create an
+ * object can forge. */
 static bool is_owned(const struct run *run, const struct store_object *owned)
 {
         const struct record_watch *config = run->watch->config;
@@ -122,7 +122,7 @@ static int add_object(const struct store_object *owned, void *userdata)
         if (r < 0 || list->count == REQUEST_OWNED_MAX)
                 return r < 0 ? r : 0;
         if (list->out->size + owned->json_size > list->room)
-                return -E2BIG; /* nothing more is read: that alone would take the memory */
+                return -E2BIG; /* stop here: reading on would itself take the memory */
         if (list->count++ > 0)
                 text_append_string(list->out, ",");
         request_write_with_kind(list->config, &object, list->out);
@@ -150,7 +150,7 @@ char *request_excess(const struct run *run, const struct record_watch *kind, siz
         return text;
 }
 
-/* What was made of it is given back before anything else is done. */
+/* Frees what was built before anything else is done. */
 static int give_up(struct run *run, const struct owned_list *list, struct store *reader, const char *prefix)
 {
         size_t bytes = strlen(run->json) + (run->related.json ? strlen(run->related.json) : 0);
@@ -166,7 +166,7 @@ static int give_up(struct run *run, const struct owned_list *list, struct store 
         return run->excess ? -E2BIG : -ENOMEM;
 }
 
-/* As the stores of those kinds show them. */
+/* Adds the owned objects, as the stores of their kinds show them. */
 static int add_owned(struct run *run, struct text *out)
 {
         const struct worker *worker = run->worker;
@@ -204,8 +204,8 @@ static int add_owned(struct run *run, struct text *out)
         return any ? text_append_string(out, "]") : 0;
 }
 
-/* Servers and proxies may break lines wherever JSON takes white space: behind an answer, or throughout one
- * that is printed for people. A request is one line, whatever it was made from. Strings escape theirs. */
+/* Servers and proxies may break lines wherever JSON allows white space: after an answer, or throughout
+ * one that is printed for people. A request must be one line. (Strings escape their line breaks.) */
 static void join_lines(struct text *out)
 {
         char *at = out->data, *end = at + out->size;
@@ -226,7 +226,7 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         text_append_string(out, "{");
         if (id > 0)
                 text_printf(out, "\"id\":%" PRIu64 ",", id);
-        if (run->recorded) { /* begins with a brace and no id */
+        if (run->recorded) { /* it begins with a brace and has no id */
                 text_append_string(out, run->recorded + 1);
                 return text_append_string(out, "\n");
         }

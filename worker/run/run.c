@@ -39,8 +39,7 @@ bool run_is_replay(const struct run *run)
         return run->worker->config->replay_folder[0] != '\0';
 }
 
-/* Trying again would read the same; only the watch's own process may build the store anew, and at its start.
- */
+/* Trying again would read the same. Only the watcher may build the store anew, when it starts. */
 int run_store_damaged(const struct run *run, const struct record_watch *config)
 {
         (void)store_suspect_mark(config->store_folder, "a checksum in it was found wrong");

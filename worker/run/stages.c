@@ -62,13 +62,13 @@ void run_free(struct run *run)
         free(run);
 }
 
-/* What is done stays done, and what is to be undone stays on record, also when the operator stops. */
+/* When the operator stops, a success still counts, and a plan that was begun stays on record. */
 static bool is_kept(enum run_result result)
 {
         return result == RESULT_SUCCESS || result == RESULT_SETTLING;
 }
 
-/* What was replaced while it ran may have been read by it (a script) or not. */
+/* The handler may or may not have read a file (a script) that was replaced while it ran. */
 static uint64_t stamp_of(const struct run *run, enum run_result result)
 {
         if (!run->handler.ran || run->handler.stamp == 0)
@@ -158,7 +158,7 @@ static int read_reconcile(struct run *run)
         return 0;
 }
 
-/* Where the last state is lost, the identity is what we have. */
+/* If the last state is lost, the identity is all we have. */
 static int read_deleted(struct run *run)
 {
         const struct message_run *order = run->order;
@@ -181,7 +181,8 @@ static int read_object(struct run *run)
         return r;
 }
 
-/* An attempt that failed is undone first; that of an object which is going is over: its dependents go too. */
+/* Whether a parked attempt goes on. For an object that is being deleted it does not: its dependents go
+ * too. */
 static bool order_is_settling(const struct run *run)
 {
         struct scan_object object;
@@ -190,8 +191,8 @@ static bool order_is_settling(const struct run *run)
                scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
 }
 
-/* A change of something related runs everybody who might depend on it. What an attempt that waits for its
- * dependents has begun is no success yet: nothing is as it was after the last one. */
+/* When a related object changes, all objects that might depend on it get a run; this one need not run if
+ * nothing differs from its last success. A parked attempt is no success yet. */
 static bool is_unneeded(const struct run *run)
 {
         const struct message_run *order = run->order;
@@ -202,7 +203,7 @@ static bool is_unneeded(const struct run *run)
                order->known_related == run->related.fingerprint;
 }
 
-/* false: the run was ended. */
+/* Returns false: the run was ended. */
 static bool related_are_there(struct run *run)
 {
         _cleanup_error_ struct error error = ERROR_NONE;
@@ -211,7 +212,7 @@ static bool related_are_there(struct run *run)
         if (r == -ECANCELED)
                 return false;
         if ((r == -EBADMSG || r == -E2BIG) && run->action != ACTION_RECONCILE)
-                r = 0; /* what is going needs no more than itself */
+                r = 0; /* an object that goes needs no more than itself */
         if (r == -EBADMSG || r == -E2BIG)
                 run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
         else if (r < 0)
@@ -237,7 +238,8 @@ static int read_recorded(struct run *run)
         return file_read(path, RECORDED_MAX, &run->recorded, &size);
 }
 
-/* Its handler would run for an answer that cannot be written, and a worker wait for that. false: ended. */
+/* Returns false: the run was ended, because its handler would run for an answer that cannot be written,
+ * and the worker would wait for that. */
 static bool may_write(struct run *run)
 {
         _cleanup_free_ char *path =
@@ -274,7 +276,7 @@ static void begin(struct run *run)
 
         if (!may_write(run))
                 return;
-        /* By hand somebody may be faster than the watch: "delete it, and then let it go". */
+        /* A person may be faster than the watch: "delete it, and then let it go". */
         if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE) {
                 unselected_fetch(run);
                 return;
@@ -355,7 +357,6 @@ static int on_cancel_overdue(sd_event_source *source _unused_, uint64_t usec _un
         return 0;
 }
 
-/* Asked again, the earlier end counts. */
 void run_cancel(struct run *run, uint64_t grace_usec)
 {
         uint64_t at = clock_boottime_usec() + grace_usec;
@@ -363,7 +364,7 @@ void run_cancel(struct run *run, uint64_t grace_usec)
         run->cancelled = true;
         if (handler_end(run, grace_usec))
                 return;
-        /* A request that is under way may still end; no other one is begun, and no handler. */
+        /* A request in flight may still end; no other one, and no handler, is begun. */
         if (run->cancel_at > 0 && run->cancel_at <= at)
                 return;
         run->cancel_at = at;

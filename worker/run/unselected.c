@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * An object that is not selected any more: the store has forgotten it, but it exists. It is fetched from the
- * server, so that the handler sees it as it is and our finalizer can be taken off it. One that is gone
- * meanwhile is shown by its identity: that it was deleted is not known here, and never said.
- */
+/* See unselected.h. */
 #include "worker/run/unselected.h"
 
 #include <errno.h>
@@ -20,7 +16,7 @@ static int take_object(struct run *run, const struct kube_response *response)
         int r = scan_object(response->body, response->body_size, &object);
 
         if (r < 0 || !scan_string_equals(object.uid, run->order->uid))
-                return r; /* another one of this name: ours is gone */
+                return r; /* another object has this name: ours is gone */
         free(run->object.resource_version);
         run->object.resource_version = NULL;
         r = scan_string(object.resource_version, &run->object.resource_version);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs that were given to this worker and have not begun. They are begun in their order, each when the one
- * before it has ended. Should that one take long, they go back, for others to do: nothing of them has
- * happened, and no row, no count, no handler has noticed.
- */
+/* See waiting.h. */
 #include "worker/run/waiting.h"
 
 #include <errno.h>
@@ -13,7 +9,7 @@
 #include "base/exit-code.h"
 #include "worker/run/stages.h"
 
-#define PATIENCE_USEC (10 * USEC_PER_MSEC) /* of one run that others wait for */
+#define PATIENCE_USEC (10 * USEC_PER_MSEC) /* for one run that others wait for */
 
 static int give_back(struct worker *worker, const struct message_run *order)
 {
@@ -29,7 +25,7 @@ static int give_back(struct worker *worker, const struct message_run *order)
         return child_send(worker->child, MESSAGE_DONE, &done);
 }
 
-/* The last one first: each becomes the first of its line. */
+/* The last run goes back first: each one becomes the first of its line. */
 int waiting_return(struct worker *worker)
 {
         int r = 0;
@@ -66,8 +62,8 @@ static int on_patience_over(sd_event_source *source, uint64_t usec _unused_, voi
         return 0;
 }
 
-/* It goes on beside many short runs, and looks at what there is when it is over: a timer for each of them
- * would cost as much as they do. */
+/* The timer runs on beside many short runs, and looks at what there is when it goes off: a timer for each
+ * of them would cost as much as they do. */
 static int be_patient(struct worker *worker)
 {
         int enabled = SD_EVENT_OFF, r;
@@ -93,7 +89,7 @@ static int begin_next(struct worker *worker)
         return run_start(worker, &message);
 }
 
-/* Those that end as soon as they begin are followed by the next one at once: nothing else would wake us. */
+/* Runs that end as soon as they begin are followed by the next one at once: nothing else would wake us. */
 static int before_sleep(sd_event_source *source _unused_, void *userdata)
 {
         struct worker *worker = userdata;
@@ -112,9 +108,9 @@ static int never(sd_event_source *source _unused_, uint64_t usec _unused_, void 
         return 0;
 }
 
-/* The next one is begun before the loop sleeps, by a source that does nothing else: not where the one before
- * it ends, since whoever has ended it is still in the middle of that; and not in a turn of its own, which
- * costs as much as a short run. */
+/* The next run is begun before the loop sleeps, by a source that does nothing else. It cannot begin where
+ * the run before it ends, because the caller is still in the middle of that; and a turn of its own would
+ * cost as much as a short run. */
 static int begin_before_sleep(struct worker *worker)
 {
         int r;

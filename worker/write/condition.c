@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See condition.h. */
 #include "worker/write/condition.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static bool is_made_of(const char *text, size_t max, const char *first, const ch
                strchr(last, text[length - 1]);
 }
 
-/* A DNS subdomain, as the API server checks it. */
+/* Whether it is a DNS subdomain, as the API server checks it. */
 static bool is_prefix(const char *text, size_t size)
 {
         for (size_t i = 0; i < size; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Conditions, as metav1.Condition has them: a list with `type` as its key. lastTransitionTime moves only when
- * `status` does; a condition that does not differ is left as it is. Pure data: no request is made here.
+ * Conditions, as metav1.Condition has them: a list with `type` as its key. lastTransitionTime moves only
+ * when `status` does; a condition that does not differ is left as it is. Pure data: no request is made here.
  */
 #include <cjson/cJSON.h>
 

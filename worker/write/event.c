@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See event.h. An operation waits in a list until it is its turn; the first is the one that is being sent.
- */
+/* See event.h. Operations wait in a list for their turn; the first one is being sent. */
 #include "worker/write/event.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 #define TIMEOUT_USEC (30 * USEC_PER_SEC)
 #define TRIES_MAX    5
 #define AGAIN_USEC   (2 * USEC_PER_SEC)
-#define REFUSED_USEC (10 * USEC_PER_MINUTE) /* without the right to it, how long nothing is tried */
+#define REFUSED_USEC (10 * USEC_PER_MINUTE) /* how long nothing is tried after a missing right */
 #define PATH         "/apis/events.k8s.io/v1/namespaces/"
 
 struct operation {
@@ -33,14 +32,14 @@ struct operation {
 
 struct recorder {
         struct worker *worker;
-        struct series_table *series; /* of the objects whose Events are counted here */
-        struct series_table *told;   /* what others are told of; NULL: nobody else counts */
+        struct series_table *series; /* of objects whose Events are counted here */
+        struct series_table *told;   /* of objects that another worker counts; NULL: none does */
         uint64_t telling;            /* reports that the supervisor has not passed on yet */
         struct operation *first;
         size_t waiting;
         struct kube_transfer *transfer;
         sd_event_source *again, *refresh;
-        uint64_t refused_until; /* CLOCK_BOOTTIME; of this namespace, "" = of all */
+        uint64_t refused_until; /* CLOCK_BOOTTIME; for this namespace; "": for all */
         char refused_namespace[64];
         bool refusal_told;
         uint64_t serial, written, dropped;
@@ -90,8 +89,8 @@ static void give_up(struct recorder *recorder)
         remove_first(recorder);
 }
 
-/* Without the right to write Events nothing else suffers: said once, then tried again now and then. A right
- * may be missing in one namespace alone; where a second one refuses as well, all are left in peace. */
+/* A missing right to write Events harms nothing else. It is logged once, and tried again now and then. It
+ * may be missing in one namespace alone; where a second one refuses as well, none is tried. */
 static void refused(struct recorder *recorder, const struct kube_error *error)
 {
         const char *namespace_name = recorder->first->namespace_name;
@@ -109,7 +108,7 @@ static void refused(struct recorder *recorder, const struct kube_error *error)
         give_up(recorder);
 }
 
-/* Nothing can be made in it any more, which says nothing of others. */
+/* A namespace that is being deleted refuses new objects, which says nothing about other namespaces. */
 static bool is_terminating(const struct kube_response *response)
 {
         return strstr(response->body, "NamespaceTerminating") != NULL;
@@ -136,7 +135,7 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
         }
         if (!is_passing(error) || ++operation->tries >= TRIES_MAX) {
                 log_debug("an Event is left out: %s", error->message);
-                give_up(recorder); /* its series has expired, its namespace goes ... */
+                give_up(recorder); /* its series has expired, or its namespace is being deleted */
                 send_next(recorder);
                 recorder->worker->on_part_ended(recorder->worker);
                 return;
@@ -199,7 +198,7 @@ static void append_time(struct text *out, uint64_t realtime)
         text_printf(out, "\"%s.%06" PRIu64 "Z\"", text, realtime % USEC_PER_SEC);
 }
 
-/* Series go by a clock that nobody sets. */
+/* Series use a clock that is never set. */
 static uint64_t realtime_of(uint64_t boottime)
 {
         return clock_realtime_usec() - (clock_boottime_usec() - boottime);
@@ -227,7 +226,7 @@ struct event {
 static void cut_note(char note[NOTE_MAX + 1], const char *text)
 {
         snprintf(note, NOTE_MAX + 1, "%s", text);
-        utf8_clean(note); /* a character that was cut through goes as a whole */
+        utf8_clean(note); /* drops a character that was cut in two */
 }
 
 static void write_event(const struct recorder *recorder, const struct event *event,
@@ -264,7 +263,7 @@ static void write_event(const struct recorder *recorder, const struct event *eve
 
 /* ---- recording */
 
-/* Takes the body. What is waiting for the same series is replaced: the newer count holds both. */
+/* Takes the body. An update that waits for the same series is replaced: the newer count includes it. */
 static void enqueue(struct recorder *recorder, const struct series *series, bool creates, struct text *body)
 {
         struct operation **place = &recorder->first, *operation;
@@ -307,7 +306,7 @@ static void write_count(struct recorder *recorder, struct series *series, uint64
 
 /* ---- telling the worker that counts */
 
-/* event: NULL where only its count is known. */
+/* event: NULL where only the count is known. */
 static void tell(struct recorder *recorder, struct series *series, const struct event *event, uint64_t now)
 {
         struct message_report report = {.object = series->object,
@@ -349,16 +348,16 @@ static int on_refresh(sd_event_source *source, uint64_t usec _unused_, void *use
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Counts that nothing adds to any more are written as well. */
+/* Counts that do not grow any more are written as well. */
 static void arm_refresh(struct recorder *recorder)
 {
-        if (!recorder->refresh) /* without it a last count stays unwritten: no reason to fail */
+        if (!recorder->refresh) /* on failure a last count stays unwritten, which is no reason to fail */
                 (void)sd_event_add_time_relative(recorder->worker->child->event, &recorder->refresh,
                                                  CLOCK_MONOTONIC, SERIES_REFRESH_USEC, USEC_PER_SEC,
                                                  on_refresh, recorder);
 }
 
-/* Objects of some kinds (roles, for one) have names that no Event may have. */
+/* The names of some kinds of objects (roles, for one) are not valid for an Event. */
 static void name_event(struct recorder *recorder, const char *name, struct series *series)
 {
         snprintf(series->name, sizeof(series->name), "%.200s.%" PRIx64 "%04" PRIx64, name,
@@ -388,7 +387,7 @@ static void create(struct recorder *recorder, const struct event *event, struct 
         enqueue(recorder, series, true, &body);
 }
 
-/* event: NULL where only its count is known; then there must have been one before. */
+/* event: NULL where only the count is known; then an earlier one must exist. */
 static void count_here(struct recorder *recorder, uint64_t object, uint64_t identity, uint64_t count,
                        const struct event *event)
 {
@@ -427,7 +426,8 @@ static void record(struct recorder *recorder, const struct event *event)
         switch (series_note(recorder->told, object, identity, 1, now, &series)) {
         case SERIES_CREATE:
         case SERIES_WRITE:
-                /* At the end the worker that counts may be gone: what nobody was told of is written here. */
+                /* When workers stop, the one that counts may be gone: this worker writes what it has told
+                 * nobody of. */
                 if (!recorder->worker->stopping)
                         tell(recorder, series, event, now);
                 else if (series->written == 0)
@@ -449,7 +449,7 @@ static const char *text_or(const cJSON *item, const char *key, const char *other
         return text ? text : otherwise;
 }
 
-/* An Event about an Event would be an object of the same watch, and lead to the next one for ever. */
+/* An Event about an Event would be an object of the same watch, and cause the next one for ever. */
 static bool is_of_events(const struct record_watch *watch)
 {
         return strcmp(watch->kind, "Event") == 0 &&
@@ -509,7 +509,7 @@ int recorder_report(struct recorder *recorder, const struct message_report *repo
 
         if (report->back)
                 recorder_reported(recorder);
-        /* A worker of an older configuration may know a watch that is not there any more. */
+        /* A worker with an older configuration may know a watch that does not exist any more. */
         if (report->watch[0] && !watch)
                 return report->counted ? 0 : -EPROTO;
         if (watch)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Events (events.k8s.io/v1) about the objects that are handled. They never hold up a run: a bounded queue, one
- * request at a time beside everything else; what does not fit is dropped and counted.
+ * Events (events.k8s.io/v1) about the objects that are handled. They never hold up a run: a bounded queue,
+ * one request at a time beside everything else; what does not fit is dropped and counted.
  *
  * Series and the spam guard (series.h) hold for the operator as a whole: one worker counts all Events of an
  * object. The others tell the supervisor of theirs (MESSAGE_REPORT), by the same rule by which Events are

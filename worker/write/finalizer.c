@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See finalizer.h. A merge patch replaces the whole list of finalizers, so it carries the resourceVersion
- * that was read. Where a kind has several watches, the same patch hands an object over: the finalizer of the
- * one that selects it now goes on as that of the one that does so no more goes off, and the list of dependents
- * goes with it.
+ * that was read. Where a kind has several watches, the same patch hands an object over: it puts the
+ * finalizer of the watch that selects the object now on, takes off that of the watch that does not any more,
+ * and moves the list of dependents.
  */
 #include "worker/write/finalizer.h"
 
@@ -17,8 +17,7 @@
 #include "worker/write/sibling.h"
 #include "worker/write/step.h"
 
-/* The handler sees the object as it is now; of one that is known by its metadata alone, no more than that.
- */
+/* Shows the handler the object as it is now. (Where only the metadata is known, it stays as it was.) */
 static int show_current(struct run *run)
 {
         char *copy;
@@ -35,7 +34,7 @@ static int show_current(struct run *run)
 
 struct finalizers {
         const struct run *run;
-        struct text all; /* as they shall be, without ours, and with commas between them */
+        struct text all; /* the new list without ours, with commas between */
         bool has_ours;
 };
 
@@ -47,7 +46,7 @@ static bool is_on(const struct run *run, const char *name)
         return finalizer_look(json, strlen(json), name, &view) >= 0 && view.ours;
 }
 
-/* Of another watch of the kind, which does not select the object any more. */
+/* Whether it belongs to a watch of the kind that does not select the object any more. */
 static bool goes_with_ours(const struct run *run, struct span name)
 {
         for (size_t i = 0; i < run->siblings.count && !run->carrying_out; i++)
@@ -78,7 +77,7 @@ static void add_finalizer(struct text *all, const char *name)
         text_json_string(all, name);
 }
 
-/* Of the watches that have the object from now on. One that is being deleted gets none. */
+/* Adds those of the watches that select the object now. An object that is being deleted gets none. */
 static void add_heirs(const struct run *run, struct text *all)
 {
         for (size_t i = 0; i < run->siblings.count && run->action == ACTION_UNSELECTED; i++) {
@@ -90,7 +89,8 @@ static void add_heirs(const struct run *run, struct text *all)
         }
 }
 
-/* All of others, or none: those must not be lost to a shortage of memory. `all` is the caller's. */
+/* Reads the finalizers of others, all or none: none must be lost to a shortage of memory. `all` is the
+ * caller's. */
 static int finalizers_read(const struct run *run, struct finalizers *ret)
 {
         const char *json = object_json(run);
@@ -115,13 +115,13 @@ int finalizer_is_there(struct run *run)
         return r;
 }
 
-/* The finalizer is not as the watch wants it. An object that is being deleted gets none. */
+/* An object that is being deleted gets no finalizer. */
 int finalizer_is_wrong(struct run *run)
 {
         int r;
 
         if (run->action == ACTION_UNSELECTED)
-                return 0; /* it goes, behind the handler */
+                return 0; /* it is taken off after the handler */
         if (!run->watch->config->finalizer)
                 return run->watch->config->releases && object_finalizer(run).ours;
         r = finalizer_is_there(run);
@@ -130,7 +130,8 @@ int finalizer_is_wrong(struct run *run)
 
 /* ---- the list of dependents, when the object goes to another watch of its kind */
 
-/* The watch that has the object from now on; one that wants finalizers cleans up. NULL: there is none. */
+/* The watch that has the object from now on; preferably one with a finalizer, which cleans up. NULL:
+ * there is none. */
 static const struct record_watch *heir_of(const struct run *run)
 {
         const struct record_watch *heir = NULL;
@@ -209,7 +210,7 @@ int finalizer_must_go(struct run *run)
                        : 0;
 }
 
-/* A merge patch replaces whole lists: only where nobody has changed it since. */
+/* A merge patch replaces whole lists, so it is locked by the version that was read. */
 static int finalizer_body(const struct run *run, bool with_ours, struct text *body)
 {
         struct finalizers finalizers;
@@ -238,11 +239,11 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
         struct run *run = userdata;
 
         run->request.transfer = NULL;
-        /* An object that was let go is finished, whatever others have changed meanwhile. */
+        /* An object that was released is finished, whatever others have changed meanwhile. */
         if (run->carrying_out && run->action == ACTION_FINALIZE)
                 run->now.foreign = false;
         if (kube_error_is_not_found(&response->error) && run->carrying_out)
-                step_done(run); /* it has gone: that is what was wanted */
+                step_done(run); /* the object is gone, as intended */
         else if (response->error.failure != KUBE_FAILURE_NONE)
                 step_failed(run, "finalizer", response);
         else if (object_take_result(run, response) < 0 || (!run->carrying_out && show_current(run) < 0))

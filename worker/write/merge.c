@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See merge.h. */
 #include "worker/write/merge.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 
 #include "json/json.h"
 
-/* Beyond this integers have no exact double. */
+/* Larger integers have no exact double. */
 #define EXACT_MAX 9007199254740992.0
 /* cJSON looks members up one by one: wider objects than this would hold up the loop. */
 #define WIDTH_MAX 2000
@@ -25,8 +26,7 @@ static bool is_too_wide(const cJSON *a, const cJSON *b)
 
 static enum merge_effect compare(const cJSON *a, const cJSON *b);
 
-/* Written in another way a number may be the same to the server, which has doubles beside 64-bit integers.
- */
+/* The same number may be written in several ways; the server has doubles and 64-bit integers. */
 static enum merge_effect compare_numbers(const cJSON *a, const cJSON *b)
 {
         if (a->valuedouble < b->valuedouble || a->valuedouble > b->valuedouble)
@@ -129,7 +129,7 @@ static int take_found(struct span key, struct span value, void *userdata)
         return 0;
 }
 
-/* No tree is made of more than what is compared. */
+/* Only the compared part is parsed into a tree. */
 enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch)
 {
         struct search search = {.name = member};
@@ -139,7 +139,7 @@ enum merge_effect merge_effect_on(const char *json, const char *member, const cJ
 
         if (member && scan_members(target, take_found, &search) < 0)
                 return MERGE_CHANGES;
-        if (member) /* no status and an empty one are the same */
+        if (member) /* no status is the same as an empty one */
                 target = search.found.start ? search.found : (struct span){"{}", 2};
         tree = json_parse(target.start, target.size);
         effect = merge_effect(tree, patch);
@@ -149,7 +149,7 @@ enum merge_effect merge_effect_on(const char *json, const char *member, const cJ
 
 /* ---- the body */
 
-/* `members` at the beginning of `object`. */
+/* Appends `object` with `members` in front of its own. */
 static void put_into(struct span object, const struct text *members, struct text *out)
 {
         const char *rest = object.start + 1;

@@ -18,7 +18,7 @@ enum merge_effect {
 
 /* `target` may be NULL: there is none. */
 enum merge_effect merge_effect(const cJSON *target, const cJSON *patch);
-/* Of `patch` on the object in `json`; `member`: on this member of it, NULL: on all of it. */
+/* The effect of `patch` on the object in `json`, or on this member of it; member NULL: on all of it. */
 enum merge_effect merge_effect_on(const char *json, const char *member, const cJSON *patch);
 
 /* The body: `patch` as `member` of an object (NULL: as it is), with the metadata.uid and resourceVersion

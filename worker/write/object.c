@@ -85,7 +85,7 @@ int object_fingerprint(const struct run *run, const char *json, size_t size, uin
         };
 
         if (run->order->doubtful && basis.trigger == TRIGGER_JQ)
-                basis.trigger = TRIGGER_ESSENCE; /* as the watcher does */
+                basis.trigger = TRIGGER_ESSENCE; /* the watcher does the same */
         return trigger_fingerprint(&basis, json, size, ret, NULL);
 }
 
@@ -99,7 +99,7 @@ int object_take_result(struct run *run, const struct kube_response *response)
                 r = scan_string(object.resource_version, &version);
         if (r >= 0 && !run->now.foreign)
                 r = object_fingerprint(run, response->body, response->body_size, &run->own.fingerprint);
-        /* The object alone: servers end their answers with a line break. */
+        /* Keeps the object alone: servers end their answers with a line break. */
         copy = r >= 0 ? strndup(object.whole.start, object.whole.size) : NULL;
         if (r < 0 || !copy) {
                 free(version);

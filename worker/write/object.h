@@ -10,7 +10,7 @@
 
 /* As it is now; borrowed until the next write. */
 const char *object_json(const struct run *run);
-/* Its resourceVersion, likewise. */
+/* Its resourceVersion; borrowed until the next write. */
 const char *object_version(const struct run *run);
 /* Our finalizer on it, and whether it is being deleted. */
 struct finalizer_view object_finalizer(const struct run *run);

@@ -11,7 +11,7 @@
 
 #define TIMEOUT_USEC    (30 * USEC_PER_SEC)
 #define MERGE_PATCH     "application/merge-patch+json"
-#define TRIES_MAX       10 /* in a row: others may write all the time */
+#define TRIES_MAX       10 /* in a row, because others may write all the time */
 #define PAUSE_USEC      (10 * USEC_PER_MSEC)
 #define RETRY_AFTER_MAX 10 /* seconds: longer than that no worker is held */
 
@@ -24,7 +24,7 @@ static bool is_going(const char *json)
         return scan_object(json, strlen(json), &object) >= 0 && object.deletion_timestamp.start;
 }
 
-/* -ENOENT: another object has its name. */
+/* Returns -ENOENT: another object has its name. */
 static int take_object(struct run *run, const struct kube_response *response)
 {
         uint64_t expected = run->own.fingerprint ? run->own.fingerprint : run->fingerprint, fingerprint = 0;
@@ -53,13 +53,13 @@ static int take_object(struct run *run, const struct kube_response *response)
         return 0;
 }
 
-/* Its handler is asked again, or for the first time, with the object as it is now. */
+/* Whether the run must end, because the handler has to see the object as it is now. */
 static bool begins_anew(const struct run *run, bool was_going)
 {
         if (!run->carrying_out && run->now.foreign)
                 return true;
         if (was_going && !is_going(run->now.json))
-                return true; /* it lives again, in a database that was restored: it must not be released */
+                return true; /* a restored database has undone the deletion: it must not be released */
         return !was_going && run->action != ACTION_FINALIZE && run->action != ACTION_RELEASE &&
                is_going(run->now.json);
 }
@@ -109,7 +109,8 @@ static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused
         return 0;
 }
 
-/* At random, so that two who write to one object do not meet again and again. The first time at once. */
+/* The pause is random, so that two writers to one object do not collide again and again; the first time
+ * there is none. */
 static uint64_t pause_after(const struct run *run, const struct kube_error *error)
 {
         if (error->retry_after_sec > 0)
@@ -117,7 +118,7 @@ static uint64_t pause_after(const struct run *run, const struct kube_error *erro
         return run->patch.conflicts > 1 ? (uint64_t)random() % (PAUSE_USEC * run->patch.conflicts) : 0;
 }
 
-/* false: it is told as a conflict. */
+/* Returns false: the conflict is reported as such. */
 static bool begin(struct run *run, const struct kube_error *error)
 {
         uint64_t pause;

@@ -28,7 +28,6 @@ static void pass_throttle(struct run *run, const struct kube_error *error)
         (void)child_send(run->worker->child, MESSAGE_THROTTLE, &throttle);
 }
 
-/* What the person who reads a refusal can do about it. */
 const char *refusal_advice(const struct kube_error *error)
 {
         if (error->http_status == 403 && kube_error_blame(error) != KUBE_BLAME_RIGHTS)
@@ -64,7 +63,7 @@ enum run_result refusal_result(const struct kube_error *error)
 
 enum run_result refusal_result_not_started(int status)
 {
-        return status == -ENOKEY ? RESULT_UNAVAILABLE : RESULT_RETRY; /* no credential yet */
+        return status == -ENOKEY ? RESULT_UNAVAILABLE : RESULT_RETRY; /* there is no credential yet */
 }
 
 void refusal_finish(struct run *run, const char *what, const struct kube_error *error)
@@ -90,7 +89,7 @@ void refusal_finish(struct run *run, const char *what, const struct kube_error *
                            words);
 }
 
-/* A run that came again before that would be told the same. */
+/* Until then, another run would get the same answer. */
 static void note_held(struct run *run, const struct kube_error *error)
 {
         uint64_t until;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a refused or failed request means for its run, for the other processes, and for people. */
+/* Refused and failed requests: what each means for its run, for the other processes, and for people. */
 #include "kube/client.h"
 #include "worker/run/run.h"
 
@@ -8,12 +8,12 @@
 void refusal_ask_refresh(struct worker *worker, const struct kube_response *response);
 /* Keeps for the end of the run what the answer says, and passes it on: 401, Retry-After. */
 void refusal_note(struct run *run, const struct kube_response *response);
-/* The result of a run whose request was not about the object's own content: UNAVAILABLE where the server is to
- * blame, FORBIDDEN where our rights are, else RETRY. */
+/* The result of a run whose request was not about the object's own content: UNAVAILABLE where the server
+ * is to blame, FORBIDDEN where our rights are, else RETRY. */
 enum run_result refusal_result(const struct kube_error *error);
-/* Likewise, for a request that could not be started; status: why, a negative errno. */
+/* The result of a run whose request could not be started; status: why, a negative errno. */
 enum run_result refusal_result_not_started(int status);
-/* What the reader of a refusal can do about it: "; ...", or "". */
+/* Advice for the reader of a refusal: "; ...", or "". */
 const char *refusal_advice(const struct kube_error *error);
 /* Ends the run: the handler's `what` (patch, status ...) was refused. */
 void refusal_finish(struct run *run, const char *what, const struct kube_error *error);

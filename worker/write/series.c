@@ -30,7 +30,7 @@ void series_table_free(struct series_table *table)
         free(table);
 }
 
-/* 0 stands for an entry that is free. */
+/* Never 0, which marks a free entry. */
 static uint64_t identity_of(const char *const *part, size_t count)
 {
         XXH64_hash_t hash = 0;
@@ -40,7 +40,7 @@ static uint64_t identity_of(const char *const *part, size_t count)
         return hash ? hash : 1;
 }
 
-/* Its own, or the one that was not used for longest. */
+/* The bucket of the object; a new one replaces the one that was not used for longest. */
 static struct bucket *find_bucket(struct series_table *table, uint64_t object, uint64_t now)
 {
         struct bucket *oldest = &table->bucket[0];
@@ -122,7 +122,7 @@ enum series_verdict series_note(struct series_table *table, uint64_t object, uin
         if (series && series->count > 0 && now > series->last + SERIES_FINISH_USEC)
                 *series = (struct series){.object = object, .identity = identity};
         is_new = !series || series->count == 0;
-        /* Repeats are few writes by themselves: only what is new could be spam. */
+        /* Repeats lead to few writes anyway: only new series could be spam. */
         if (is_new && !take_token(table, object, now))
                 return SERIES_DROPPED;
         if (!series)

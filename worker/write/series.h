@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What is done with one more Event, decided without asking anybody: the first of its kind is created, the
- * first repeat turns it into a series, later ones are counted here and written when the count has doubled
- * or some minutes have passed. And no object gets more than a burst of them, then one in five minutes. Both
- * as client-go does it. Bounded: what was not seen for longest is forgotten.
+ * Decides, without asking anybody, what to do with one more Event: the first of its kind is created, the
+ * first repeat turns it into a series, later ones are counted here and written when the count has doubled or
+ * some minutes have passed. No object gets more than a burst of Events, then one in five minutes. Both as
+ * client-go does it. The table is bounded: the series that was not seen for longest is forgotten.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ enum series_verdict {
 
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *table);
-/* What stands for the object, and for all Events of it that are counted as one; never 0. */
+/* Hashes of the object, and of all Events about it that are counted as one; never 0. */
 uint64_t series_object(const char *uid);
 uint64_t series_identity(const char *uid, const char *type, const char *reason, const char *action);
 /* `count` more of them. *ret: borrowed, until the next call; NULL when dropped. */
@@ -46,6 +46,6 @@ struct series *series_find(struct series_table *table, uint64_t identity, uint64
 /* The next one whose count is due to be written, or NULL. */
 struct series *series_due(struct series_table *table, uint64_t now);
 void series_written(struct series *series, uint64_t now);
-/* Its Event is gone, or was never made: the next one begins anew. */
+/* The Event is gone, or was never made: the next one begins a new series. */
 void series_forget(struct series_table *table, const char *namespace_name, const char *name);
 DEFINE_CLEANUP(struct series_table *, series_table_free);

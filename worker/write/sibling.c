@@ -103,8 +103,8 @@ struct clash {
         const struct run *run;
         struct dependent_list wanted;
         struct dependent_owner owner;
-        struct sibling *sibling;         /* the one whose state is to be known */
-        const struct sibling *certainly; /* ... and this one has it */
+        struct sibling *sibling;         /* the sibling that is to be asked for */
+        const struct sibling *certainly; /* this one has the dependent for certain */
         char name[600];
 };
 
@@ -139,7 +139,7 @@ static int look_for_clash(const char *key, const struct dependent_list *list, vo
         return 0;
 }
 
-/* 1: whether this one has the object is to be asked; 0; negative: the run was ended. */
+/* Returns 1: the server must be asked whether *ret selects the object; 0; negative: the run was ended. */
 static int find_clash(struct run *run, struct sibling **ret)
 {
         const struct record_watch *config = run->watch->config;
@@ -188,8 +188,8 @@ static bool has_theirs_only(const struct run *run, const struct sibling *sibling
                has_finalizer(run, sibling->watch->config->finalizer_key);
 }
 
-/* When this watch had no id yet, its finalizer had the name that is now that of the one without. An object
- * that goes, or leaves the selection, gets no new finalizer: it is this one that holds it for us. */
+/* Before this watch got an id, its finalizer had the name that now belongs to the watch without an id. An
+ * object that goes, or leaves the selection, gets no new finalizer: the old one holds it for us. */
 static bool was_named_so(const struct run *run, const struct sibling *sibling)
 {
         return !sibling->watch->config->id[0] && run->order->handed_out && has_theirs_only(run, sibling) &&
@@ -206,15 +206,15 @@ bool sibling_has_left(const struct run *run, struct span finalizer)
         return false;
 }
 
-/* Before our finalizer goes on: whether the object comes from another one. */
+/* Whether the object comes from that sibling; asked before our finalizer is put on. */
 static bool comes_from(const struct run *run, const struct sibling *sibling)
 {
         return !run->carrying_out && run->action != ACTION_UNSELECTED && !object_is_deleting(run) &&
                has_theirs_only(run, sibling);
 }
 
-/* No list has our name yet, but one has that of this watch: perhaps it is what the watch that had the object
- * before has left, or ours from the time when this watch had no id. */
+/* There is no list under our name, but one under the sibling's. Perhaps the watch that had the object
+ * before has left it, or it is ours from the time when this watch had no id. */
 static bool has_their_list(const struct run *run, const struct sibling *sibling)
 {
         const char *json = object_json(run);
@@ -225,7 +225,7 @@ static bool has_their_list(const struct run *run, const struct sibling *sibling)
         return theirs != NULL;
 }
 
-/* 1: of this one it is to be asked; 0; negative: the run was ended. */
+/* Returns 1: the server must be asked about *ret; 0; negative: the run was ended. */
 static int find_unknown(struct run *run, struct sibling **ret)
 {
         bool leaves = run->carrying_out && run->action == ACTION_UNSELECTED && has_notes(run);
@@ -263,7 +263,7 @@ static bool filter_holds(const struct run *run, const char *filter)
 {
         _cleanup_(jq_program_free_pointer) struct jq_program *program = NULL;
         const char *json = object_json(run);
-        bool holds = true; /* what it says is not known: nothing is taken off */
+        bool holds = true; /* if the filter cannot be run, nothing is taken off */
 
         if (filter[0] && jq_program_new(filter, &program, NULL) >= 0)
                 (void)jq_program_test(program, json, strlen(json), run->watch->config->metadata_only, &holds,
@@ -271,7 +271,7 @@ static bool filter_holds(const struct run *run, const char *filter)
         return holds;
 }
 
-/* Without asking; UNKNOWN: it takes a request. */
+/* Judges without a request; UNKNOWN: that is not possible. */
 static enum sibling_state judge_here(const struct run *run, const struct record_watch *config)
 {
         const char *key = run->order->key, *slash = strchr(key, '/');

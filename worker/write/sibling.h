@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Siblings: the other watches of the same kind. Each watch notes its finalizer and its dependents on an object
- * under names of its own. Several may select the same object, and an object may move from one to another:
- * then the first of the two to handle it puts the new watch's finalizer on in the same request that takes the
- * old one's off. The API server is asked which of them select the object, by the object's name and their
- * selectors: only the server knows what the object is now.
+ * Siblings: the other watches of the same kind. Each watch notes its finalizer and its dependents on an
+ * object under names of its own. Several may select the same object, and an object may move from one to
+ * another: then the first of the two to handle it puts the new watch's finalizer on in the same request that
+ * takes the old one's off. The API server is asked which of them select the object, by the object's name and
+ * their selectors: only the server knows what the object is now.
  */
 #include "object/scan.h"
 #include "worker/run/run.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See status.h. Each write carries the resourceVersion that was read: for the status of a custom resource
- * the API server looks at no UID, so nothing else keeps it from an object that has taken the name meanwhile.
- * A merge patch replaces the whole list of conditions, and somebody else's condition must not be undone: on
- * a conflict the patch is made anew of what is there now (conflict.c).
+ * the API server checks no UID, so nothing else protects an object that has taken the name meanwhile. A
+ * merge patch replaces the whole list of conditions, and conditions of others must not be undone: after a
+ * conflict the patch is made anew from what is there then (patch.h).
  */
 #include "worker/write/status.h"
 
@@ -53,7 +53,7 @@ static bool answers_not_ready(const struct run *run)
         return answered && strcmp(condition_read(answered).status, "True") != 0;
 }
 
-/* The object's own, with the handler's and `ready` merged in; owned by the caller. */
+/* The object's conditions, with the handler's and `ready` merged in; owned by the caller. */
 static cJSON *merge_conditions(const struct run *run, const struct condition *ready, bool with_answer)
 {
         cJSON *list = conditions_of(object_json(run));
@@ -70,14 +70,14 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
 
                 bool is_ready = ready && strcmp(condition.type, ready->type) == 0;
 
-                /* The dependents that are waited for come first. */
+                /* Waiting for dependents takes precedence. */
                 if (is_ready && dependents_waiting(run) && !answers_not_ready(run))
                         continue;
                 if (r >= 0)
                         r = condition_set(list, &condition, generation, now);
                 answers_ready = answers_ready || is_ready;
         }
-        /* What the handler itself says of Ready is better. */
+        /* The handler's own condition Ready takes precedence. */
         if (r >= 0 && ready && !answers_ready)
                 r = condition_set(list, ready, generation, now);
         if (r >= 0)
@@ -86,7 +86,7 @@ static cJSON *merge_conditions(const struct run *run, const struct condition *re
         return NULL;
 }
 
-/* The handler's text as it is, and the list behind it: a tree would change large numbers on the way. */
+/* Appends the conditions to the handler's own text: a tree would change large numbers on the way. */
 static int make_text(struct run *run, struct span handlers, const cJSON *conditions)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
@@ -108,7 +108,7 @@ static int make_text(struct run *run, struct span handlers, const cJSON *conditi
         return run->status.text ? 0 : -ENOMEM;
 }
 
-/* Takes the list. with_answer: what the handler says beside it. */
+/* Takes the list. with_answer: together with the handler's status. */
 static int make_status(struct run *run, cJSON *conditions, bool with_answer)
 {
         const cJSON *handlers = with_answer ? run->answer.status : NULL;
@@ -188,8 +188,8 @@ static int send(struct run *run,
                                   on_done, again);
 }
 
-/* A status that is sent to the resource itself is dropped there once it has a subresource for it. And
- * fields that the CRD's schema lacks are dropped anywhere: that puzzles people, so it is said, once. */
+/* A status that is sent to the resource itself is dropped once the resource has a subresource for it.
+ * Fields that the CRD's schema lacks are always dropped: people wonder about that, so it is logged, once. */
 static void check_kept(struct run *run)
 {
         struct worker_watch *watch = run->watch;
@@ -256,7 +256,7 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
 {
         const char *first = run->order->first_error;
 
-        /* What is told of an undoing begins with the cause itself. */
+        /* The text about a rollback begins with the cause itself. */
         if (first[0] && strncmp(first, text, strlen(first)) != 0)
                 snprintf(message, size, "%s; last: %s", first, text);
         else
@@ -264,7 +264,7 @@ void status_describe_failure(const struct run *run, const char *text, char *mess
         utf8_clean(message);
 }
 
-/* false: there is nothing to tell, or it cannot be told. */
+/* Returns false: there is nothing to show, or it cannot be shown. */
 static bool prepare_failure(struct run *run, enum run_result result, const char *text)
 {
         struct condition ready = {run->watch->config->ready_condition, "False",
@@ -274,8 +274,8 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
         cJSON *list;
 
         if (waits && answers_not_ready(run))
-                return false; /* that stands there already, and is what the handler wants to be read */
-        if (waits)            /* nothing has failed */
+                return false; /* the handler's own text stands there already */
+        if (waits)            /* waiting is no failure */
                 ready.reason = "Waiting";
         status_describe_failure(run, text, message, sizeof(message));
         ready.message = message;
@@ -285,7 +285,7 @@ static bool prepare_failure(struct run *run, enum run_result result, const char 
 
 static void send_failure(struct run *run);
 
-/* Somebody has written in between; what is told is a condition of our own, and is merged with what is there
+/* Others have written in between. Ready is a condition of our own, so it is merged with what is there
  * now. */
 static void tell_again(struct run *run)
 {
@@ -307,7 +307,7 @@ static void on_told(struct kube_transfer *transfer _unused_, const struct kube_r
                         log_debug("watch %s, %s: its condition Ready cannot be written: %s",
                                   run->order->watch, run->order->key, response->error.message);
         } else {
-                (void)object_take_result(run, response); /* what cannot be read claims nothing */
+                (void)object_take_result(run, response); /* a result that cannot be read claims nothing */
         }
         run_finish(run, run->status.told_result, "%s", run->status.told);
 }

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The object's status: the handler's `status` and `conditions`, and, where the watch wants it, the condition
- * Ready, which shows the first cause of a row of failures until a success. One request for all of it, and none
- * where nothing would change.
+ * Ready, which shows the first cause of a row of failures until a success. One request for all of it, and
+ * none where nothing would change.
  */
 #include "worker/run/run.h"
 

@@ -20,7 +20,7 @@ void step_again_with_siblings(struct run *run)
         run->step.on_end(run, STEP_AGAIN_WITH_SIBLINGS);
 }
 
-/* Not found: the object, or its kind or status have moved since discovery: that is asked, once a run. */
+/* A 404 may mean that the kind, or its status, has moved since discovery. */
 void step_failed(struct run *run, const char *what, const struct kube_response *response)
 {
         refusal_note(run, response);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carrying an answer out: `children`, then `patch`, then `status`. What would change nothing is not sent.
- * Each write carries the resourceVersion that was read, so its result is exactly what was read plus our
- * change, and may be claimed as known, unless what was read holds others' changes that the handler has not
- * seen (conflict.c).
+ * See write.h. A step that would change nothing sends nothing. Each write carries the resourceVersion that
+ * was read, so its result is exactly what was read plus our change, and may be claimed as known, unless what
+ * was read holds changes of others that the handler has not seen (patch.h). This file decides which step
+ * follows, and so calls all of them; none of them calls it.
  */
 #include "worker/write/write.h"
 
@@ -43,7 +43,7 @@ static void on_patched(struct kube_transfer *transfer _unused_, const struct kub
 
 /* ---- writing */
 
-/* The handler's own patch is for what the handler has seen, and nothing else. */
+/* The handler's own patch is for the object that the handler has seen, and for no other. */
 static int send_object(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
@@ -70,7 +70,7 @@ static int has_dependents(struct run *run)
 }
 
 static const struct {
-        bool carrying_out;              /* behind the handler, or before it */
+        bool carrying_out;              /* after the handler, or before it */
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
@@ -116,8 +116,7 @@ static void on_step_end(struct run *run, enum step_end end)
 static void all_written(struct run *run)
 {
         if (run->action == ACTION_FINALIZE && !run->answer.not_done)
-                run->answer.requeue_after_usec =
-                        0; /* the object is released: there is nothing to come back for */
+                run->answer.requeue_after_usec = 0; /* the object is released: no reason to come back */
         if (run->action == ACTION_FINALIZE && run->answer.not_done && run->answer.requeue_after_usec == 0)
                 run_finish(run, RESULT_RETRY, "the cleanup is not done yet%s%s",
                            run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");
@@ -127,7 +126,7 @@ static void all_written(struct run *run)
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
 }
 
-/* What our finalizer holds while it is being deleted is cleaned up, selected or not. */
+/* An object that is being deleted while our finalizer holds it is cleaned up, selected or not. */
 static void begin_unselected(struct run *run)
 {
         int there = run->watch->config->finalizer && object_is_deleting(run) ? finalizer_is_there(run) : 0;
@@ -142,8 +141,8 @@ static void begin_unselected(struct run *run)
                 write_start(run); /* only our finalizer is taken off */
 }
 
-/* An object that is being deleted is finalized while our finalizer holds it, or if it had lost the finalizer
- * before; else it is no concern of ours. */
+/* An object that is being deleted is finalized while our finalizer holds it, or if it had lost the
+ * finalizer before; else it does not concern us. */
 static void begin_deleting(struct run *run)
 {
         int there = finalizer_is_there(run);
@@ -154,7 +153,7 @@ static void begin_deleting(struct run *run)
                 run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
 }
 
-/* All is known and written that comes before the handler. */
+/* All writes that come before the handler are done. */
 static void begin(struct run *run)
 {
         if (run->action == ACTION_UNSELECTED)
@@ -203,7 +202,8 @@ static void write_next(struct run *run)
                            strerror(-r));
 }
 
-/* By hand, of one that cannot be cleaned up; or of all, because the operator goes. */
+/* Releases an object that cannot be cleaned up, by hand; or each object, because the operator is
+ * uninstalled. */
 static void prepare_release(struct run *run)
 {
         if (object_is_deleting(run) || !run->watch->config->finalizer ||
@@ -218,11 +218,11 @@ static void prepare_release(struct run *run)
         run_finish(run, RESULT_STALE, "it is not being deleted");
 }
 
-/* The object is gone although the watch wants finalizers: the object had lost ours before it was deleted,
- * had not got it yet, the watch did not want it then, or the server deleted the object at the moment when
- * the finalizer was added (kubernetes#77988). A handler has had the object, so it is finalized all the same.
- * But if somebody took our finalizer off while the object was being deleted, that was intended: nothing
- * runs. */
+/* The object is gone although the watch wants finalizers. It had lost ours before it was deleted, or had
+ * not got it yet, or the watch did not want it then, or the server deleted the object at the moment when
+ * the finalizer was added (kubernetes#77988). A handler has had the object, so it is finalized all the
+ * same. But if somebody took our finalizer off while the object was being deleted, that was intended, and
+ * nothing runs. */
 static void prepare_gone(struct run *run)
 {
         run->action = ACTION_FINALIZE;
@@ -232,15 +232,16 @@ static void prepare_gone(struct run *run)
                 run_go_on(run, RUN_STAGE_HANDLER);
 }
 
-/* Nothing is reconciled that is being deleted: it may have been finalized before the watch stopped wanting
- * finalizers, and its handler would make again what it had cleaned up. The handler hears of the end. */
+/* An object that is being deleted is not reconciled: it may have been finalized before the watch stopped
+ * wanting finalizers, and its handler would make again what it had cleaned up. The handler hears of the
+ * end. */
 static void prepare_going(struct run *run)
 {
         if (!finalizer_is_wrong(run)) {
                 run_finish(run, RESULT_STALE, "it is being deleted; its deletion is told when it is gone");
                 return;
         }
-        run->action = ACTION_FINALIZER; /* ours is left over on it */
+        run->action = ACTION_FINALIZER; /* our finalizer is left over on it */
         write_next(run);
 }
 

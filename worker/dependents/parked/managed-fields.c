@@ -13,7 +13,7 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 static cJSON *pick(const cJSON *value, const cJSON *fields);
 
-/* "k:{...}": the element of a list whose members are these. */
+/* "k:{...}": finds the list's element that has these members. */
 static const cJSON *find_by_keys(const cJSON *list, const char *keys)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
@@ -31,7 +31,7 @@ static const cJSON *find_by_keys(const cJSON *list, const char *keys)
         return NULL;
 }
 
-/* "v:...": the element of a set. */
+/* "v:...": finds the element of a set. */
 static const cJSON *find_by_value(const cJSON *list, const char *text)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(text, strlen(text));
@@ -41,7 +41,7 @@ static const cJSON *find_by_value(const cJSON *list, const char *text)
         return NULL;
 }
 
-/* The members that name an element belong to it, whoever wrote them. */
+/* The key members belong to the element, whichever manager wrote them. */
 static void add_keys(cJSON *element, const char *keys)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *wanted = json_parse(keys, strlen(keys));
@@ -80,7 +80,7 @@ static cJSON *pick(const cJSON *value, const cJSON *fields)
         const cJSON *field;
         cJSON *picked;
 
-        /* A leaf, or something that is owned as a whole. */
+        /* This is a leaf, or it is owned as a whole. */
         if (!fields->child || (!cJSON_IsObject(value) && !cJSON_IsArray(value)))
                 return cJSON_Duplicate(value, true);
         picked = cJSON_IsArray(value) ? cJSON_CreateArray() : cJSON_CreateObject();
@@ -124,7 +124,7 @@ char *managed_fields_body(const char *text, const char *manager)
 
         if (!cJSON_IsObject(object) || !metadata)
                 return NULL;
-        /* Nothing of it was ours: an empty body takes away what we have added since. */
+        /* Where no field was ours, an empty body takes away what we have added since. */
         body = fields ? pick(object, fields) : cJSON_CreateObject();
         if (!cJSON_IsObject(body))
                 return NULL;

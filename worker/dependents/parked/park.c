@@ -11,7 +11,6 @@
 #define SOON_USEC   USEC_PER_SEC
 #define SELDOM_USEC (15 * USEC_PER_SEC)
 
-/* Ends the run: it goes on without a worker, until all is undone or the time for it is over. */
 void park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec, const char *text)
 {
         _cleanup_text_ struct text written = TEXT_EMPTY;
@@ -36,9 +35,9 @@ uint64_t park_now(const struct run *run)
         return clock_boottime_usec() + run->worker->config->clock_offset;
 }
 
-/* The time in which the server did not answer is not the dependents's: who makes them ready had none either,
- * or we could not see it. Behind it they are looked at once more at least, but not for ever where each
- * answer is slow. */
+/* The time in which the server did not answer does not count against the dependents: their controllers
+ * had no server either, or we could not see their work. After such a time they are looked at once more at
+ * least, but not for ever where each answer is slow. */
 void park_count_time(struct dependents *dependents)
 {
         struct park_plan *plan = &dependents->plan;
@@ -58,7 +57,7 @@ void park_count_time(struct dependents *dependents)
         plan->answered = now;
 }
 
-/* Its time does not run, and before a Retry-After is over nothing is sent. */
+/* The plan's time does not run meanwhile, and nothing is sent before a Retry-After is over. */
 uint64_t park_silence_delay(const struct dependents *dependents)
 {
         uint64_t held = dependents->run->request.held_until, now = clock_boottime_usec();

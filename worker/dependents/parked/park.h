@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Parking a run: it ends as SETTLING with a plan (plan.h), which the ledger keeps. The attempt goes on later,
- * in another run and perhaps another worker; until then no worker is held up. dependents_go_on() (phases.h)
- * begins such a run.
+ * Parking a run: it ends as SETTLING with a plan (plan.h), which the ledger keeps. The attempt goes on
+ * later, in another run and perhaps another worker; until then no worker is held up. dependents_go_on()
+ * (phases.h) begins such a run.
  *
  * Times are microseconds of the ledger's clock: a plan's deadline outlives the process, and setting the
  * machine's clock does not move it.

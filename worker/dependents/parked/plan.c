@@ -119,8 +119,8 @@ static int read_dependent(const cJSON *item, struct dependent_list *list)
                 .index = list->count,
         };
 
-        if (is_kept &&
-            !dependent.kept) /* without it, it would count as made by the attempt, and be deleted */
+        /* Without its former content it would pass for made by the attempt, and be deleted. */
+        if (is_kept && !dependent.kept)
                 dependent.lost = true;
         return dependent_list_add(list, &dependent);
 }

@@ -75,7 +75,7 @@ static enum readiness say_condition(const struct look *look, enum readiness read
                    text(found, "message"));
 }
 
-/* Its controller has not seen the newest version yet. */
+/* The controller has not seen the newest generation yet. */
 static bool is_unobserved(const struct look *look)
 {
         return number(look->status, "observedGeneration", 0) <
@@ -113,13 +113,13 @@ static enum readiness of_replica_set(const struct look *look)
                                            available, replicas);
 }
 
-/* Pods of the old version stay until somebody deletes them: they are not waited for. */
+/* Pods of the old version stay until they are deleted by hand, so they are not waited for. */
 static bool updates_by_hand(const struct look *look)
 {
         return strcmp(text(member(look->spec, "updateStrategy"), "type"), "OnDelete") == 0;
 }
 
-/* What a partition leaves alone. */
+/* Replicas that a partition leaves at the old version. */
 static double kept_back(const struct look *look)
 {
         return number(member(member(look->spec, "updateStrategy"), "rollingUpdate"), "partition", 0);

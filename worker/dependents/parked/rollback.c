@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `onFailure: rollback`: an attempt that has failed in its dependents is undone before it counts as over. The
- * run ends with a plan (settle.h), which the ledger keeps; the key waits without a worker, and each time
- * that it comes again the machine of children.c goes through what the plan says.
- */
+/* See rollback.h. */
 #include "worker/dependents/parked/rollback.h"
 
 #include <errno.h>
@@ -17,7 +13,7 @@
 
 #define UNDO_AGAIN_USEC (500 * USEC_PER_MSEC)
 
-/* false: there is nothing to undo. The list is borrowed for the moment of writing. */
+/* The list of the plan is borrowed while it is written. */
 bool rollback_begin(struct dependents *dependents, char *cause)
 {
         struct run *run = dependents->run;
@@ -98,7 +94,7 @@ static void on_restored(struct kube_transfer *transfer _unused_, const struct ku
         dependents_advance(dependents);
 }
 
-/* What somebody has deleted meanwhile, and perhaps made anew, is none of ours any more. */
+/* A dependent that was deleted meanwhile, and perhaps made anew, is not ours any more. */
 static void on_still_there(struct kube_transfer *transfer _unused_, const struct kube_response *response,
                            void *userdata)
 {
@@ -126,7 +122,7 @@ static void on_still_there(struct kube_transfer *transfer _unused_, const struct
         dependents_advance(dependents);
 }
 
-/* By force: what others have set meanwhile gives way to what was there before us. */
+/* Applied by force: fields that others have set meanwhile give way to what was there before us. */
 int rollback_next(struct dependents *dependents)
 {
         struct dependent *dependent;

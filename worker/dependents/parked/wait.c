@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `children: {wait: ...}`: a run is over when its dependents are ready. What is not ready when everything is
- * written is looked at again later, by the same attempt, without a worker in between. One that has failed,
- * or takes too long, is a failure of the attempt like any other in its children.
- */
+/* See wait.h. */
 #include "worker/dependents/parked/wait.h"
 
 #include <errno.h>
@@ -21,10 +17,11 @@ DEFINE_CLEANUP(cJSON *, cJSON_Delete);
 
 #define LOOK_AGAIN_USEC  USEC_PER_SEC
 #define LOOK_SELDOM_USEC (15 * USEC_PER_SEC)
-#define SLOW_USEC        USEC_PER_SEC /* an answer that took longer than that tells how it was before */
+/* after an answer that took longer than this, what it says may be stale */
+#define SLOW_USEC        USEC_PER_SEC
 #define WHY_MAX          300
 
-/* What the store shows later is judged only if it is no older than this. */
+/* Notes the version: what the store shows later is judged only if it is no older. */
 static void note_version(struct dependent *dependent, const char *json, size_t size)
 {
         struct scan_object object;
@@ -119,8 +116,8 @@ static bool serves(const cJSON *definition, const struct dependent *dependent)
         return false;
 }
 
-/* A server needs a moment for a definition. An attempt that failed for that, and took the definition back,
- * would do the same for ever. */
+/* A server needs a moment for a definition. If an attempt failed for that, and took the definition back,
+ * every attempt would. */
 bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
 {
         const struct park_plan *resumed = dependents->run->parked.resumed;
@@ -138,7 +135,7 @@ bool wait_for_kind(struct dependents *dependents, struct dependent *dependent)
                         continue;
                 dependent->unready = true;
                 dependents->awaited++;
-                dependents->waiting[0] = '\0'; /* that one is not ready is of no interest before */
+                dependents->waiting[0] = '\0'; /* others that are not ready do not matter before that */
                 dependents_note_unready(dependents, dependent, "the server does not serve its kind yet");
                 return true;
         }
@@ -192,7 +189,7 @@ void wait_take_over(struct dependents *dependents)
         }
 }
 
-/* The kinds are served: the same attempt, from the beginning, because its answer is not kept. */
+/* The kinds are served: the same attempt starts from the beginning, because its answer is not kept. */
 static void begin_again(struct dependents *dependents)
 {
         struct run *run = dependents->run;
@@ -211,7 +208,7 @@ static void begin_again(struct dependents *dependents)
 
 /* ---- the next look */
 
-/* It stays what it was, also when the wait ends. */
+/* The condition stays what it was, also when the wait ends. */
 int wait_take_ready(struct run *run, const struct park_plan *plan)
 {
         _cleanup_text_ struct text text = TEXT_EMPTY;
@@ -224,7 +221,8 @@ int wait_take_ready(struct run *run, const struct park_plan *plan)
         return run->answer.root ? 0 : -ENOMEM;
 }
 
-/* Each change of a dependent that the watch owns brings the run back, unless attempts have failed before. */
+/* Each change of a dependent that the watch owns brings the attempt back, unless attempts have failed
+ * before. */
 static bool is_told_of_all(const struct dependents *dependents)
 {
         bool all = dependents->run->order->attempt == 1;
@@ -234,7 +232,7 @@ static bool is_told_of_all(const struct dependents *dependents)
         return all;
 }
 
-/* Often at first, then less and less: what has taken minutes may take some seconds more. */
+/* Looks often at first, then less and less: what has taken minutes may take some seconds more. */
 static uint64_t look_again_after(const struct dependents *dependents, const struct park_plan *plan)
 {
         const struct record_watch *config = dependents->run->watch->config;
@@ -294,8 +292,9 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         dependents_advance(dependents);
 }
 
-/* false: the server is to be asked. The store may still show what was there before our apply; and what would
- * fail the attempt is not believed to a store, whose server may have been silent for a while. */
+/* Returns false where the server must be asked. The store may still show what was there before our apply.
+ * And a store is not believed when it would fail the attempt: its server may have been silent for a
+ * while. */
 static bool look_in_store(struct dependents *dependents, struct dependent *dependent)
 {
         _cleanup_(store_object_done) struct store_object object = {0};
@@ -372,7 +371,7 @@ void wait_finish(struct dependents *dependents)
                 begin_again(dependents);
         } else if (dependents->waiting[0] == '\0') {
                 former_drop(run, &plan.undo);
-                /* What the answer has left to do: the condition Ready, and the next time. */
+                /* The answer still has the condition Ready to be written, and its requeueAfter. */
                 run->answer.message = dependents->plan.message[0] ? dependents->plan.message : NULL;
                 run->answer.requeue_after_usec = dependents->plan.requeue_after_usec;
                 run_go_on(run, RUN_STAGE_ANSWER);

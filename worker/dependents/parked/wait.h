@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * `children: {wait: ...}`: a run is over when its dependents are ready. If some are not ready when everything
- * is written, the run is parked, and they are looked at again later by the same attempt. One that has failed,
- * or takes too long, is a failure of the attempt. An attempt waits in the same way for kinds that its own
- * answer defines, until the server serves them.
+ * `children: {wait: ...}`: a run is over when its dependents are ready. If some are not ready when
+ * everything is written, the run is parked, and they are looked at again later by the same attempt. One that
+ * has failed, or takes too long, is a failure of the attempt. An attempt waits in the same way for kinds
+ * that its own answer defines, until the server serves them.
  */
 #include "worker/dependents/dependents.h"
 
@@ -23,7 +23,7 @@ void wait_take_over(struct dependents *dependents);
 
 /* Takes over what the answer that is waited for says of the condition Ready. 0, -ENOMEM. */
 int wait_take_ready(struct run *run, const struct park_plan *plan);
-/* Of the phase table (phases.c): looks at each that was not ready. */
+/* A phase (phases.c): looks at each dependent that was not ready. */
 int wait_next(struct dependents *dependents);
 /* All were looked at: carries out what the answer has left to do, parks the run again, or ends it. */
 void wait_finish(struct dependents *dependents);
