@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "devserver/http/request.h"
 
+/* Of which requests; all texts are owned. */
 struct fault_match {
         char *verb, *resource, *namespace_name, *name, *path; /* NULL: any; path: a pattern with * */
         int continued;                                        /* -1: any; 0, 1: a continue page or not */
@@ -41,11 +42,13 @@ struct fault {
         bool no_bookmarks, no_initial_events_end;
 };
 
-void faults_write(const struct server *server, uint64_t first, struct text *json); /* from this id on */
-bool faults_remove(struct server *server, uint64_t id); /* 0: all; whether there was one */
-void fault_unref(struct fault *fault);
+/* Appends the faults from this id on, as a JSON list with what they have seen and hit. */
+void faults_write(const struct server *server, uint64_t first, struct text *json);
+/* Removes one, or all (0). Whether there was one. */
+bool faults_remove(struct server *server, uint64_t id);
+void fault_unref(struct fault *fault); /* NULL: nothing */
 
-void fault_match_done(struct fault_match *match);
+void fault_match_done(struct fault_match *match); /* frees what is in it */
 bool fault_matches(const struct fault_match *match, const struct request *request);
 
 /* Which faults act on this request; counts them. */

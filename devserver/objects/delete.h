@@ -12,6 +12,8 @@ void object_delete_collection(struct request *request);
 
 enum propagation { PROPAGATION_BACKGROUND, PROPAGATION_FOREGROUND, PROPAGATION_ORPHAN };
 
+/* What a DELETE does, without an answer: removes the object, or marks it, with what is in it and what depends on
+ * it. Nothing happens where it is not there. */
 void object_request_delete(struct server *server, struct resource *resource, const char *key,
                            enum propagation propagation);
 /* Whether an object whose deletion was asked for must stay: finalizers, what blocks it, what is in it. */

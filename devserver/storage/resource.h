@@ -33,8 +33,9 @@ int resource_convert(cJSON *object, const struct resource *resource);
  * memory. */
 cJSON *version_parse_as(const struct version *version, const struct resource *resource);
 
-char *object_key(const char *namespace_name, const char *name);                /* owned by the caller */
+char *object_key(const char *namespace_name, const char *name); /* owned by the caller; NULL: no memory */
 struct version *object_find(const struct resource *resource, const char *key); /* borrowed; NULL: none */
+/* Whether the object with this key stands at this place. */
 bool object_is_at(const struct resource *resource, size_t index, const char *key);
 /* The place of the first object whose key is not before this one. */
 size_t object_lower_bound(const struct resource *resource, const char *key);

@@ -10,7 +10,7 @@
 
 struct selector;
 
-/* NULL or "" select everything. -EINVAL with what is wrong. */
+/* NULL or "" select everything. 0; -ENOMEM; -EINVAL with what is wrong. The selector is the caller's. */
 int selector_parse(const char *labels, const char *fields, const struct resource *resource,
                    struct selector **ret, struct error *error);
 bool selector_is_empty(const struct selector *selector);

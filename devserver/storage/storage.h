@@ -33,6 +33,7 @@ struct storage {
         void *userdata;
 };
 
+/* history_size: how many events are kept. 0 or -ENOMEM. */
 int storage_init(struct storage *storage, size_t history_size);
 void storage_done(struct storage *storage);
 
@@ -45,17 +46,18 @@ struct resource *resource_find(struct storage *storage, const char *group, const
                                const char *plural);
 struct resource *resource_find_kind(struct storage *storage, const char *api_version, const char *kind);
 
-/* Stores `object` (whose metadata.resourceVersion is set here) as the newest version, or removes it; makes
- * an event. The result is borrowed from the table (for a removal: from the history, valid until the next
- * call). */
+/* Stores `object` as the newest version, and makes an event. The object stays the caller's; its resourceVersion
+ * and apiVersion are set here. The result is borrowed from the table; NULL: no memory. */
 struct version *object_put(struct storage *storage, struct resource *resource, const char *key,
                            cJSON *object);
+/* Removes it, and makes an event with its last state, `last` (the caller's), or NULL for the one that is stored.
+ * The result is borrowed from the history, valid until the next call; NULL: it is not there, or no memory. */
 struct version *object_remove(struct storage *storage, struct resource *resource, const char *key,
                               cJSON *last);
 /* The event of that version, or NULL: not in the history, or still to come. */
 const struct event *storage_event(const struct storage *storage, uint64_t resource_version);
 /* Everything up to this version leaves the history: watches from before it are answered 410. */
 void storage_compact(struct storage *storage, uint64_t version);
-/* These objects in the place of all that the kind has, without events. */
+/* These objects in the place of all that the kind has, without events. 0 or -ENOMEM. */
 int storage_replace(struct storage *storage, struct resource *resource, struct version *const *object,
                     size_t count);
