@@ -59,7 +59,8 @@ int memory_is_full(struct watcher *watcher)
         watcher->full = true;
         if (watcher->store)
                 store_stop(watcher->store);
-        (void)store_suspect_mark(watcher->config->store_folder, "it had no room in memory for all objects");
+        (void)store_suspect_mark(watcher->config->store_folder,
+                                 "there was no room in memory for all objects");
         if (sd_event_add_defer(watcher->child->event, &watcher->full_source, on_full, watcher) < 0)
                 return child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
                                    "no memory for an event source");

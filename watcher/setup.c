@@ -59,8 +59,8 @@ static void on_discovered(struct kube_resource *resource, const struct kube_erro
         watcher->resource = *resource;
         if (!resource->namespaced && watcher->config->namespace_count > 0) {
                 child_fatal(watcher->child, EXIT_CODE_CONFIGURATION, watcher->config->watch, NULL,
-                            "%s %s is cluster-scoped: it has no namespaces, and 'namespaces' of this watch "
-                            "must go",
+                            "%s %s is cluster-scoped and has no namespaces: remove 'namespaces' from "
+                            "this watch",
                             watcher->config->api_version, watcher->config->kind);
                 return;
         }
@@ -218,8 +218,8 @@ static int identity_known(struct watcher *watcher, const char *cluster)
         if (watcher->cluster && !is_still_the_same(watcher, cluster))
                 return child_fatal(
                         watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                        "another cluster (%s, it was %s) answers at %s; what it lacks is not taken for "
-                        "deleted, and the operator starts anew",
+                        "another cluster (%s, it was %s) answers at %s; objects that it lacks are not "
+                        "taken for deleted, and the operator starts anew",
                         cluster, watcher->cluster, kube_client_server(watcher->client));
         if (!watcher->cluster) {
                 watcher->cluster = strdup(cluster);

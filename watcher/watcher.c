@@ -112,7 +112,7 @@ static int verify_store(struct watcher *watcher, bool *ret_rebuilt, struct error
         if (r < 0)
                 return r;
         *ret_rebuilt = true;
-        return error_set(error, 0, "what is in it is not what was written");
+        return error_set(error, 0, "its content is not what was written");
 }
 
 static int open_store(struct watcher *watcher)
@@ -133,7 +133,7 @@ static int open_store(struct watcher *watcher)
         if (rebuilt)
                 log_write(LOG_WARNING, MESSAGE_ID_STORE_REBUILT,
                           LOG_FIELDS({"RECONCILED_WATCH", config->watch}),
-                          "the object store of watch %s is not to be trusted (%s); it is rebuilt from the "
+                          "the object store of watch %s cannot be trusted (%s); it is rebuilt from the "
                           "API server",
                           config->watch, error_message(&error));
         r = finalizer_unhold(watcher, on_progress, watcher->child);
@@ -181,7 +181,7 @@ static int give_up_rest(struct watcher *watcher)
         r = close_in(who, path, &(struct sandbox){.connects = true, .threads = true});
         return r >= 0 ? 0
                       : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                    "it cannot give up its rights: %s", strerror(-r));
+                                    "the watcher cannot drop its privileges: %s", strerror(-r));
 }
 
 static int on_config(struct child *child, struct message **config)

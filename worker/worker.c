@@ -61,7 +61,7 @@ static void on_unusable(const char *reason, void *userdata)
 
 static void on_warning(const char *text, void *userdata _unused_)
 {
-        log_warning("the API server warns of what a handler's answer made: %s", text);
+        log_warning("the API server warns about what a handler's answer wrote: %s", text);
 }
 
 static int on_config(struct child *child, struct message **config)

@@ -256,7 +256,7 @@ def test_one_that_is_being_deleted_is_no_success(start, operator, handler, widge
     handler.answer({"children": [config_map("c")], "status": {"ok": True}})
     start(children={"force": True})
     widgets.create("w")
-    operator.wait_for_log("the one that is there is being deleted", key="default/w")
+    operator.wait_for_log("the existing object is being deleted", key="default/w")
     config_maps.merge_patch("c", {"metadata": {"finalizers": None}})
     wait_until(lambda: widgets.get("w").get("status") == {"ok": True}, "the success")
     assert config_maps.get("c")["data"] == {"a": "1"}

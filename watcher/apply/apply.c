@@ -237,7 +237,7 @@ static void note_program_failure(struct watcher *watcher, const char *key, const
                         "named, the others are counted)",
                         watcher->config->watch, key, program,
                         watcher->config->memory_max > 0
-                                ? "its words are not shown, as they may quote what is confidential"
+                                ? "its words are not shown: they may quote confidential content"
                                 : error_message(error),
                         instead);
 }
@@ -315,7 +315,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
         slot_clear(stream->watcher->slot);
         if (r > 0)
                 note_program_failure(stream->watcher, identity->key, "trigger",
-                                     "what it is, without status, stands in", &error);
+                                     "its content without status is used instead", &error);
         if (r >= 0 && !is_owned(stream->watcher))
                 r = of_store(stream->watcher, finalizer_note(stream->watcher, &object, listed));
         return r < 0 ? r : of_store(stream->watcher, store_object_now(stream, &object, listed));

@@ -148,8 +148,8 @@ static void failed(struct finalizer_search *search, const struct kube_error *err
         failures_tell(watcher, error, serial);
         if (search->unseen[0] == '\0')
                 log_warning(
-                        "watch %s: objects that it does not select cannot be looked at: %s; they may carry "
-                        "its finalizer, and are asked for again. Grant the verb 'list' without a selector",
+                        "watch %s: objects that it does not select cannot be listed: %s; they may carry its "
+                        "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
                         watcher->config->watch, why);
         snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
         if (sd_event_add_time_relative(watcher->child->event, &search->timer, CLOCK_BOOTTIME,

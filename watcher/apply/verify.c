@@ -191,8 +191,8 @@ static void tell_refusal(const struct question *question, const struct kube_resp
                 return;
         watcher->verification->refusal_told = true;
         log_error(
-                "watch %s: whether %s was deleted cannot be found out, the API server refuses it (%s); its "
-                "deletion waits. Grant the verb 'get' beside 'list' and 'watch'",
+                "watch %s: cannot tell whether %s was deleted: the API server refuses the question (%s); its "
+                "deletion waits. Grant the verb 'get' in addition to 'list' and 'watch'",
                 watcher->config->watch, question->stored.key, response->error.message);
 }
 

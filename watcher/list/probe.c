@@ -92,7 +92,7 @@ static void failed(struct stream *stream, const struct kube_error *cause, uint64
         _cleanup_free_ char *message = NULL;
         int64_t delay;
 
-        if (asprintf(&message, "the server cannot be asked how far it is (?limit=1): %s",
+        if (asprintf(&message, "the server cannot be asked for its current version (?limit=1): %s",
                      cause->message ? cause->message : "its answer is no list") < 0)
                 message = NULL;
         if (error.failure == KUBE_FAILURE_NONE)

@@ -124,7 +124,7 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
                 if (!dependent->previous || !dependent->version ||
                     scan_object(response->body, response->body_size, &object) < 0 ||
                     dependent_set_uid(dependent, object.uid) < 0) {
-                        run_finish(run, RESULT_RETRY, "a child of it cannot be read");
+                        run_finish(run, RESULT_RETRY, "one of its children cannot be read");
                         return;
                 }
         }
@@ -148,7 +148,7 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
         run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE && is_going(response)) {
                 dependents_fail(dependents, dependent, "cannot be applied",
-                                "the one that is there is being deleted; it is made anew when that is gone");
+                                "the existing object is being deleted; a new one is made when it is gone");
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 dependent->applied = true;

@@ -129,8 +129,7 @@ static void advance(struct dependents *dependents)
                 if (is_due(dependents, dependents->phase))
                         r = phase_table[dependents->phase].next(dependents);
                 if (r < 0)
-                        run_finish(run, RESULT_RETRY, "its children cannot be taken care of: %s",
-                                   strerror(-r));
+                        run_finish(run, RESULT_RETRY, "its children cannot be processed: %s", strerror(-r));
                 if (r != 0)
                         return;
                 dependents->phase++;
@@ -271,7 +270,7 @@ void dependents_go_on(struct run *run)
         if (r >= 0)
                 former_find(dependents);
         if (r < 0) {
-                run_finish(run, RESULT_RETRY, "what is to be undone cannot be read: %s", strerror(-r));
+                run_finish(run, RESULT_RETRY, "the state of the attempt cannot be read: %s", strerror(-r));
                 return;
         }
         if (waits_in_vain(run, &dependents->plan)) {

@@ -153,7 +153,7 @@ static void on_found(struct kube_transfer *transfer _unused_, const struct kube_
         }
         r = response->error.failure != KUBE_FAILURE_NONE ? 0 : judge_found(dependents, dependent, response);
         if (r < 0) {
-                run_finish(run, RESULT_RETRY, "a child of it cannot be deleted: %s", strerror(-r));
+                run_finish(run, RESULT_RETRY, "one of its children cannot be deleted: %s", strerror(-r));
         } else if (r == 0) {
                 dependent->settled = dependents->prune.left == left;
                 dependents->position++;
@@ -204,14 +204,14 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
                  (response->error.http_status != 404 || !dependents_is_believed(dependents))) {
                 refusal_note(run, response);
                 run_finish(run, refusal_result(&response->error),
-                           "its children are not deleted yet: whether another object has its name cannot be "
-                           "seen: %s",
+                           "its children are not deleted yet: cannot tell whether another object has "
+                           "its name: %s",
                            response->error.message);
                 return;
         }
         dependents->prune.heir_known = true;
         if (r < 0)
-                run_finish(run, RESULT_RETRY, "its children cannot be taken care of: %s", strerror(-r));
+                run_finish(run, RESULT_RETRY, "its children cannot be processed: %s", strerror(-r));
         else
                 dependents_advance(dependents);
 }

@@ -48,7 +48,7 @@ int events_check(const cJSON *list, struct error *error)
                 return error_set(error, -EINVAL, "the handler's answer: events: must be a list");
         cJSON_ArrayForEach(item, list)
         {
-                int r = index == EVENTS_MAX ? wrong(error, index, "", "more than 100 are not taken")
+                int r = index == EVENTS_MAX ? wrong(error, index, "", "at most 100 are accepted")
                                             : answer_list_check_item(&events, item, index, error);
 
                 if (r < 0)

@@ -119,7 +119,7 @@ static int add_of_watch(struct collection *collection, struct error *error)
                 return error_set(error, r, "`names` of the related kind %s fails on the object: %s",
                                  collection->watch->config->kind,
                                  run->watch->config->confidential
-                                         ? "its words are not shown, as they may quote what is confidential"
+                                         ? "its words are not shown: they may quote confidential content"
                                          : error_message(&words));
         return r;
 }

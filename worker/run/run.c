@@ -42,7 +42,7 @@ bool run_is_replay(const struct run *run)
 /* Trying again would read the same. Only the watcher may build the store anew, when it starts. */
 int run_store_damaged(const struct run *run, const struct record_watch *config)
 {
-        (void)store_suspect_mark(config->store_folder, "a checksum in it was found wrong");
+        (void)store_suspect_mark(config->store_folder, "it has a wrong checksum");
         return child_fatal(run->worker->child, EXIT_CODE_IO, run->order->watch, NULL,
                            "the object store of watch %s is damaged: a checksum that was read for %s is "
                            "wrong; the next start builds it anew from the API server",

@@ -125,7 +125,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         run_free(run);
         if (r < 0 && !worker->stopping)
                 child_fatal(worker->child, EXIT_CODE_SOFTWARE, NULL, NULL,
-                            "the end of a run cannot be told: %s", strerror(-r));
+                            "the end of a run cannot be reported: %s", strerror(-r));
         else
                 worker->on_run_ended(worker);
 }

@@ -37,8 +37,8 @@ static void on_fetched(struct kube_transfer *transfer _unused_, const struct kub
                 r = take_object(run, response);
         } else if (!kube_error_is_not_found(&response->error)) {
                 refusal_note(run, response);
-                run_finish(run, refusal_result(&response->error), "the object cannot be looked at: %s",
-                           response->error.message);
+                run_finish(run, refusal_result(&response->error),
+                           "the object cannot be read from the API server: %s", response->error.message);
                 return;
         }
         if (r >= 0)
@@ -60,5 +60,6 @@ void unselected_fetch(struct run *run)
         }
         r = object_get(run, on_fetched);
         if (r < 0)
-                run_finish(run, refusal_result_not_started(r), "it cannot be looked at: %s", strerror(-r));
+                run_finish(run, refusal_result_not_started(r),
+                           "the object cannot be read from the API server: %s", strerror(-r));
 }

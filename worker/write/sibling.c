@@ -312,7 +312,7 @@ static void on_asked(struct kube_transfer *transfer _unused_, const struct kube_
         if (response->error.failure != KUBE_FAILURE_NONE) {
                 refusal_note(run, response);
                 run_finish(run, refusal_result(&response->error),
-                           "whether watch %s selects the object as well cannot be asked: %s",
+                           "cannot ask whether watch %s selects the object as well: %s",
                            sibling->watch->config->name, response->error.message);
                 return;
         }
@@ -367,7 +367,8 @@ static void ask_next(struct run *run)
                 r = ask(run, sibling);
                 if (r < 0)
                         run_finish(run, refusal_result_not_started(r),
-                                   "the other watches of its kind cannot be looked at: %s", strerror(-r));
+                                   "cannot ask which other watches of its kind select the object: %s",
+                                   strerror(-r));
                 return;
         }
         if (r == 0)

@@ -136,7 +136,7 @@ static const char *obstacle(const struct run *run)
         if (run->answer.status && cJSON_GetObjectItemCaseSensitive(run->answer.status, "conditions"))
                 return "status.conditions: use the answer's own key `conditions`, where others' are kept";
         if (fingerprint_is_partial(run->object.json, run->object.json_size))
-                return "conditions: the watch has metadataOnly, so those that are there are not known";
+                return "conditions: the watch has metadataOnly, so the object's own are not known";
         return NULL;
 }
 

@@ -150,7 +150,7 @@ static void begin_deleting(struct run *run)
         if (there > 0 || (there == 0 && !run->object.held && run->order->handed_out))
                 run_go_on(run, RUN_STAGE_HANDLER);
         else if (there == 0)
-                run_finish(run, RESULT_SUCCESS, "it is being deleted, and nothing of ours holds it");
+                run_finish(run, RESULT_SUCCESS, "it is being deleted, and our finalizer is not on it");
 }
 
 /* All writes that come before the handler are done. */
@@ -238,7 +238,8 @@ static void prepare_gone(struct run *run)
 static void prepare_going(struct run *run)
 {
         if (!finalizer_is_wrong(run)) {
-                run_finish(run, RESULT_STALE, "it is being deleted; its deletion is told when it is gone");
+                run_finish(run, RESULT_STALE,
+                           "it is being deleted; the handler hears of that when it is gone");
                 return;
         }
         run->action = ACTION_FINALIZER; /* our finalizer is left over on it */

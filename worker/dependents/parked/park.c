@@ -17,11 +17,11 @@ void park_run(struct run *run, const struct park_plan *plan, uint64_t after_usec
         int r = park_plan_write(plan, &written);
 
         if (r == -E2BIG)
-                log_warning("watch %s, %s: what its children were before is too much to keep; they are not "
-                            "restored",
+                log_warning("watch %s, %s: the former state of its children is too large to keep; they are "
+                            "not restored",
                             run->order->watch, run->order->key);
         if ((r < 0 && r != -E2BIG) || written.size > PARK_PLAN_MAX) {
-                run_finish(run, RESULT_RETRY, "%s; what was done cannot be undone: %s", plan->cause,
+                run_finish(run, RESULT_RETRY, "%s; its changes cannot be undone: %s", plan->cause,
                            strerror(-r));
                 return;
         }

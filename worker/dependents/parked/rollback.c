@@ -116,7 +116,7 @@ static void on_still_there(struct kube_transfer *transfer _unused_, const struct
                 dependent->settled = true;
                 dependents->position++;
         } else if (dependent_set_uid(dependent, object.uid) < 0) {
-                run_finish(dependents->run, RESULT_RETRY, "a child of it cannot be read");
+                run_finish(dependents->run, RESULT_RETRY, "one of its children cannot be read");
                 return;
         }
         dependents_advance(dependents);

@@ -347,9 +347,9 @@ static void fail(struct dependents *dependents)
         char duration[64], cause[WHY_MAX * 3];
 
         if (dependents->failed.count > 0)
-                snprintf(cause, sizeof(cause), "a child of it has failed: %s", dependents->waiting);
+                snprintf(cause, sizeof(cause), "one of its children has failed: %s", dependents->waiting);
         else
-                snprintf(cause, sizeof(cause), "a child of it was not ready within %s: %s",
+                snprintf(cause, sizeof(cause), "one of its children was not ready within %s: %s",
                          duration_format(allowed, duration, sizeof(duration)), dependents->waiting);
         undo.cause = cause;
         if (undo.undo.count > 0)
