@@ -130,18 +130,18 @@ int finalizer_is_wrong(struct run *run)
 
 /* ---- the list of dependents, when the object goes to another watch of its kind */
 
-/* The watch that has the object from now on; preferably one with a finalizer, which cleans up. NULL:
+/* The sibling that has the object from now on; preferably one with a finalizer, which cleans up. NULL:
  * there is none. */
-static const struct record_watch *heir_of(const struct run *run)
+static const struct sibling *heir_of(const struct run *run)
 {
-        const struct record_watch *heir = NULL;
+        const struct sibling *heir = NULL;
 
         for (size_t i = 0; i < run->siblings.count && run->action == ACTION_UNSELECTED; i++) {
-                const struct record_watch *config = run->siblings.item[i].watch->config;
+                const struct sibling *sibling = &run->siblings.item[i];
 
-                if (run->siblings.item[i].state == SIBLING_SELECTS &&
-                    (!heir || (config->finalizer && !heir->finalizer)))
-                        heir = config;
+                if (sibling->state == SIBLING_SELECTS &&
+                    (!heir || (sibling->watch->config->finalizer && !heir->watch->config->finalizer)))
+                        heir = sibling;
         }
         return heir;
 }
@@ -167,19 +167,19 @@ static int add_list(const struct run *run, struct text *body)
 {
         _cleanup_free_ char *ours = notes_find_record(run, object_json(run)), *theirs = NULL;
         _cleanup_text_ struct text joined = TEXT_EMPTY;
-        const struct record_watch *heir = heir_of(run);
+        const struct sibling *heir = heir_of(run);
         int r;
 
         if (!heir || !ours)
                 return 0;
-        theirs = notes_find(object_json(run), false, heir->children_key);
+        theirs = notes_find(object_json(run), false, heir->watch->config->children_key);
         r = join_lists(theirs ? theirs : "", ours, &joined);
         if (r < 0)
                 return r;
         text_append_string(body, ",\"annotations\":{");
         text_json_string(body, run->watch->config->children_key);
         text_append_string(body, ":null,");
-        text_json_string(body, heir->children_key);
+        text_json_string(body, heir->watch->config->children_key);
         text_append_string(body, ":");
         text_json_string(body, joined.data ? joined.data : "");
         text_append_string(body, "}");
@@ -256,11 +256,11 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
 int finalizer_send(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        const struct record_watch *heir = run->action == ACTION_UNSELECTED ? heir_of(run) : NULL;
+        const struct sibling *heir = run->action == ACTION_UNSELECTED ? heir_of(run) : NULL;
         int r;
 
         if (heir && list_must_go(run))
-                run->heir = heir->name;
+                run->heir = heir->watch->config->name;
         r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
         return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again_with_siblings);
