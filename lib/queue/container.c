@@ -2,8 +2,8 @@
 /* The containers below the queue: hash table, lists, heap. They own no entry; queue.c does. */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "base/short-hash.h"
 #include "queue/internal.h"
 
 #define BUCKETS_FIRST 64
@@ -214,9 +214,14 @@ int queue_add_watch(struct queue *queue, unsigned concurrency)
         return (int)queue->watch_count++;
 }
 
+/* One that had twins and has them no more merely looks for them. */
 void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind)
 {
         queue->watch[watch].kind = kind;
+        queue->watch[watch].has_twins = false;
+        for (size_t i = 0; i < queue->watch_count && kind != 0; i++)
+                if (i != watch && queue->watch[i].kind == kind)
+                        queue->watch[i].has_twins = queue->watch[watch].has_twins = true;
 }
 
 struct entry *next_twin(const struct queue *queue, const struct entry *entry, unsigned *watch)

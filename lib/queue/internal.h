@@ -8,7 +8,6 @@
 
 struct work {
         struct work *next; /* the next deletion of the same key */
-        char *uid;
         enum change_kind kind;
         enum queue_priority priority;
         bool suspect, urgent;
@@ -17,6 +16,7 @@ struct work {
         uint64_t version;
         uint64_t fingerprint, sequence, not_before;
         enum run_reason reason;
+        char uid[];
 };
 
 enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_DELAYED, PLACE_HELD };
@@ -27,7 +27,6 @@ struct entry {
         struct entry *newer, *older;   /* of the same watch */
         size_t heap_index;             /* in the heap */
         uint64_t hash;
-        char *key;
         struct work *deletion; /* pending, oldest first */
         struct work *update;   /* pending */
         struct work *nudge;    /* pending; of the UID of the update, if there is one */
@@ -37,6 +36,7 @@ struct entry {
         enum entry_place place;
         bool settling; /* while it is delayed */
         size_t line;   /* the ready list in which it stands: enum queue_priority, or LINE_URGENT */
+        char key[];
 };
 
 #define LINE_URGENT QUEUE_PRIORITY_COUNT
@@ -58,7 +58,8 @@ struct queue_watch {
         struct queue_counts counts;
         unsigned concurrency;
         unsigned picks;
-        uint64_t kind; /* 0: its objects are those of no other watch */
+        uint64_t kind;  /* 0: its objects are those of no other watch */
+        bool has_twins; /* another watch is, or was, of its kind */
 };
 
 struct queue {

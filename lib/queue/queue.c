@@ -40,6 +40,18 @@ struct work **entry_deletion(struct entry *entry, const char *uid)
         return slot;
 }
 
+static struct entry *entry_new(unsigned watch, const char *key)
+{
+        size_t key_size = strlen(key) + 1;
+        struct entry *entry = malloc(sizeof(*entry) + key_size);
+
+        if (!entry)
+                return NULL;
+        *entry = (struct entry){.watch = watch};
+        memcpy(entry->key, key, key_size);
+        return entry;
+}
+
 static void entry_free(struct entry *entry)
 {
         while (entry->deletion) {
@@ -51,7 +63,6 @@ static void entry_free(struct entry *entry)
         work_free(entry->update);
         work_free(entry->nudge);
         work_free(entry->current);
-        free(entry->key);
         free(entry);
 }
 
@@ -145,7 +156,7 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
                 watch->counts.delayed++;
                 entry->settling = head->reason == RUN_SETTLING;
                 watch->counts.settling += entry->settling;
-        } else if (twin_runs(queue, entry)) {
+        } else if (watch->has_twins && twin_runs(queue, entry)) {
                 entry->place = PLACE_HELD;
                 entry->ready_since = now;
                 watch->counts.queued++;
@@ -200,6 +211,8 @@ static void review_twins(struct queue *queue, const struct entry *entry, uint64_
 {
         struct entry *twin;
 
+        if (!queue->watch[entry->watch].has_twins)
+                return;
         for (unsigned watch = 0; (twin = next_twin(queue, entry, &watch)); watch++) {
                 if (twin->place == PLACE_RUNNING || twin->place == PLACE_DELAYED)
                         continue;
@@ -321,12 +334,10 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
                 return QUEUE_MERGED;
         }
 
-        entry = calloc(1, sizeof(*entry));
+        entry = entry_new(watch, item->key);
         if (!entry)
                 return -ENOMEM;
-        entry->watch = watch;
-        entry->key = strdup(item->key);
-        if (!entry->key || push_work(entry, item) < 0 || entry_table_insert(queue, entry) < 0 ||
+        if (push_work(entry, item) < 0 || entry_table_insert(queue, entry) < 0 ||
             entry_heap_reserve(&queue->heap, queue->entry_count) < 0) {
                 entry_table_remove(queue, entry);
                 entry_free(entry);

@@ -11,15 +11,13 @@ bool work_is(const struct work *work, enum change_kind kind, const char *uid)
 
 void work_free(struct work *work)
 {
-        if (!work)
-                return;
-        free(work->uid);
         free(work);
 }
 
 struct work *work_new(const struct queue_item *item)
 {
-        struct work *work = calloc(1, sizeof(*work));
+        size_t uid_size = strlen(item->uid) + 1;
+        struct work *work = malloc(sizeof(*work) + uid_size);
 
         if (!work)
                 return NULL;
@@ -34,12 +32,8 @@ struct work *work_new(const struct queue_item *item)
                 .urgent = item->urgent,
                 .bare = item->bare,
                 .reason = item->reason,
-                .uid = strdup(item->uid),
         };
-        if (!work->uid) {
-                free(work);
-                return NULL;
-        }
+        memcpy(work->uid, item->uid, uid_size);
         return work;
 }
 
