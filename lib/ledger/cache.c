@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "base/short-hash.h"
 #include "ledger/internal.h"
 
 #define NAMES_MIN 128 /* watch, key and uid of most objects */
@@ -159,13 +159,23 @@ static void link_newest(struct row_cache *cache, struct cached_row *cached)
         cache->newest = cached;
 }
 
+static bool is_row(const struct cached_row *cached, const char *watch, const char *key, const char *uid)
+{
+        return strcmp(cached->row.key, key) == 0 && strcmp(cached->row.uid, uid) == 0 &&
+               strcmp(cached->watch, watch) == 0;
+}
+
 struct cached_row *cache_find(struct row_cache *cache, const char *watch, const char *key, const char *uid)
 {
-        uint64_t hash = row_hash(watch, key, uid);
-        struct cached_row *cached = cache->bucket[hash % CACHE_ROWS];
+        struct cached_row *cached;
+        uint64_t hash;
 
-        while (cached && (cached->hash != hash || strcmp(cached->row.key, key) != 0 ||
-                          strcmp(cached->row.uid, uid) != 0 || strcmp(cached->watch, watch) != 0))
+        /* A row is asked for several times in succession: it is read, changed, and told how its run ended. */
+        if (cache->newest && is_row(cache->newest, watch, key, uid))
+                return cache->newest;
+        hash = row_hash(watch, key, uid);
+        cached = cache->bucket[hash % CACHE_ROWS];
+        while (cached && (cached->hash != hash || !is_row(cached, watch, key, uid)))
                 cached = cached->chain;
         if (cached && cached != cache->newest) {
                 unlink_use(cache, cached);

@@ -8,8 +8,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "base/short-hash.h"
 #include "ledger/internal.h"
 
 uint64_t ledger_sum_number(uint64_t sum, int64_t number)
