@@ -298,7 +298,6 @@ void log_write(int priority, const char *message_id, const struct log_field *fie
 {
         struct text *message = &self.message, *out = &self.record;
         struct log_record record = {
-                .realtime = clock_realtime_usec(),
                 .priority = priority,
                 .role = self.role,
                 .message_id = message_id,
@@ -308,6 +307,7 @@ void log_write(int priority, const char *message_id, const struct log_field *fie
 
         if (priority > self.level)
                 return;
+        record.realtime = clock_realtime_usec();
         text_clear(message);
         text_clear(out);
         va_start(arguments, format);

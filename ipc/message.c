@@ -15,9 +15,24 @@
 
 /* ---- text */
 
+#define EIGHT_ONES UINT64_C(0x0101010101010101)
+
+/* Eight bytes of ASCII, and none of them zero: in each, nothing is borrowed and the highest bit is free. */
+static bool are_plain(const char *text)
+{
+        uint64_t bytes;
+
+        memcpy(&bytes, text, sizeof(bytes));
+        return (((bytes - EIGHT_ONES) | bytes) & (EIGHT_ONES << 7)) == 0;
+}
+
 static bool text_is_clean(const char *text, size_t size)
 {
-        for (size_t i = 0; i < size;) {
+        size_t i = 0;
+
+        while (size - i >= sizeof(uint64_t) && are_plain(text + i))
+                i += sizeof(uint64_t);
+        while (i < size) {
                 size_t length = (unsigned char)text[i] < 0x80 ? 1 : utf8_sequence(text + i, size - i);
 
                 if (length == 0 || text[i] == '\0')

@@ -231,8 +231,11 @@ void text_append_base64(struct text *text, const char *input)
 
 int text_replace(char **place, const char *text)
 {
-        char *copy = strdup(text);
+        char *copy;
 
+        if (*place && strcmp(*place, text) == 0)
+                return 0;
+        copy = strdup(text);
         if (!copy)
                 return -ENOMEM;
         free(*place);
