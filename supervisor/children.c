@@ -342,7 +342,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
         struct child_slot *child = userdata;
 
         turn_is(child->supervisor, message_name((*message)->type));
-        child->last_heartbeat = clock_monotonic_usec();
+        child->last_heartbeat = child->supervisor->controller.now.monotonic;
         if ((*message)->type == MESSAGE_SIGNALLED) {
                 child_was_signalled(child, &(*message)->signalled);
                 return 0;

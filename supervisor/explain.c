@@ -21,7 +21,7 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
                    const char *reason, uint64_t duration_usec)
 {
         struct ledger_run run = {
-                .ended_realtime = clock_realtime_usec(),
+                .ended_realtime = supervisor->controller.now.realtime,
                 .duration_usec = duration_usec,
                 .action = run_action_name((enum run_action)done->action),
                 .reason = reason,
@@ -42,7 +42,7 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
                           done->watch, reason, (unsigned long long)(duration_usec / 1000));
         /* Short of memory, it is merely not shown. */
         (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
-                           clock_boottime_usec());
+                           supervisor->controller.now.boottime);
         r = ledger_run_put(supervisor->controller.ledger, done->watch, done->key, done->uid, &run);
         if (r < 0 && supervisor->phase != PHASE_TEARDOWN)
                 ledger_failed(&supervisor->controller, r);

@@ -20,7 +20,7 @@
 
 void heartbeat_note(struct child_slot *child, const struct message_heartbeat *heartbeat)
 {
-        child->last_heartbeat = clock_monotonic_usec();
+        child->last_heartbeat = child->supervisor->controller.now.monotonic;
         counters_set(&child->counters, heartbeat);
         for (size_t i = 0; i < heartbeat->counter_count; i++) {
                 if (strcmp(heartbeat->counter[i].name, "log_dropped") == 0)

@@ -26,23 +26,41 @@ bool turn_is_spent(const struct supervisor *supervisor)
         return clock_monotonic_usec() - supervisor->turns.began_usec >= TURN_USEC;
 }
 
-static void begin(struct turns *turns)
+static void begin(struct turns *turns, uint64_t now)
 {
-        turns->began_usec = clock_monotonic_usec();
+        turns->began_usec = now;
         turns->what = "";
 }
 
-/* The processor's clock is a system call, so it is read once a turn: what it counts begins with the wait. */
+#define SHORT_USEC 100 /* the first bound of the histogram */
+#define UNREAD_MAX 16
+
+/* The processor's clock is a system call, which costs more than its answer is worth for a short turn. A short
+ * turn counts as long as it was by the wall, which is never less. For a long turn, the clock tells how much
+ * was used since it was read; the short turns since then are taken off. What the waits between them have
+ * used remains, so UNREAD_MAX bounds their number. */
+static uint64_t processor_usec(struct turns *turns, uint64_t wall_usec)
+{
+        uint64_t now, took, unread_usec = turns->unread_usec;
+
+        if (wall_usec <= SHORT_USEC && turns->unread < UNREAD_MAX) {
+                turns->unread++;
+                turns->unread_usec += wall_usec;
+                return wall_usec;
+        }
+        now = processor_nsec();
+        took = (now - turns->processor_nsec) / 1000;
+        turns->processor_nsec = now;
+        turns->unread_usec = turns->unread = 0;
+        took = took > unread_usec ? took - unread_usec : 0;
+        return took < wall_usec ? took : wall_usec;
+}
+
 static void end(struct turns *turns)
 {
-        uint64_t processor = processor_nsec();
-        struct turn turn = {
-                .wall_usec = clock_monotonic_usec() - turns->began_usec,
-                .processor_usec = (processor - turns->processor_nsec) / 1000,
-                .what = turns->what,
-        };
+        struct turn turn = {.wall_usec = clock_monotonic_usec() - turns->began_usec, .what = turns->what};
 
-        turns->processor_nsec = processor;
+        turn.processor_usec = processor_usec(turns, turn.wall_usec);
         histogram_add(&turns->wall, turn.wall_usec);
         histogram_add(&turns->processor, turn.processor_usec);
         turns->slow += turn.processor_usec > TURN_SLOW_USEC;
@@ -63,8 +81,8 @@ static int run_once(struct supervisor *supervisor)
 
         if (r == 0)
                 r = sd_event_wait(supervisor->event, UINT64_MAX);
-        begin(&supervisor->turns);
         effects_tell_time(supervisor);
+        begin(&supervisor->turns, supervisor->controller.now.monotonic);
         if (r > 0)
                 r = sd_event_dispatch(supervisor->event);
         effects_end(supervisor);

@@ -24,8 +24,10 @@ struct turn {
 };
 
 struct turns {
-        uint64_t began_usec; /* CLOCK_MONOTONIC */
-        uint64_t processor_nsec;
+        uint64_t began_usec;     /* CLOCK_MONOTONIC */
+        uint64_t processor_nsec; /* when the processor's clock was read last */
+        uint64_t unread_usec;    /* of the turns since then */
+        unsigned unread;
         const char *what;
         uint64_t slow;                          /* longer than TURN_SLOW_USEC of processor time */
         struct turn longest, longest_processor; /* since the start, by either clock */
