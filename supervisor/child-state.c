@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See child-state.h. */
 #include "supervisor/child-state.h"
 
 enum { ROW_STARTING, ROW_CONFIGURED, ROW_RUNNING, ROW_STOPPING, ROW_GONE, ROW_COUNT };

@@ -1,59 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See effects.h. */
 #include "supervisor/effects.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/owed.h"
-#include "controller/run/assign.h"
 #include "controller/run/due.h"
+#include "supervisor/children/child.h"
+#include "supervisor/fatal.h"
+#include "supervisor/folders/under-way.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
+#include "supervisor/watches/health.h"
+#include "supervisor/watches/place.h"
 
 #define OWED_QUEUED_MAX ((size_t)256 * 1024) /* pages leave only as fast as the watcher reads them */
 
 /* ---- when it is called again */
-
-static int on_settle(sd_event_source *source _unused_, void *userdata)
-{
-        struct supervisor *supervisor = userdata;
-        struct worker *worker;
-
-        turn_is(supervisor, "the end of a turn");
-        if (supervisor->phase == PHASE_TEARDOWN)
-                return 0;
-        worker = assign_next(&supervisor->controller);
-        if (worker && reports_send(supervisor, worker) < 0)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "no memory for a report");
-        controller_settle(&supervisor->controller);
-        reload_continue(supervisor);
-        if (handlers_continue(supervisor) < 0)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                 "no memory for an event source");
-        control_continue(supervisor);
-        notify_status(supervisor);
-        metrics_push_change(supervisor);
-        rest_maybe(supervisor);
-        return 0;
-}
-
-void turn_settle_soon(struct supervisor *supervisor)
-{
-        int r = 0;
-
-        if (!supervisor->settle_source) {
-                r = sd_event_add_defer(supervisor->event, &supervisor->settle_source, on_settle, supervisor);
-                if (r >= 0)
-                        r = sd_event_source_set_priority(supervisor->settle_source, SETTLE_PRIORITY);
-        }
-        if (r >= 0)
-                r = sd_event_source_set_enabled(supervisor->settle_source, SD_EVENT_ONESHOT);
-        if (r < 0)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                 "no memory for an event source");
-}
 
 static void settle(void *userdata)
 {
@@ -128,7 +94,7 @@ static void idle(void *userdata)
 {
         struct supervisor *supervisor = userdata;
 
-        if (supervisor_when_idle(supervisor, &supervisor->idle_source, on_idle) < 0)
+        if (turn_when_idle(supervisor, &supervisor->idle_source, on_idle) < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "no memory for an event source");
 }
@@ -258,21 +224,7 @@ static void write_log(void *userdata _unused_, int priority, const char *message
 
 static void fatal(void *userdata, int exit_code, const char *key, const char *cause)
 {
-        struct supervisor *supervisor = userdata;
-
-        supervisor->end.exit_code = exit_code;
-        snprintf(supervisor->end.key, sizeof(supervisor->end.key), "%s", key);
-        snprintf(supervisor->end.cause, sizeof(supervisor->end.cause), "%s", cause);
-}
-
-void effects_end(struct supervisor *supervisor)
-{
-        int code = supervisor->end.exit_code;
-
-        supervisor->end.exit_code = 0;
-        if (code != 0)
-                supervisor_fatal(supervisor, code, NULL, supervisor->end.key[0] ? supervisor->end.key : NULL,
-                                 "%s", supervisor->end.cause);
+        supervisor_fatal(userdata, exit_code, NULL, key[0] ? key : NULL, "%s", cause);
 }
 
 /* ---- what it asks */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Heartbeats: every child must be heard within the deadline; only then is systemd's watchdog fed. The check
- * runs after all messages that are there (priority), so that a supervisor that was itself stopped for a
- * while does not take its children for dead.
- */
-#include <errno.h>
+/* See heartbeat.h. */
+#include "supervisor/heartbeat.h"
+
 #include <malloc.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -13,8 +10,18 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/run/lost-ledger.h"
+#include "ipc/log.h"
 #include "supervisor/child-state.h"
+#include "supervisor/children/child.h"
+#include "supervisor/children/counters.h"
+#include "supervisor/children/spawner-life.h"
+#include "supervisor/control/tell-gateway.h"
+#include "supervisor/fatal.h"
+#include "supervisor/folders/ledger-clock.h"
+#include "supervisor/folders/state-folder.h"
+#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
 
 #define CHECK_PRIORITY 20
 
@@ -32,7 +39,7 @@ void heartbeat_note(struct child_slot *child, const struct message_heartbeat *he
         }
 }
 
-/* One that is heard but takes nothing of what it is told is of no more use than one that is silent. */
+/* A child that is heard but reads nothing is of no more use than a silent one. */
 static bool check_child(struct child_slot *child, uint64_t now, uint64_t *longest)
 {
         struct supervisor *supervisor = child->supervisor;
@@ -61,23 +68,23 @@ static bool check_child(struct child_slot *child, uint64_t now, uint64_t *longes
         return false;
 }
 
-/* Once for each time of rest: what was cached for a crowd of runs is not needed by the next one. */
+/* Once for each time of rest: gives back the memory that a crowd of runs has taken. */
 static void rest_if_idle(struct supervisor *supervisor)
 {
         uint64_t runs = 0;
 
         FOREACH_WATCH(watch, &supervisor->controller)
                 runs += watch->successes + watch->failures_total;
-        if (runs == supervisor->runs_seen && !supervisor->rested) {
+        if (runs == supervisor->heartbeat.runs_seen && !supervisor->heartbeat.rested) {
                 ledger_lost_review(&supervisor->controller);
                 ledger_rest(supervisor->controller.ledger);
                 malloc_trim(0);
         }
-        supervisor->rested = runs == supervisor->runs_seen;
-        supervisor->runs_seen = runs;
+        supervisor->heartbeat.rested = runs == supervisor->heartbeat.runs_seen;
+        supervisor->heartbeat.runs_seen = runs;
 }
 
-/* Who has been silent for some time is looked after when the deadline is over, and not up to an interval
+/* A child that has been silent for some time is checked when its deadline is over, and not up to an interval
  * later. */
 static uint64_t until_next_check(const struct config *config, uint64_t longest)
 {
@@ -102,8 +109,9 @@ static int on_check(sd_event_source *source, uint64_t usec _unused_, void *userd
                 healthy = state_folder_check(supervisor);
         if (healthy)
                 sd_notify(0, "WATCHDOG=1");
-        metrics_push(supervisor);
-        ledger_clock_note(supervisor);
+        gateway_tell(supervisor);
+        if (ledger_clock_is_stale(supervisor))
+                state_folder_note_time(supervisor);
         rest_if_idle(supervisor);
         r = sd_event_source_set_time_relative(source, until_next_check(supervisor->config, longest));
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -126,7 +134,7 @@ int heartbeat_start(struct supervisor *supervisor)
         if (heartbeat_limit(supervisor->config))
                 log_warning(
                         "heartbeat.interval is more than half of systemd's WatchdogSec; it is shortened");
-        r = sd_event_add_time_relative(supervisor->event, &supervisor->heartbeat_timer, CLOCK_MONOTONIC,
+        r = sd_event_add_time_relative(supervisor->event, &supervisor->heartbeat.timer, CLOCK_MONOTONIC,
                                        supervisor->config->heartbeat_interval_usec, 0, on_check, supervisor);
-        return r < 0 ? r : sd_event_source_set_priority(supervisor->heartbeat_timer, CHECK_PRIORITY);
+        return r < 0 ? r : sd_event_source_set_priority(supervisor->heartbeat.timer, CHECK_PRIORITY);
 }

@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "ipc/log.h"
 #include "ipc/spawner/client.h"
 #include "os/syscall.h"
+#include "supervisor/notify.h"
+#include "supervisor/options.h"
+#include "supervisor/reload/load-config.h"
 #include "supervisor/supervisor.h"
 
 static void block_signals(void)
@@ -41,7 +45,7 @@ static int run(struct options *options, struct config *config, bool *ret_reload)
         if (code == EXIT_CODE_OK)
                 code = supervisor_run(&supervisor);
         supervisor_done(&supervisor);
-        *ret_reload = supervisor.reloading && code == EXIT_CODE_OK;
+        *ret_reload = supervisor.reload.restarting && code == EXIT_CODE_OK;
         return code;
 }
 

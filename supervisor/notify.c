@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What systemd, and in a container the kubelet, is told: READY, STATUS in words that an operator likes,
- * STOPPING, how much longer the stop may take, and why it has come to that.
- */
+/* See notify.h. */
+#include "supervisor/notify.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,9 +11,14 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/run/assign.h"
+#include "ipc/log.h"
 #include "os/syscall.h"
-#include "supervisor/configured.h"
+#include "supervisor/control/configured.h"
+#include "supervisor/fatal.h"
+#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/watches/health.h"
+#include "supervisor/watches/place.h"
 
 /* A stop takes as long as running handlers may take (stop.grace), whatever the unit's TimeoutStopSec says.
  * Each promise covers the next two; the stop itself has bounds, so this ends. */
@@ -31,7 +35,7 @@ static void one_line(char *text)
                         *text = ' ';
 }
 
-/* What is worst, first. */
+/* The watch with the worst health. */
 static const struct watch *worst(const struct supervisor *supervisor)
 {
         const struct watch *found = NULL;
@@ -73,9 +77,9 @@ static void describe(const struct supervisor *supervisor, char *buffer, size_t s
                 used += (size_t)snprintf(buffer + used, size - used, "; watch %s %s: %.400s",
                                          trouble->config->name, watch_health_name(trouble->health),
                                          place_of(trouble)->degraded_reason);
-        if (supervisor->not_reloaded[0] && used < size)
+        if (supervisor->reload.refused[0] && used < size)
                 snprintf(buffer + used, size - used, "; not reloaded, the old configuration is in force: %s",
-                         supervisor->not_reloaded);
+                         supervisor->reload.refused);
         one_line(buffer);
 }
 
@@ -83,7 +87,7 @@ static int on_status_time(sd_event_source *source _unused_, uint64_t usec _unuse
 {
         struct supervisor *supervisor = userdata;
 
-        supervisor->status_timer = sd_event_source_disable_unref(supervisor->status_timer);
+        supervisor->notify.timer = sd_event_source_disable_unref(supervisor->notify.timer);
         notify_status(supervisor);
         return 0;
 }
@@ -93,40 +97,40 @@ static bool status_is_too_soon(struct supervisor *supervisor)
 {
         uint64_t now = clock_monotonic_usec();
 
-        if (supervisor->status_timer)
+        if (supervisor->notify.timer)
                 return true;
-        if (now >= supervisor->status_monotonic + STATUS_PAUSE_USEC) {
-                supervisor->status_monotonic = now;
+        if (now >= supervisor->notify.monotonic + STATUS_PAUSE_USEC) {
+                supervisor->notify.monotonic = now;
                 return false;
         }
-        return sd_event_add_time(supervisor->event, &supervisor->status_timer, CLOCK_MONOTONIC,
-                                 supervisor->status_monotonic + STATUS_PAUSE_USEC, 0, on_status_time,
+        return sd_event_add_time(supervisor->event, &supervisor->notify.timer, CLOCK_MONOTONIC,
+                                 supervisor->notify.monotonic + STATUS_PAUSE_USEC, 0, on_status_time,
                                  supervisor) >= 0;
 }
 
 void notify_status(struct supervisor *supervisor)
 {
-        char text[sizeof(supervisor->status_text)];
+        char text[sizeof(supervisor->notify.text)];
 
         if (supervisor->phase > PHASE_RUNNING || status_is_too_soon(supervisor))
                 return;
         describe(supervisor, text, sizeof(text));
-        if (strcmp(text, supervisor->status_text) == 0)
+        if (strcmp(text, supervisor->notify.text) == 0)
                 return;
-        memcpy(supervisor->status_text, text, sizeof(text));
+        memcpy(supervisor->notify.text, text, sizeof(text));
         sd_notifyf(0, "STATUS=%s", text);
 }
 
 void notify_ready(struct supervisor *supervisor)
 {
-        char text[sizeof(supervisor->status_text)];
+        char text[sizeof(supervisor->notify.text)];
         int r;
 
         describe(supervisor, text, sizeof(text));
-        memcpy(supervisor->status_text, text, sizeof(text));
+        memcpy(supervisor->notify.text, text, sizeof(text));
         r = sd_notifyf(0, "READY=1\nSTATUS=%s", text);
         if (r == -EMFILE || r == -ENFILE)
-                /* It would work, and be ended as one that does not: better now, with this reason. */
+                /* systemd would end a working operator for lack of READY: better now, with this reason. */
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "systemd cannot be told that the operator is ready: %s", strerror(-r));
         else
@@ -141,8 +145,8 @@ static int on_extend(sd_event_source *source, uint64_t usec _unused_, void *user
 
         sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, EXTEND_USEC);
         if (supervisor->phase != PHASE_TEARDOWN)
-                sd_notifyf(0, "STATUS=%s: %zu running", supervisor->reloading ? "reloading" : "stopping",
-                           counts.running);
+                sd_notifyf(0, "STATUS=%s: %zu running",
+                           supervisor->reload.restarting ? "reloading" : "stopping", counts.running);
         r = sd_event_source_set_time_relative(source, EXTEND_AGAIN_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -152,13 +156,13 @@ void notify_stopping(struct supervisor *supervisor)
         struct queue_counts counts = assign_count(&supervisor->controller, NULL);
 
         sd_notifyf(0, "%sEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=%s: %zu running",
-                   supervisor->reloading ? "" : "STOPPING=1\n", EXTEND_USEC,
-                   supervisor->reloading ? "reloading" : "stopping", counts.running);
-        if (supervisor->extend_timer)
+                   supervisor->reload.restarting ? "" : "STOPPING=1\n", EXTEND_USEC,
+                   supervisor->reload.restarting ? "reloading" : "stopping", counts.running);
+        if (supervisor->notify.extend_timer)
                 return;
         /* Without it the unit's own time is what there is. */
-        (void)sd_event_add_time_relative(supervisor->event, &supervisor->extend_timer, CLOCK_MONOTONIC,
-                                         EXTEND_AGAIN_USEC, 0, on_extend, supervisor);
+        (void)sd_event_add_time_relative(supervisor->event, &supervisor->notify.extend_timer,
+                                         CLOCK_MONOTONIC, EXTEND_AGAIN_USEC, 0, on_extend, supervisor);
 }
 
 /* systemd holds MONOTONIC_USEC against the time at which it asked for the reload. */
@@ -170,9 +174,9 @@ void notify_reloading(const struct supervisor *supervisor)
 
 void notify_not_reloaded(struct supervisor *supervisor, const char *why)
 {
-        snprintf(supervisor->not_reloaded, sizeof(supervisor->not_reloaded), "%s", why);
-        one_line(supervisor->not_reloaded);
-        utf8_clean(supervisor->not_reloaded);
+        snprintf(supervisor->reload.refused, sizeof(supervisor->reload.refused), "%s", why);
+        one_line(supervisor->reload.refused);
+        utf8_clean(supervisor->reload.refused);
         notify_ready(supervisor);
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* See options.h. */
 #include "supervisor/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+
+#include "ipc/log.h"
+#include "ledger/ledger.h"
 
 static const struct option option[] = {
         {"config", required_argument, NULL, 'c'},

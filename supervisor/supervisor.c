@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building the supervisor, its loop, its end. */
+/* See supervisor.h. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -7,18 +7,56 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/duration.h"
+#include "base/error.h"
 #include "base/exit-code.h"
+#include "config/config.h"
 #include "controller/change/unsure.h"
+#include "controller/controller.h"
 #include "controller/order/pause.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/due.h"
 #include "controller/run/lost-ledger.h"
+#include "controller/watch.h"
+#include "ipc/channel.h"
+#include "ipc/log.h"
 #include "ipc/message-id.h"
+#include "ipc/message.h"
+#include "ledger/ledger.h"
+#include "os/cgroup.h"
 #include "os/folder.h"
+#include "os/slot.h"
 #include "os/syscall.h"
-#include "supervisor/handler-hash.h"
+#include "queue/queue.h"
+#include "supervisor/children/configure.h"
+#include "supervisor/children/messages.h"
+#include "supervisor/children/reap.h"
+#include "supervisor/children/spawner-life.h"
+#include "supervisor/children/start.h"
+#include "supervisor/control/control.h"
+#include "supervisor/control/slowest.h"
+#include "supervisor/effects.h"
+#include "supervisor/fatal.h"
+#include "supervisor/folders/former-stores.h"
+#include "supervisor/folders/leftover-finalizers.h"
+#include "supervisor/folders/secrets.h"
+#include "supervisor/folders/state-folder.h"
+#include "supervisor/folders/under-way.h"
+#include "supervisor/handlers/access-folder.h"
+#include "supervisor/handlers/access-state.h"
+#include "supervisor/handlers/handler-hash.h"
+#include "supervisor/handlers/limits.h"
+#include "supervisor/handlers/review.h"
+#include "supervisor/handlers/separation.h"
+#include "supervisor/heartbeat.h"
+#include "supervisor/loop.h"
+#include "supervisor/notify.h"
+#include "supervisor/reload/reload.h"
+#include "supervisor/teardown.h"
+#include "supervisor/watches/begin-end.h"
 
 static int refuse(int code, const char *what, const struct error *error)
 {
@@ -30,13 +68,6 @@ static int refuse(int code, const char *what, const struct error *error)
                   error_message(error), code, exit_code_name(code));
         notify_failed(code, error_message(error));
         return code;
-}
-
-void supervisor_set_phase(struct supervisor *supervisor, enum supervisor_phase phase)
-{
-        supervisor->phase = phase;
-        supervisor->controller.is_ending = phase > PHASE_RUNNING;
-        supervisor->controller.is_over = supervisor->controller.is_over || phase == PHASE_TEARDOWN;
 }
 
 /* ---- signals */
@@ -124,7 +155,7 @@ static int open_ledger(struct supervisor *supervisor, struct error *error)
                 path = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
-        missing = access(path, F_OK) < 0 && lost_has_stores(supervisor);
+        missing = access(path, F_OK) < 0 && former_stores_exist(supervisor);
         supervisor->controller.ledger_folder = supervisor->options->state_directory;
         r = ledger_open(path, &supervisor->controller.ledger, &aside, error);
         if (r < 0)
@@ -156,7 +187,7 @@ static int add_slots(struct supervisor *supervisor)
                 supervisor->slots_path = NULL;
                 return -ENOMEM;
         }
-        supervisor->runtime_kept = access(supervisor->slots_path, F_OK) == 0;
+        supervisor->life.runtime_kept = access(supervisor->slots_path, F_OK) == 0;
         return slots_new(supervisor->slots_path, supervisor->controller.watch_room, &supervisor->slots);
 }
 
@@ -166,6 +197,8 @@ static int init_parts(struct supervisor *supervisor)
 
         if (r >= 0)
                 r = log_attach(supervisor->event);
+        if (r >= 0)
+                r = loop_prepare(supervisor);
         if (r >= 0)
                 r = queue_new(&supervisor->controller.queue);
         if (r >= 0)
@@ -185,7 +218,7 @@ static int init_parts(struct supervisor *supervisor)
         return r;
 }
 
-/* The operator's own names, in either folder. It takes what it finds under them for its own writing. */
+/* The operator's own names, in either folder: it takes files of these names for its own writing. */
 static const char *const own_name[] = {
         "instance",        "ledger.sqlite",    "ledger.sqlite-wal", "ledger.sqlite-shm",
         "store",           "under-way",        "under-way.new",     "finalizers",
@@ -229,10 +262,10 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         *supervisor = (struct supervisor){
                 .options = options,
                 .config = config,
-                .lock_fd = -1,
-                .runtime_lock_fd = -1,
-                .control_fd = -1,
-                .started_realtime = clock_realtime_usec(),
+                .lock = {-1, -1},
+                .control.fd = -1,
+                .child_callbacks = &child_messages,
+                .life.started_realtime = clock_realtime_usec(),
         };
         umask(077);
         r = controller_init(&supervisor->controller, &supervisor_effects, supervisor, config->workers,
@@ -243,7 +276,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         }
         supervisor->controller.config = config;
         effects_tell_time(supervisor);
-        r = feed_can_tell(supervisor, config, &error);
+        r = configure_can_tell(supervisor, config, &error);
         if (r < 0)
                 return refuse(exit_code_for(r, EXIT_CODE_CONFIGURATION), "the configuration", &error);
         r = init_folders(supervisor, &error);
@@ -261,7 +294,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         if (r < 0)
                 return refuse(r == -EBUSY ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO, "the runtime directory",
                               &error);
-        r = access_begin(supervisor, &error);
+        r = access_folder_begin(supervisor, &error);
         if (r < 0)
                 return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
                               "the folder for what handlers are given", &error);
@@ -305,11 +338,11 @@ int supervisor_run(struct supervisor *supervisor)
         if (r >= 0) {
                 separation_warn(supervisor);
                 secrets_warn(supervisor);
-                r = left_review(supervisor);
+                r = leftover_finalizers_review(supervisor);
                 if (r < 0)
                         log_warning("the state folder cannot keep which objects have a finalizer: %s",
                                     strerror(-r));
-                r = access_check(supervisor, &error);
+                r = access_folder_check(supervisor, &error);
                 if (r < 0)
                         supervisor_fatal(supervisor, EXIT_CODE_CONFIGURATION, NULL, NULL, "%s",
                                          error_message(&error));
@@ -324,46 +357,32 @@ int supervisor_run(struct supervisor *supervisor)
         handlers_review(supervisor);
         effects_tell_time(supervisor);
         due_arm(&supervisor->controller);
-        effects_end(supervisor);
-        r = turns_run(supervisor);
+        teardown_begin(supervisor);
+        r = loop_run(supervisor);
         if (r < 0) {
                 log_error("the event loop failed: %s", strerror(-r));
                 notify_fault("the event loop failed", r);
                 r = EXIT_CODE_SOFTWARE;
         }
         supervisor->exit_code = r;
-        if (r == EXIT_CODE_OK && !supervisor->reloading)
+        if (r == EXIT_CODE_OK && !supervisor->reload.restarting)
                 log_write(LOG_INFO, MESSAGE_ID_STOPPED, NULL, "operator %s has stopped",
                           supervisor->config->operator_name);
         return r;
-}
-
-#define IDLE_PRIORITY 30 /* after the end of the turn, and after the check of the heartbeats */
-
-int supervisor_when_idle(struct supervisor *supervisor, sd_event_source **source,
-                         sd_event_handler_t callback)
-{
-        int r = 0;
-
-        if (!*source) {
-                r = sd_event_add_defer(supervisor->event, source, callback, supervisor);
-                if (r >= 0)
-                        r = sd_event_source_set_priority(*source, IDLE_PRIORITY);
-        }
-        return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
 }
 
 void supervisor_done(struct supervisor *supervisor)
 {
         state_folder_note_exit(supervisor);
         control_done(supervisor);
-        access_end(supervisor);
+        access_folder_end(supervisor);
+        access_free(supervisor);
         secrets_end(supervisor);
         for (size_t i = 0; i < supervisor->child_count; i++) {
                 channel_free(supervisor->child[i].channel);
                 sd_event_source_disable_unref(supervisor->child[i].eof_timer);
         }
-        left_free(supervisor);
+        leftover_finalizers_free(supervisor);
         slots_free(supervisor->slots);
         free(supervisor->slots_path);
         ledger_free(supervisor->controller.ledger);
@@ -372,28 +391,28 @@ void supervisor_done(struct supervisor *supervisor)
         queue_free(supervisor->controller.queue);
         message_free(supervisor->credential);
         cgroup_delegation_done(&supervisor->delegation);
-        sd_event_source_disable_unref(supervisor->rest_timer);
-        sd_event_source_disable_unref(supervisor->status_timer);
-        sd_event_source_disable_unref(supervisor->list_source);
-        sd_event_source_disable_unref(supervisor->handler_source);
-        handler_hash_free(supervisor->handler_hash);
+        sd_event_source_disable_unref(supervisor->listen_timer);
+        sd_event_source_disable_unref(supervisor->notify.timer);
+        sd_event_source_disable_unref(supervisor->control.list_source);
+        sd_event_source_disable_unref(supervisor->handlers.source);
+        handler_hash_free(supervisor->handlers.hash);
         slowest_done(&supervisor->slowest);
-        sd_event_source_disable_unref(supervisor->heartbeat_timer);
+        sd_event_source_disable_unref(supervisor->heartbeat.timer);
         sd_event_source_disable_unref(supervisor->kill_timer);
-        sd_event_source_disable_unref(supervisor->fatal_timer);
-        sd_event_source_disable_unref(supervisor->extend_timer);
-        sd_event_source_disable_unref(supervisor->change_timer);
+        sd_event_source_disable_unref(supervisor->end.timer);
+        sd_event_source_disable_unref(supervisor->notify.extend_timer);
+        sd_event_source_disable_unref(supervisor->reload.timer);
         watches_free(supervisor);
         effects_free(supervisor);
         free(supervisor->child);
         log_done();
         sd_event_unref(supervisor->event);
-        if (supervisor->runtime_lock_fd >= 0)
-                close(supervisor->runtime_lock_fd);
-        if (supervisor->lock_fd >= 0)
-                close(supervisor->lock_fd);
-        for (size_t i = 0; i < supervisor->old_config_count; i++)
-                config_free(supervisor->old_config[i]);
-        free(supervisor->old_config);
+        if (supervisor->lock.runtime_fd >= 0)
+                close(supervisor->lock.runtime_fd);
+        if (supervisor->lock.state_fd >= 0)
+                close(supervisor->lock.state_fd);
+        for (size_t i = 0; i < supervisor->reload.old_config_count; i++)
+                config_free(supervisor->reload.old_config[i]);
+        free(supervisor->reload.old_config);
         config_free(supervisor->config);
 }

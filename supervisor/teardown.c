@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The end, in order or not. Fatal: the cause is logged once, first; every child gets SIGTERM at once,
- * SIGKILL after a short grace (a stopped one hears nothing else), and what handlers left behind comes to us,
- * the subreaper, and is ended too. In order: workers first, so that what runs may finish and be recorded;
- * then the rest. Every wait has a bound.
- */
+/* See teardown.h. */
+#include "supervisor/teardown.h"
+
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -15,16 +11,22 @@
 #include "controller/run/assign.h"
 #include "controller/run/blame.h"
 #include "controller/run/doubt.h"
-#include "ipc/message-id.h"
+#include "ipc/log.h"
 #include "os/descendants.h"
-#include "os/syscall.h"
+#include "os/slot.h"
+#include "supervisor/children/child.h"
+#include "supervisor/control/tell-gateway.h"
+#include "supervisor/folders/under-way.h"
+#include "supervisor/handlers/handler-hash.h"
+#include "supervisor/notify.h"
+#include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
 
 #define FATAL_GRACE_USEC (2 * USEC_PER_SEC)
 #define REST_GRACE_USEC  (5 * USEC_PER_SEC)
 #define KILL_WAIT_USEC   (5 * USEC_PER_SEC)
 #define STRAYS_USEC      USEC_PER_SEC
-#define STOP_COMES_USEC  (2 * USEC_PER_SEC) /* behind the signal that a child got of the same stop */
 
 /* ---- the end of the end */
 
@@ -89,20 +91,7 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
 
 /* ---- fatal */
 
-/* The watch that the child is of, or whose object it was busy with. */
-static const char *watch_name(const struct supervisor *supervisor, const struct child_slot *child)
-{
-        const struct queue_run *run;
-
-        if (child && child->kind == KIND_WATCHER)
-                return supervisor->controller.watch[child->index].config->name;
-        if (!child || child->kind != KIND_WORKER)
-                return NULL;
-        run = worker_run(&supervisor->controller.worker[child->index]);
-        return run ? supervisor->controller.watch[run->watch].config->name : NULL;
-}
-
-static void blame(const struct worker *worker, const char *cause)
+static void blame_worker_run(const struct worker *worker, const char *cause)
 {
         const struct queue_run *run = worker_run(worker);
         const struct controller *controller = worker->controller;
@@ -112,72 +101,32 @@ static void blame(const struct worker *worker, const char *cause)
                              cause);
 }
 
-void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
-                      const char *key, const char *format, ...)
+static void blame(struct supervisor *supervisor)
 {
-        char pid[16] = "", code[16];
-        struct slot_view view = {SLOT_IDLE, "", ""};
-        bool blames = child && exit_code == EXIT_CODE_SOFTWARE && !child->blameless;
-        va_list arguments;
+        const struct supervisor_end *end = &supervisor->end;
+        struct controller *controller = &supervisor->controller;
 
-        if (supervisor->phase == PHASE_TEARDOWN)
-                return; /* a death that we caused, or a consequence */
-        va_start(arguments, format);
-        vsnprintf(supervisor->cause, sizeof(supervisor->cause), format, arguments);
-        va_end(arguments);
-        if (blames && child->kind == KIND_WATCHER && doubt_look(supervisor, child, &view) >= 0)
-                key = view.key;
-        if (child && !key)
-                key = child_busy_with(child);
-        if (child)
-                snprintf(pid, sizeof(pid), "%d", child->pid);
-        snprintf(code, sizeof(code), "%d", exit_code);
-        log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL,
-                  LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child_role(child->kind)) : NULL},
-                             {"RECONCILED_WATCH", watch_name(supervisor, child)}, {"RECONCILED_KEY", key},
-                             {"RECONCILED_PID", pid}, {"RECONCILED_EXIT_CODE", code}),
-                  "%s%s%s; the operator ends with exit code %d (%s)", supervisor->cause,
-                  child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
-                  exit_code_name(exit_code));
-        if (blames && child->kind == KIND_WORKER)
-                blame(&supervisor->controller.worker[child->index], supervisor->cause);
-        if (view.stage != SLOT_IDLE)
-                doubt_blame(&supervisor->controller.watch[child->index], view.key, view.uid,
-                            view.stage != SLOT_PROGRAM, supervisor->cause);
-        supervisor_set_phase(supervisor, PHASE_TEARDOWN);
-        supervisor->exit_code = exit_code;
+        if (!end->child)
+                return;
+        if (end->child->kind == KIND_WORKER)
+                blame_worker_run(&controller->worker[end->child->index], end->cause);
+        if (end->child->kind == KIND_WATCHER && end->view.stage != SLOT_IDLE)
+                doubt_blame(&controller->watch[end->child->index], end->view.key, end->view.uid,
+                            end->view.stage != SLOT_PROGRAM, end->cause);
+}
+
+void teardown_begin(struct supervisor *supervisor)
+{
+        if (!supervisor->end.pending)
+                return;
+        supervisor->end.pending = false;
+        blame(supervisor);
         under_way_blameless(supervisor);
-        notify_failed(exit_code, supervisor->cause);
+        notify_failed(supervisor->exit_code, supervisor->end.cause);
         signal_all(supervisor, SIGTERM);
         if (arm(supervisor, FATAL_GRACE_USEC, on_kill) < 0)
                 signal_all(supervisor, SIGKILL);
         teardown_continue(supervisor);
-}
-
-static int on_not_stopped(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
-{
-        struct supervisor *supervisor = userdata;
-
-        if (supervisor->phase <= PHASE_RUNNING)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, supervisor->suspicious, NULL, "%s",
-                                 supervisor->suspicion);
-        return 0;
-}
-
-void supervisor_fatal_unless_stopped(const struct child_slot *child, const char *format, ...)
-{
-        struct supervisor *supervisor = child->supervisor;
-        va_list arguments;
-
-        if (supervisor->phase > PHASE_RUNNING || supervisor->fatal_timer)
-                return;
-        va_start(arguments, format);
-        vsnprintf(supervisor->suspicion, sizeof(supervisor->suspicion), format, arguments);
-        va_end(arguments);
-        supervisor->suspicious = child;
-        if (sd_event_add_time_relative(supervisor->event, &supervisor->fatal_timer, CLOCK_MONOTONIC,
-                                       STOP_COMES_USEC, 0, on_not_stopped, supervisor) < 0)
-                on_not_stopped(NULL, 0, supervisor);
 }
 
 /* ---- in order */
@@ -190,9 +139,7 @@ static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grac
                 if ((child->kind == KIND_WORKER) != workers || child->state == CHILD_GONE ||
                     child->state == CHILD_STOPPING)
                         continue;
-                (void)channel_send(child->channel, MESSAGE_STOP,
-                                   &(struct message_stop){.grace_usec = grace_usec});
-                child_set_state(child, CHILD_STOPPING);
+                child_stop(child, grace_usec);
         }
 }
 
@@ -211,10 +158,10 @@ void stop_gracefully(struct supervisor *supervisor)
         if (supervisor->phase == PHASE_TEARDOWN)
                 return;
         if (supervisor->phase > PHASE_RUNNING &&
-            (supervisor->reloading || supervisor->exit_code != EXIT_CODE_OK)) {
+            (supervisor->reload.restarting || supervisor->exit_code != EXIT_CODE_OK)) {
                 /* A stop in the middle of a reload: the same way, without a beginning behind it, by us or
                  * (in another version) by who starts us. */
-                supervisor->reloading = false;
+                supervisor->reload.restarting = false;
                 supervisor->exit_code = EXIT_CODE_OK;
                 notify_stopping(supervisor);
                 return;
@@ -227,7 +174,7 @@ void stop_gracefully(struct supervisor *supervisor)
         supervisor_set_phase(supervisor, PHASE_STOPPING_WORKERS);
         under_way_blameless(supervisor); /* who loses patience and kills us may do so */
         notify_stopping(supervisor);
-        metrics_push_change(supervisor);
+        gateway_tell_change(supervisor);
         stop_kind(supervisor, true, grace);
         /* Workers end their handlers within the grace; a worker that does not is ended itself. */
         if (arm(supervisor, grace + FATAL_GRACE_USEC, on_grace_over) < 0)
@@ -237,6 +184,8 @@ void stop_gracefully(struct supervisor *supervisor)
 
 void teardown_continue(struct supervisor *supervisor)
 {
+        if (supervisor->end.pending)
+                return; /* it has not begun */
         switch (supervisor->phase) {
         case PHASE_STARTING:
         case PHASE_RUNNING:

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop, and how long its turns take: see turn.h. */
+/* See turn.h. */
 #include "supervisor/turn.h"
 
 #include <time.h>
 
 #include "base/duration.h"
-#include "supervisor/json.h"
 #include "supervisor/supervisor.h"
 
 static uint64_t processor_nsec(void)
@@ -14,6 +13,11 @@ static uint64_t processor_nsec(void)
 
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
         return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void turns_begin(struct turns *turns)
+{
+        turns->processor_nsec = processor_nsec();
 }
 
 void turn_is(struct supervisor *supervisor, const char *what)
@@ -26,7 +30,7 @@ bool turn_is_spent(const struct supervisor *supervisor)
         return clock_monotonic_usec() - supervisor->turns.began_usec >= TURN_USEC;
 }
 
-static void begin(struct turns *turns, uint64_t now)
+void turn_begin(struct turns *turns, uint64_t now)
 {
         turns->began_usec = now;
         turns->what = "";
@@ -56,7 +60,7 @@ static uint64_t processor_usec(struct turns *turns, uint64_t wall_usec)
         return took < wall_usec ? took : wall_usec;
 }
 
-static void end(struct turns *turns)
+void turn_end(struct turns *turns)
 {
         struct turn turn = {.wall_usec = clock_monotonic_usec() - turns->began_usec, .what = turns->what};
 
@@ -74,54 +78,21 @@ static void end(struct turns *turns)
                 turns->longest_processor = turn;
 }
 
-/* One turn; what sd_event_run() does. */
-static int run_once(struct supervisor *supervisor)
+void turn_settle_soon(struct supervisor *supervisor)
 {
-        int r = sd_event_prepare(supervisor->event);
-
-        if (r == 0)
-                r = sd_event_wait(supervisor->event, UINT64_MAX);
-        effects_tell_time(supervisor);
-        begin(&supervisor->turns, supervisor->controller.now.monotonic);
-        if (r > 0)
-                r = sd_event_dispatch(supervisor->event);
-        effects_end(supervisor);
-        end(&supervisor->turns);
-        return r;
+        (void)sd_event_source_set_enabled(supervisor->settle_source, SD_EVENT_ONESHOT);
 }
 
-int turns_run(struct supervisor *supervisor)
+#define IDLE_PRIORITY 30 /* after the end of the turn, and after the check of the heartbeats */
+
+int turn_when_idle(struct supervisor *supervisor, sd_event_source **source, sd_event_handler_t callback)
 {
-        int code = 0, r = 0;
+        int r = 0;
 
-        supervisor->turns.processor_nsec = processor_nsec();
-        while (r >= 0 && sd_event_get_state(supervisor->event) != SD_EVENT_FINISHED)
-                r = run_once(supervisor);
-        if (r >= 0)
-                r = sd_event_get_exit_code(supervisor->event, &code);
-        return r < 0 ? r : code;
-}
-
-/* ---- for people */
-
-static void write_turn(struct text *json, const char *name, const struct turn *turn)
-{
-        text_printf(json, "\"%s\":{", name);
-        json_number(json, "took", turn->wall_usec);
-        json_number(json, "processor", turn->processor_usec);
-        json_string(json, "what", turn->what ? turn->what : "");
-        json_number(json, "endedAt", turn->ended_realtime);
-        json_close(json, "},");
-}
-
-void turns_write_status(const struct supervisor *supervisor, struct text *json)
-{
-        const struct turns *turns = &supervisor->turns;
-
-        text_append_string(json, "\"turns\":{");
-        json_number(json, "count", turns->processor.count);
-        json_number(json, "slow", turns->slow);
-        write_turn(json, "longest", &turns->longest);
-        write_turn(json, "longestProcessor", &turns->longest_processor);
-        json_close(json, "},");
+        if (!*source) {
+                r = sd_event_add_defer(supervisor->event, source, callback, supervisor);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(*source, IDLE_PRIORITY);
+        }
+        return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
 }

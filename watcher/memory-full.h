@@ -4,7 +4,7 @@
  * Confidential objects are kept in memory, within a bound (`secrets.memory`). A watch that reaches it
  * neither ends the other watches nor starts over again and again: it stands still with what it has, says so,
  * and is subject to its deadline. The next life begins with an empty store: there may be fewer objects by
- * then. The supervisor begins it (supervisor/room.c), or the next start does.
+ * then. The supervisor begins it (supervisor/watches/memory-retry.c), or the next start does.
  */
 #include "watcher/watcher.h"
 

@@ -237,7 +237,7 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
                 r = note_try(watch, run->key, run->uid, &outcome->delay_usec);
                 break;
         case RESULT_UNAVAILABLE:
-                if (done->held_usec > 0) { /* no failure: the server has said when (feed.c) */
+                if (done->held_usec > 0) { /* no failure: the server has said when */
                         outcome->delay_usec = held_delay(watch->controller, done->held_usec);
                         break;
                 }

@@ -145,7 +145,7 @@ int ending_failed(struct ending *ending)
         return schedule_retry(ending, delay, RUN_RETRY);
 }
 
-/* The server has said until when. That was logged once, for the resource (feed.c): not for each object. */
+/* The server has said until when. That was logged once, for the resource: not for each object. */
 static int held_back(struct ending *ending)
 {
         const struct config_watch *config = ending->watch->config;

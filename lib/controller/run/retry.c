@@ -8,7 +8,7 @@
  * marked as due, so that the queue takes them as it takes what is due by itself. What is in quarantine stays
  * there.
  *
- * Likewise when a handler has changed (handler.c): what failed under the former one, or all objects, at the
+ * Likewise when a handler has changed (handler-change.c): what failed under the former one, or all objects, at the
  * same pace; and what is in quarantine far apart, behind all others.
  */
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "supervisor/handler-hash.h"
+#include "supervisor/handlers/handler-hash.h"
 
 static uint8_t key[HANDLER_KEY_SIZE] = {1, 2, 3};
 static char folder[] = "/tmp/handler-hash-XXXXXX", path[64];

@@ -6,7 +6,8 @@
 
 #include <cmocka.h>
 
-#include "supervisor/supervisor.h"
+#include "controller/counts.h"
+#include "supervisor/children/child.h"
 
 static void test_histogram(void **state)
 {

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/duration.h"
 #include "base/exit-code.h"
+#include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 
 static int manager = -1; /* systemd's end */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "supervisor/slowest.h"
+#include "supervisor/control/slowest.h"
 
 static void note(struct slowest *slowest, const char *key, uint64_t took, uint64_t now)
 {

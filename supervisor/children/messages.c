@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See messages.h. */
+#include "supervisor/children/messages.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/change/finalizer.h"
+#include "controller/change/owed.h"
+#include "controller/run/assign.h"
+#include "controller/run/outcome.h"
+#include "ipc/log.h"
+#include "ipc/run-reason.h"
+#include "os/cgroup.h"
+#include "supervisor/child-state.h"
+#include "supervisor/children/child.h"
+#include "supervisor/children/configure.h"
+#include "supervisor/children/pass-event.h"
+#include "supervisor/children/tell.h"
+#include "supervisor/children/watcher-messages.h"
+#include "supervisor/control/explain.h"
+#include "supervisor/control/tell-gateway.h"
+#include "supervisor/fatal.h"
+#include "supervisor/handlers/access.h"
+#include "supervisor/heartbeat.h"
+#include "supervisor/notify.h"
+#include "supervisor/phase.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
+
+static struct watch *watch_of(const struct child_slot *child)
+{
+        return child->kind == KIND_WATCHER ? &child->supervisor->controller.watch[child->index] : NULL;
+}
+
+#define EOF_GRACE_USEC (2 * USEC_PER_SEC)
+
+static int run_ended(struct worker *worker, const struct message_done *done)
+{
+        struct supervisor *supervisor = ((struct supervisor *)worker->controller->userdata);
+        struct assignment given;
+        int r = assign_take(worker, done, &given);
+
+        if (r >= 0)
+                r = outcome_done(&supervisor->controller, &given, done);
+        if (done->handler_out_of_memory)
+                supervisor->memory_kills = cgroup_memory_kills();
+        if (r >= 0 && !finalizer_is_reason(given.run.reason))
+                explain_ended(supervisor, given.run.watch, done, run_reason_name(given.run.reason),
+                              given.took_usec);
+        return r;
+}
+
+static int deliver(struct child_slot *child, struct message **message)
+{
+        struct supervisor *supervisor = child->supervisor;
+
+        switch ((*message)->type) {
+        case MESSAGE_HEARTBEAT:
+                heartbeat_note(child, &(*message)->heartbeat);
+                return 0;
+        case MESSAGE_CREDENTIAL:
+                return tell_credential(supervisor, message);
+        case MESSAGE_ACCESS:
+                return access_take(supervisor, &(*message)->access);
+        case MESSAGE_THROTTLE:
+                tell_throttle(child, &(*message)->throttle);
+                return 0;
+        case MESSAGE_REFRESH:
+                tell_refresh(supervisor, &(*message)->refresh);
+                return 0;
+        case MESSAGE_DONE:
+                return run_ended(&supervisor->controller.worker[child->index], &(*message)->done);
+        case MESSAGE_REPORT:
+                event_pass_on(&supervisor->controller.worker[child->index], &(*message)->report);
+                return 0;
+        default:
+                return child->kind == KIND_WATCHER ? watcher_message(watch_of(child), *message) : -EPROTO;
+        }
+}
+
+static int child_configure(struct child_slot *child, const struct message_hello *hello)
+{
+        int r;
+
+        if (hello->version != PROTOCOL_VERSION ||
+            strcmp(hello->role, role_name(child_role(child->kind))) != 0)
+                return -EPROTO;
+        r = configure_child(child);
+        if (r >= 0)
+                child_set_state(child, CHILD_CONFIGURED);
+        return r;
+}
+
+static void child_ready(struct child_slot *child)
+{
+        struct supervisor *supervisor = child->supervisor;
+
+        child_set_state(child, CHILD_RUNNING);
+        tell_ready(child);
+        if (supervisor->phase != PHASE_STARTING)
+                return;
+        for (size_t i = 0; i < supervisor->child_count; i++)
+                if (child_is_used(&supervisor->child[i]) && supervisor->child[i].state != CHILD_RUNNING)
+                        return;
+        supervisor_set_phase(supervisor, PHASE_RUNNING);
+        notify_ready(supervisor);
+        gateway_tell_change(supervisor);
+}
+
+static void child_said_fatal(struct child_slot *child, const struct message_fatal *fatal)
+{
+        int code = fatal->exit_code <= 255 && exit_code_name((int)fatal->exit_code) &&
+                                   fatal->exit_code != EXIT_CODE_OK
+                           ? (int)fatal->exit_code
+                           : EXIT_CODE_SOFTWARE;
+        char who[128];
+
+        child->blameless = fatal->blameless;
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal(child->supervisor, code, child, fatal->key, "the %s gives up: %s", who,
+                         fatal->reason);
+}
+
+/* If the whole control group was signalled (`systemctl kill`), the supervisor gets a SIGTERM of its own. */
+static void child_was_signalled(struct child_slot *child, const struct message_signalled *signalled)
+{
+        char who[128];
+
+        if (child->state == CHILD_STOPPING)
+                return;
+        child->blameless = true;
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal_unless_stopped(
+                child,
+                "process %llu of user %llu has sent SIGTERM to the %s (to end the operator, send it to "
+                "process %d)",
+                (unsigned long long)signalled->sender_pid, (unsigned long long)signalled->sender_uid, who,
+                (int)getpid());
+}
+
+static enum child_event event_of(enum message_type type)
+{
+        switch (type) {
+        case MESSAGE_HELLO:
+                return EVENT_HELLO;
+        case MESSAGE_READY:
+                return EVENT_READY;
+        case MESSAGE_FATAL:
+                return EVENT_FATAL;
+        default:
+                return EVENT_MESSAGE;
+        }
+}
+
+static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+{
+        struct child_slot *child = userdata;
+
+        turn_is(child->supervisor, message_name((*message)->type));
+        child->last_heartbeat = child->supervisor->controller.now.monotonic;
+        if ((*message)->type == MESSAGE_SIGNALLED) {
+                child_was_signalled(child, &(*message)->signalled);
+                return 0;
+        }
+        switch (child_reaction(child->state, event_of((*message)->type))) {
+        case ACT_CONFIGURE:
+                return child_configure(child, &(*message)->hello);
+        case ACT_START:
+                child_ready(child);
+                return 0;
+        case ACT_DELIVER:
+                return child->supervisor->controller.is_over ? 0 : deliver(child, message);
+        case ACT_DIE:
+                if ((*message)->type != MESSAGE_FATAL)
+                        return -EPROTO;
+                child_said_fatal(child, &(*message)->fatal);
+                return 0;
+        case ACT_IGNORE:
+                return 0;
+        default:
+                return -EPROTO;
+        }
+}
+
+static int on_eof_too_long(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct child_slot *child = userdata;
+        char who[128];
+
+        child_describe(child, who, sizeof(who));
+        supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL,
+                         "the %s closed its channel but did not end", who);
+        return 0;
+}
+
+static void await_exit(struct child_slot *child)
+{
+        if (sd_event_add_time_relative(child->supervisor->event, &child->eof_timer, CLOCK_MONOTONIC,
+                                       EOF_GRACE_USEC, 0, on_eof_too_long, child) < 0)
+                on_eof_too_long(NULL, 0, child);
+}
+
+static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
+{
+        struct child_slot *child = userdata;
+        enum child_event event = status == -ECONNRESET ? EVENT_EOF : EVENT_VIOLATION;
+        char who[128];
+
+        child_describe(child, who, sizeof(who));
+        switch (child_reaction(child->state, event)) {
+        case ACT_AWAIT:
+                await_exit(child);
+                return;
+        case ACT_DIE:
+                supervisor_fatal(child->supervisor, EXIT_CODE_SOFTWARE, child, NULL,
+                                 "the %s broke the protocol: %s", who, reason);
+                return;
+        default:
+                if (event == EVENT_VIOLATION && child->supervisor->phase != PHASE_TEARDOWN)
+                        log_warning("the %s was told to end, and broke the protocol: %s", who, reason);
+                return;
+        }
+}
+
+static void on_drained(struct channel *channel _unused_, void *userdata)
+{
+        struct child_slot *child = userdata;
+
+        if (child->kind == KIND_WATCHER)
+                owed_continue(watch_of(child));
+}
+
+const struct channel_callbacks child_messages = {
+        .on_message = on_message,
+        .on_error = on_error,
+        .on_drained = on_drained,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See spawner-life.h. */
+#include "supervisor/children/spawner-life.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "ipc/close-in.h"
+#include "ipc/log.h"
+#include "ipc/spawner/client.h"
+#include "os/cgroup.h"
+#include "os/sandbox.h"
+#include "os/syscall.h"
+#include "supervisor/fatal.h"
+#include "supervisor/notify.h"
+#include "supervisor/phase.h"
+#include "supervisor/supervisor.h"
+
+/* A child was killed; kills of handlers are told with their runs. */
+static const char *why_killed(struct supervisor *supervisor, int status)
+{
+        int64_t before = supervisor->memory_kills;
+
+        if (before < 0 || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+                return "";
+        supervisor->memory_kills = cgroup_memory_kills();
+        return supervisor->memory_kills > before ? ", by the kernel for lack of memory" : "";
+}
+
+void describe_exit(struct supervisor *supervisor, int status, char *buffer, size_t size)
+{
+        if (WIFSIGNALED(status))
+                snprintf(buffer, size, "was killed by signal %s%s%s", sigabbrev_np(WTERMSIG(status)),
+                         WCOREDUMP(status) ? " (core dumped)" : "", why_killed(supervisor, status));
+        else if (WEXITSTATUS(status) == 127)
+                snprintf(buffer, size, "could not be executed (exit code 127)");
+        else
+                snprintf(buffer, size, "exited by itself with code %d", WEXITSTATUS(status));
+}
+
+/* In an end in order no process is started any more, unless the operator begins anew behind it. */
+static void spawner_exited(struct supervisor *supervisor, const char *how)
+{
+        bool needed = supervisor->phase <= PHASE_RUNNING || supervisor->reload.restarting;
+        int pid = spawner_pid();
+
+        spawner_ended();
+        if (needed)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "the spawner (pid %d) %s", pid,
+                                 how);
+        else if (supervisor->phase != PHASE_TEARDOWN)
+                log_warning("the spawner (pid %d) %s", pid, how);
+}
+
+void spawner_died(struct supervisor *supervisor, int status)
+{
+        char how[128];
+
+        describe_exit(supervisor, status, how, sizeof(how));
+        spawner_exited(supervisor, how);
+}
+
+static void spawner_reap(struct supervisor *supervisor)
+{
+        int status;
+
+        if (spawner_pid() > 0 && sys_reap(spawner_pid(), &status) > 0)
+                spawner_died(supervisor, status);
+}
+
+void spawner_failed(struct supervisor *supervisor, int status)
+{
+        if (status == -ECONNRESET) {
+                spawner_await_end();
+                spawner_reap(supervisor);
+        }
+        if (spawner_pid() > 0)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "the spawner (pid %d) %s",
+                                 spawner_pid(),
+                                 status == -ETIMEDOUT ? "hangs: no answer to a request"
+                                                      : "closed its channel but did not end");
+}
+
+bool spawner_check(struct supervisor *supervisor, uint64_t now, uint64_t *longest)
+{
+        uint64_t silence = spawner_silence(now);
+        char text[64];
+
+        if (silence > *longest)
+                *longest = silence;
+        if (supervisor->phase > PHASE_RUNNING || silence <= supervisor->config->heartbeat_deadline_usec)
+                return true;
+        supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
+                         "the spawner (pid %d) hangs: no heartbeat for %s", spawner_pid(),
+                         duration_format(silence / 100000 * 100000, text, sizeof(text)));
+        return false;
+}
+
+/* Injected code can run no program and start no process in here: only the spawner does that, and it knows our
+ * own programs only. A restart in place finds all of it done. (The ledger's thread lives already: Landlock
+ * does not bind it.) */
+int supervisor_close_in(const struct supervisor *supervisor)
+{
+        const struct options *options = supervisor->options;
+        const char *const path[] = {
+                options->state_directory,   options->runtime_directory,    TERMINATION_LOG,
+                supervisor->secrets.parent, supervisor->delegation.folder, NULL};
+        int r;
+
+        if (spawner_pid() > 0)
+                return 0;
+        r = spawner_start(log_target_name(LOG_TARGET_AUTO));
+        return r < 0 ? r
+                     : close_in("the supervisor", path,
+                                &(struct sandbox){.connects = true,
+                                                  .listens = true,
+                                                  .local = true,
+                                                  .threads = true,
+                                                  .signals = true,
+                                                  .rights = true});
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See start.h. */
+#include "supervisor/children/start.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "ipc/log.h"
+#include "ipc/spawner/client.h"
+#include "os/syscall.h"
+#include "supervisor/children/child.h"
+#include "supervisor/children/counters.h"
+#include "supervisor/children/spawner-life.h"
+#include "supervisor/supervisor.h"
+
+static int spawn_child(struct child_slot *child, int *ret_fd)
+{
+        const char *const argument[] = {"--log", log_target_name(LOG_TARGET_AUTO), "--log-level",
+                                        log_level_name(), NULL};
+        int pair[2], r;
+
+        r = sys_socketpair_seqpacket(pair);
+        if (r < 0)
+                return r;
+        r = spawner_run(child_program(child->kind), false, argument, pair[1], &child->pid);
+        close(pair[1]);
+        if (r >= 0) {
+                *ret_fd = pair[0];
+                return 0;
+        }
+        close(pair[0]);
+        if (r == -ECONNRESET || r == -ETIMEDOUT)
+                spawner_failed(child->supervisor, r);
+        else
+                log_error("%s: %s", child_binary(child->kind), strerror(-r));
+        return r;
+}
+
+int children_new(struct supervisor *supervisor)
+{
+        bool gateway = supervisor->config->gateway;
+        size_t count = 1 + supervisor->controller.watch_room + supervisor->config->workers + gateway,
+               next = 1;
+
+        supervisor->child = calloc(count, sizeof(struct child_slot));
+        if (!supervisor->child)
+                return -ENOMEM;
+        supervisor->child[0] = (struct child_slot){.kind = KIND_CREDENTIAL};
+        for (size_t i = 0; i < supervisor->controller.watch_room; i++) {
+                supervisor->child[next] = (struct child_slot){.kind = KIND_WATCHER, .index = i};
+                supervisor->place[i].child = &supervisor->child[next++];
+        }
+        supervisor->worker_child = &supervisor->child[next];
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                supervisor->child[next++] = (struct child_slot){.kind = KIND_WORKER, .index = i};
+        }
+        if (gateway)
+                supervisor->child[next] = (struct child_slot){.kind = KIND_GATEWAY};
+        for (size_t i = 0; i < count; i++) {
+                supervisor->child[i].supervisor = supervisor;
+                supervisor->child[i].state = CHILD_GONE;
+        }
+        supervisor->child_count = count;
+        return 0;
+}
+
+int child_start(struct child_slot *child)
+{
+        int fd, r = spawn_child(child, &fd);
+
+        if (r < 0)
+                return r;
+        channel_free(child->channel); /* of the one that was here before */
+        child->channel = NULL;
+        counters_keep(&child->past, &child->counters);
+        child->counters.count = 0;
+        child_set_state(child, CHILD_STARTING);
+        child->last_heartbeat = clock_monotonic_usec();
+        child->end_by = 0;
+        child->killed = child->blameless = false;
+        return channel_new(child->supervisor->event, fd, ROLE_SUPERVISOR, child_role(child->kind),
+                           child->supervisor->child_callbacks, child, &child->channel);
+}
+
+int children_start(struct supervisor *supervisor)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < supervisor->child_count && r >= 0; i++)
+                if (child_is_used(&supervisor->child[i]))
+                        r = child_start(&supervisor->child[i]);
+        return r;
+}

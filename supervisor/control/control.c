@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See control.h. */
+#include "supervisor/control/control.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "controller/change/owned.h"
+#include "controller/order/pause.h"
+#include "controller/order/release.h"
+#include "controller/order/run-now.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/assign.h"
+#include "controller/run/retry.h"
+#include "supervisor/children/doubtful.h"
+#include "supervisor/control/explain.h"
+#include "supervisor/control/health-verdict.h"
+#include "supervisor/control/json.h"
+#include "supervisor/control/list.h"
+#include "supervisor/control/status.h"
+#include "supervisor/handlers/access-state.h"
+#include "supervisor/phase.h"
+#include "supervisor/reload/reload.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/turn.h"
+#include "supervisor/watches/place.h"
+
+#define PEERS_MAX         16
+#define ACCEPT_PAUSE_USEC (500 * USEC_PER_MSEC)
+#define PATIENCE_USEC     (500 * USEC_PER_MSEC) /* with watchers, before a status */
+#define PAGE_SIZE_MAX     ((size_t)128 * 1024)
+
+struct control_peer {
+        struct control_peer *next;
+        struct supervisor *supervisor;
+        struct channel *channel;
+        uid_t uid;
+        uint64_t asked;           /* serial of what the watchers were asked for its sake */
+        size_t missing;           /* watchers that have not answered that */
+        sd_event_source *patient; /* till then it waits */
+        struct listing *listing;  /* the answer that is being made for it */
+};
+
+static void peer_put_first(struct control_peer *peer)
+{
+        peer->next = peer->supervisor->control.peer;
+        peer->supervisor->control.peer = peer;
+}
+
+static void peer_take_out(struct control_peer *peer)
+{
+        struct control_peer **place = &peer->supervisor->control.peer;
+
+        while (*place && *place != peer)
+                place = &(*place)->next;
+        if (*place)
+                *place = peer->next;
+}
+
+static void peer_free(struct control_peer *peer)
+{
+        peer_take_out(peer);
+        peer->supervisor->control.count--;
+        sd_event_source_disable_unref(peer->patient);
+        listing_free(peer->listing);
+        channel_free(peer->channel);
+        free(peer);
+}
+
+/* The list is in the order in which peers were last heard. The one that has been silent for the longest and
+ * has nothing to read gives way: a probe must get through although others keep connections open. */
+static void make_room(struct supervisor *supervisor)
+{
+        struct control_peer *idle = NULL, *last = NULL;
+
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = peer->next) {
+                last = peer;
+                if (channel_queued(peer->channel) == 0)
+                        idle = peer;
+        }
+        if (last && supervisor->control.count >= PEERS_MAX)
+                peer_free(idle ? idle : last);
+}
+
+/* ---- queries */
+
+static int send_document(struct control_peer *peer, const struct text *document)
+{
+        size_t offset = 0;
+        int r;
+
+        do {
+                size_t left = document->size - offset;
+                struct message_reply reply = {
+                        .body = document->data + offset,
+                        .body_size = left < PAGE_SIZE_MAX ? left : PAGE_SIZE_MAX,
+                        .last = left <= PAGE_SIZE_MAX,
+                };
+
+                r = channel_send(peer->channel, MESSAGE_REPLY, &reply);
+                offset += reply.body_size;
+        } while (r >= 0 && offset < document->size);
+        return r;
+}
+
+static int send_status(struct control_peer *peer)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+
+        peer->missing = 0;
+        peer->patient = sd_event_source_disable_unref(peer->patient);
+        return status_write(peer->supervisor, &json) < 0 ? -ENOMEM : send_document(peer, &json);
+}
+
+/* Watchers that do not answer in time are shown as they were last heard. */
+static int on_patience_over(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct control_peer *peer = userdata;
+
+        if (send_status(peer) < 0)
+                peer_free(peer);
+        return 0;
+}
+
+/* Only the watchers know how many objects there are, and up to which version. */
+static int answer_status(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
+{
+        struct supervisor *supervisor = peer->supervisor;
+        struct message_ask ask = {.serial = ++supervisor->control.serial};
+
+        peer->asked = ask.serial;
+        peer->missing = 0;
+        FOREACH_WATCH(each, &supervisor->controller)
+                if (child_of(each)->channel && child_of(each)->state == CHILD_RUNNING &&
+                    channel_send(child_of(each)->channel, MESSAGE_ASK, &ask) >= 0)
+                        peer->missing++;
+        if (peer->missing == 0 || peer->patient)
+                return peer->missing == 0 ? send_status(peer) : 0;
+        return sd_event_add_time_relative(supervisor->event, &peer->patient, CLOCK_MONOTONIC, PATIENCE_USEC,
+                                          1, on_patience_over, peer);
+}
+
+int control_take_position(struct watch *watch, const struct message_position *position)
+{
+        struct supervisor *supervisor = supervisor_of(watch);
+        struct control_peer *next;
+
+        watch->objects = position->objects;
+        if (text_replace(&place_of(watch)->missing_namespaces, position->missing_namespaces) < 0)
+                return -ENOMEM;
+        if (watch->synced && position->resource_version[0] &&
+            text_replace(&watch->resource_version, position->resource_version) < 0)
+                return -ENOMEM;
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
+                next = peer->next;
+                if (peer->asked == position->serial && peer->missing > 0 && --peer->missing == 0 &&
+                    send_status(peer) < 0)
+                        peer_free(peer);
+        }
+        return 0;
+}
+
+static int answer_health(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        struct health health;
+
+        health_get(peer->supervisor, &health);
+        text_printf(&json, "{\"live\":%s,\"ready\":%s,\"reason\":", health.live ? "true" : "false",
+                    health.ready ? "true" : "false");
+        text_json_string(&json, health.reason);
+        text_append_string(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
+static int refuse_query(struct control_peer *peer, const char *error)
+{
+        struct message_reply reply = {.error = error, .body = "", .last = true};
+
+        return channel_send(peer->channel, MESSAGE_REPLY, &reply);
+}
+
+static int refuse_uninstalling(struct control_peer *peer)
+{
+        return refuse_query(peer, "the operator is being uninstalled: nothing else runs any more");
+}
+
+static int answer_done(struct control_peer *peer)
+{
+        return send_document(peer, &(struct text){.data = (char[]){"{}"}, .size = 2});
+}
+
+/* A name alone is the key of what belongs to no namespace: mostly, it was forgotten. */
+static int refuse_key(struct control_peer *peer, const char *error, const char *key)
+{
+        char text[200];
+
+        snprintf(text, sizeof(text), "%s%s", error,
+                 strchr(key, '/') ? "" : "; a key is NAMESPACE/NAME (or give -n NAMESPACE)");
+        return refuse_query(peer, text);
+}
+
+static int answer_by_hand(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        bool release = strcmp(query->command, "release") == 0;
+        int r;
+
+        if (peer->supervisor->controller.uninstall.active)
+                return refuse_uninstalling(peer);
+        if (!release && owned_awaited(watch))
+                return refuse_query(peer,
+                                    "the watch has not seen all objects of its owned and related kinds; "
+                                    "until then nothing of it runs");
+        if (!release && access_awaited(watch))
+                return refuse_query(peer,
+                                    "the handler of the watch has no token yet for the access that it is "
+                                    "to have; until then nothing of it runs");
+        r = run_now(&peer->supervisor->controller, watch, query->argument[1].value, release);
+        if (release && (r >= 0 || r == -ENOENT)) {
+                int doubt = doubtful_release(watch, query->argument[1].value);
+
+                r = doubt == -ENOENT ? r : doubt;
+        }
+        if (r == -ENOENT)
+                return refuse_key(peer,
+                                  release ? "no object of this key is in quarantine or doubtful"
+                                          : "no object of this key has ever run",
+                                  query->argument[1].value);
+        if (r < 0) {
+                ledger_failed(&peer->supervisor->controller, r);
+                return refuse_query(peer, "the ledger cannot be written");
+        }
+        return answer_done(peer);
+}
+
+static int answer_retry_all(struct control_peer *peer, const struct message_query *query _unused_,
+                            struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        uint64_t count = 0;
+        int r;
+
+        if (peer->supervisor->controller.uninstall.active)
+                return refuse_uninstalling(peer);
+        if (watch && watch->paused_realtime > 0)
+                return refuse_query(peer, "the watch is paused; resume it first");
+        r = retry_all(&peer->supervisor->controller, watch, &count);
+        if (r < 0)
+                return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
+        text_append_string(&json, "{");
+        json_number(&json, "objects", count);
+        json_close(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
+/* Tells whether that is new. */
+static int answer_changed(struct control_peer *peer, const struct watch *watch, int changed)
+{
+        struct supervisor *supervisor = peer->supervisor;
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+
+        if (changed == -ENOMEM)
+                return changed;
+        if (changed < 0) {
+                ledger_failed(&supervisor->controller, changed);
+                return refuse_query(peer, "the ledger cannot be written");
+        }
+        text_append_string(&json, "{");
+        json_bool(&json, "changed", changed > 0);
+        json_number(&json, "running", assign_count(&supervisor->controller, watch).running);
+        json_close(&json, "}");
+        return json.failed ? -ENOMEM : send_document(peer, &json);
+}
+
+static int answer_pause(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        return answer_changed(peer, watch, pause_watch(watch, query->argument[1].value, peer->uid));
+}
+
+static int answer_resume(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch)
+{
+        return answer_changed(peer, watch, pause_resume(watch, peer->uid));
+}
+
+static int answer_release(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        int r;
+
+        if (peer->supervisor->controller.uninstall.active)
+                return refuse_uninstalling(peer);
+        r = release_finalizer(&peer->supervisor->controller, watch, query->argument[1].value,
+                              query->argument[2].value, peer->uid);
+        if (r == -ENOENT)
+                return refuse_key(peer, "no object of this key is known", query->argument[1].value);
+        if (r < 0)
+                return refuse_query(peer, "the ledger cannot be read");
+        return answer_done(peer);
+}
+
+static int answer_uninstall(struct control_peer *peer, const struct message_query *query _unused_,
+                            struct watch *watch _unused_)
+{
+        if (uninstall(&peer->supervisor->controller, peer->uid) < 0)
+                return refuse_query(peer, "the ledger cannot be written");
+        return answer_done(peer);
+}
+
+static int answer_cancel(struct control_peer *peer, const struct message_query *query _unused_,
+                         struct watch *watch _unused_)
+{
+        char why[512];
+
+        if (!peer->supervisor->controller.uninstall.active)
+                return refuse_query(peer, "the operator is not being uninstalled");
+        if (peer->supervisor->phase > PHASE_RUNNING)
+                return refuse_query(peer, "the operator is stopping");
+        /* The operator begins anew with the file as it is now. */
+        if (!reload_can_restart(peer->supervisor, why, sizeof(why)))
+                return refuse_query(peer, why);
+        if (uninstall_cancel(&peer->supervisor->controller, peer->uid) < 0)
+                return refuse_query(peer, "the ledger cannot be written");
+        reload_by_restart(peer->supervisor, "its uninstallation is cancelled");
+        return answer_done(peer);
+}
+
+static int answer_explain(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r = explain_write(watch, query->argument[1].value, &json);
+
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+}
+
+static int refuse_watch(struct control_peer *peer, const char *name)
+{
+        const struct supervisor *supervisor = peer->supervisor;
+        _cleanup_text_ struct text error = TEXT_EMPTY;
+
+        text_printf(&error, "there is no such watch: %s; there are", name);
+        FOREACH_WATCH(watch, &supervisor->controller)
+                if (!watch->config->owner && !watch->leaving)
+                        text_printf(&error, " %s,", watch->config->name);
+        if (error.size > 0)
+                error.data[--error.size] = '\0';
+        return error.failed ? -ENOMEM : refuse_query(peer, error.data);
+}
+
+/* STATE WATCH NAMESPACE, the last two "" for all. */
+static int answer_list(struct control_peer *peer, const struct message_query *query,
+                       struct watch *watch _unused_)
+{
+        const char *name = query->argument[1].value;
+        int r;
+
+        if (peer->listing)
+                return -EPROTO; /* it has not waited for the answer */
+        if (name[0] && !watch_find(&peer->supervisor->controller, name))
+                return refuse_watch(peer, name);
+        r = listing_new(peer->supervisor, query->argument[0].value, name, query->argument[2].value,
+                        &peer->listing);
+        if (r == -EINVAL)
+                return refuse_query(peer, "objects are failing, waiting or quarantined");
+        turn_settle_soon(peer->supervisor);
+        return r;
+}
+
+static int go_on(struct control_peer *peer)
+{
+        int r = listing_continue(peer->listing);
+
+        if (r == 0)
+                return 0;
+        r = r == -ENOMEM ? r
+            : r < 0      ? refuse_query(peer, "the ledger cannot be read")
+                         : send_document(peer, listing_document(peer->listing));
+        listing_free(peer->listing);
+        peer->listing = NULL;
+        return r;
+}
+
+static int on_idle(sd_event_source *source _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        struct control_peer *next;
+
+        turn_is(supervisor, "list");
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = next) {
+                next = peer->next;
+                if (peer->listing && !turn_is_spent(supervisor) && go_on(peer) < 0)
+                        peer_free(peer);
+        }
+        turn_settle_soon(supervisor);
+        return 0;
+}
+
+void control_continue(struct supervisor *supervisor)
+{
+        for (struct control_peer *peer = supervisor->control.peer; peer; peer = peer->next)
+                if (peer->listing) {
+                        (void)turn_when_idle(supervisor, &supervisor->control.list_source, on_idle);
+                        return;
+                }
+}
+
+static int answer_keys(struct control_peer *peer, const struct message_query *query, struct watch *watch)
+{
+        _cleanup_text_ struct text json = TEXT_EMPTY;
+        int r = explain_write_keys(watch, query->argument[1].value, &json);
+
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 ? refuse_query(peer, "the ledger cannot be read") : send_document(peer, &json);
+}
+
+/* watch: named by the first argument, if the command is of a watch. */
+static const struct command {
+        const char *name;
+        size_t arguments;
+        bool of_watch;
+        int (*answer)(struct control_peer *peer, const struct message_query *query, struct watch *watch);
+} command[] = {
+        {"status", 0, false, answer_status},
+        {"health", 0, false, answer_health},
+        {"explain", 2, true, answer_explain},           /* WATCH KEY */
+        {"list", 3, false, answer_list},                /* STATE WATCH NAMESPACE */
+        {"keys", 2, true, answer_keys},                 /* WATCH BEGINNING */
+        {"retry", 2, true, answer_by_hand},             /* WATCH KEY */
+        {"retry-all", 0, false, answer_retry_all},      /* of all watches */
+        {"retry-all", 1, true, answer_retry_all},       /* WATCH */
+        {"release", 2, true, answer_by_hand},           /* WATCH KEY */
+        {"release-finalizer", 3, true, answer_release}, /* WATCH KEY WHY */
+        {"pause", 2, true, answer_pause},               /* WATCH WHY */
+        {"resume", 1, true, answer_resume},             /* WATCH */
+        {"uninstall", 0, false, answer_uninstall},
+        {"uninstall-cancel", 0, false, answer_cancel},
+};
+
+static int answer(struct control_peer *peer, const struct message_query *query)
+{
+        for (size_t i = 0; i < ELEMENTS(command); i++) {
+                struct watch *watch = NULL;
+
+                if (strcmp(query->command, command[i].name) != 0 ||
+                    query->argument_count != command[i].arguments)
+                        continue;
+                if (command[i].of_watch)
+                        watch = watch_find(&peer->supervisor->controller, query->argument[0].value);
+                /* Owned and related objects have no runs: their owners do. */
+                if (command[i].of_watch && (!watch || watch->config->owner))
+                        return refuse_watch(peer, query->argument[0].value);
+                turn_is(peer->supervisor, command[i].name);
+                return command[i].answer(peer, query, watch);
+        }
+        return refuse_query(peer, "this version of reconciled does not know the command");
+}
+
+static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
+{
+        struct control_peer *peer = userdata;
+
+        peer_take_out(peer);
+        peer_put_first(peer);
+        if ((*message)->type != MESSAGE_QUERY)
+                return -EPROTO;
+        if ((*message)->query.version != PROTOCOL_VERSION)
+                return refuse_query(peer, "reconciledctl and reconciled are of different versions");
+        return answer(peer, &(*message)->query);
+}
+
+static void on_error(struct channel *channel _unused_, int status _unused_, const char *reason _unused_,
+                     void *userdata)
+{
+        peer_free(userdata);
+}
+
+static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
+
+/* ---- connections */
+
+static bool peer_is_trusted(int fd, uid_t *ret_uid)
+{
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return false;
+        *ret_uid = peer.uid;
+        return peer.uid == 0 || peer.uid == getuid();
+}
+
+static void add_peer(struct supervisor *supervisor, int fd, uid_t uid)
+{
+        struct control_peer *peer = calloc(1, sizeof(*peer));
+
+        if (!peer) {
+                close(fd);
+                return;
+        }
+        peer->supervisor = supervisor;
+        peer->uid = uid;
+        peer_put_first(peer);
+        supervisor->control.count++;
+        if (channel_new(supervisor->event, fd, ROLE_SUPERVISOR, ROLE_CONTROL, &callbacks, peer,
+                        &peer->channel) < 0)
+                peer_free(peer);
+        else
+                channel_set_state(peer->channel, CHILD_RUNNING);
+}
+
+static int on_accept_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        (void)sd_event_source_set_enabled(supervisor->control.source, SD_EVENT_ON);
+        return 0;
+}
+
+/* The peer goes on trying: without a pause the loop would do nothing else. */
+static void accept_later(struct supervisor *supervisor, int error)
+{
+        if (!supervisor->control.is_full)
+                log_warning("reconciledctl cannot be answered, and waits: %s", strerror(error));
+        supervisor->control.is_full = true;
+        if (sd_event_add_time_relative(supervisor->event, NULL, CLOCK_BOOTTIME, ACCEPT_PAUSE_USEC, 0,
+                                       on_accept_again, supervisor) >= 0)
+                (void)sd_event_source_set_enabled(supervisor->control.source, SD_EVENT_OFF);
+}
+
+static int on_connect(sd_event_source *source _unused_, int fd, uint32_t revents _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+        uid_t uid = (uid_t)-1;
+        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (peer < 0) {
+                if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                        accept_later(supervisor, errno);
+                return 0;
+        }
+        supervisor->control.is_full = false;
+        if (!peer_is_trusted(peer, &uid)) {
+                close(peer);
+                return 0;
+        }
+        make_room(supervisor);
+        add_peer(supervisor, peer, uid);
+        return 0;
+}
+
+int control_start(struct supervisor *supervisor, struct error *error)
+{
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        int length = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control.sock",
+                              supervisor->options->runtime_directory);
+        int r;
+
+        if (length < 0 || (size_t)length >= sizeof(address.sun_path))
+                return error_set(error, -ENAMETOOLONG, "%s: the path is too long for a socket",
+                                 supervisor->options->runtime_directory);
+        supervisor->control.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (supervisor->control.fd < 0)
+                return error_set(error, -errno, "%s", strerror(errno));
+        (void)unlink(address.sun_path); /* of a former life: the lock beside it says that it is over */
+        if (bind(supervisor->control.fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+            chmod(address.sun_path, 0600) < 0 || listen(supervisor->control.fd, PEERS_MAX) < 0)
+                return error_set(error, -errno, "%s: %s", address.sun_path, strerror(errno));
+        r = sd_event_add_io(supervisor->event, &supervisor->control.source, supervisor->control.fd, EPOLLIN,
+                            on_connect, supervisor);
+        return r < 0 ? error_set(error, r, "%s", strerror(-r)) : 0;
+}
+
+void control_done(struct supervisor *supervisor)
+{
+        while (supervisor->control.peer)
+                peer_free(supervisor->control.peer);
+        sd_event_source_disable_unref(supervisor->control.source);
+        if (supervisor->control.fd >= 0)
+                close(supervisor->control.fd);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See explain.h. */
+#include "supervisor/control/explain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "controller/run/assign.h"
+#include "ipc/log.h"
+#include "ipc/run-reason.h"
+#include "supervisor/control/json.h"
+#include "supervisor/control/slowest.h"
+#include "supervisor/control/status.h"
+#include "supervisor/folders/ledger-clock.h"
+#include "supervisor/phase.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/watches/place.h"
+
+#define UIDS_MAX          100  /* of one key: its rows stand together */
+#define DOUBTS_LOOKED_MAX 1000 /* of one watch; there are few or none */
+
+/* ---- keeping how a run ended */
+
+void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
+                   const char *reason, uint64_t duration_usec)
+{
+        struct ledger_run run = {
+                .ended_realtime = supervisor->controller.now.realtime,
+                .duration_usec = duration_usec,
+                .action = run_action_name((enum run_action)done->action),
+                .reason = reason,
+                .result = run_result_name((enum run_result)done->result),
+                .version = done->resource_version,
+        };
+        int r;
+
+        /* Nothing ran. */
+        if (done->result == RESULT_BEHIND || done->result == RESULT_UNNEEDED ||
+            done->result == RESULT_RETURNED)
+                return;
+        if (done->result == RESULT_SUCCESS)
+                log_write(LOG_DEBUG, NULL,
+                          LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
+                                     {"RECONCILED_UID", done->uid}),
+                          "%s of %s of watch %s (%s) has succeeded after %llu ms", run.action, done->key,
+                          done->watch, reason, (unsigned long long)(duration_usec / 1000));
+        /* Short of memory, it is merely not shown. */
+        (void)slowest_note(&supervisor->slowest, watch, done->key, run.result, duration_usec,
+                           supervisor->controller.now.boottime);
+        r = ledger_run_put(supervisor->controller.ledger, done->watch, done->key, done->uid, &run);
+        if (r < 0 && supervisor->phase != PHASE_TEARDOWN)
+                ledger_failed(&supervisor->controller, r);
+}
+
+/* ---- answering */
+
+struct question {
+        const struct supervisor *supervisor;
+        const struct watch *watch;
+        const char *key;
+        struct text *json;
+};
+
+/* A number above 2^53 is none in JSON. */
+static void write_fingerprint(struct text *json, const char *name, uint64_t fingerprint)
+{
+        char hex[17] = "";
+
+        if (fingerprint != 0)
+                snprintf(hex, sizeof(hex), "%016" PRIx64, fingerprint);
+        json_string(json, name, hex);
+}
+
+static int write_run(const struct ledger_run *run, void *userdata)
+{
+        struct text *json = userdata;
+
+        if (run->ended_realtime == 0)
+                return 0;
+        text_append_string(json, "\"lastRun\":{");
+        json_number(json, "endedAt", run->ended_realtime);
+        json_number(json, "took", run->duration_usec);
+        json_string(json, "action", run->action);
+        json_string(json, "reason", run->reason);
+        json_string(json, "result", run->result);
+        json_string(json, "resourceVersion", run->version);
+        json_close(json, "},");
+        return 0;
+}
+
+/* A resync counts from the last success, whatever time its row stands at (lib/controller/run/due.c). */
+static uint64_t next_time(const struct watch *watch, const struct ledger_row *row)
+{
+        uint64_t resync = row->handled_realtime + watch->config->resync_usec;
+
+        return strcmp(row->next_reason, "resync") == 0 && row->next_realtime < resync ? resync
+                                                                                      : row->next_realtime;
+}
+
+static int write_row(const char *watch_name, const struct ledger_row *row, void *userdata)
+{
+        struct question *question = userdata;
+        struct text *json = question->json;
+        int r;
+
+        if (strcmp(row->key, question->key) != 0)
+                return 0;
+        text_append_string(json, "{");
+        json_string(json, "uid", row->uid);
+        write_fingerprint(json, "handledFingerprint", row->fingerprint);
+        write_fingerprint(json, "failedFingerprint", row->failed_fingerprint);
+        json_number(json, "handledAt", ledger_to_realtime(question->supervisor, row->handled_realtime));
+        json_number(json, "attempts", row->attempts);
+        json_string(json, "firstError", row->first_error);
+        json_string(json, "lastError", row->last_error);
+        json_number(json, "next", ledger_to_realtime(question->supervisor, next_time(question->watch, row)));
+        json_string(json, "nextReason", row->next_reason);
+        json_bool(json, "permanent", row->permanent);
+        json_number(json, "throttled", row->throttled);
+        json_number(json, "refused", row->refused);
+        json_bool(json, "deleting", row->deleting);
+        json_bool(json, "unselected", row->unselected);
+        json_bool(json, "settling", row->settling[0] != '\0');
+        json_number(json, "crashes", row->crashes);
+        json_number(json, "lastCrash", ledger_to_realtime(question->supervisor, row->crashed_realtime));
+        json_number(json, "quarantinedUntil",
+                    ledger_to_realtime(question->supervisor, row->quarantined_until));
+        json_string(json, "writtenVersion", row->written_version);
+        r = ledger_run_see(question->supervisor->controller.ledger, watch_name, row->key, row->uid,
+                           write_run, json);
+        json_close(json, "},");
+        return r;
+}
+
+static int write_doubt(const struct ledger_doubt *doubt, void *userdata)
+{
+        struct question *question = userdata;
+
+        if (strcmp(doubt->key, question->key) == 0)
+                status_write_doubt(question->supervisor, doubt, question->json);
+        return 0;
+}
+
+static void write_queue(const struct question *question)
+{
+        static const char *const state_name[] = {
+                [QUEUE_AT_REST] = "at-rest",
+                [QUEUE_QUEUED] = "queued",
+                [QUEUE_SUSPECT] = "suspect",
+                [QUEUE_RUNNING] = "running",
+                [QUEUE_RUNNING_DIRTY] = "running-dirty",
+                [QUEUE_DELAYED] = "delayed",
+        };
+        const struct supervisor *supervisor = question->supervisor;
+        struct queue_view view =
+                queue_look(supervisor->controller.queue,
+                           (unsigned)(question->watch - supervisor->controller.watch), question->key);
+        uint64_t now = clock_boottime_usec();
+        struct text *json = question->json;
+
+        text_append_string(json, "\"queue\":{");
+        json_string(json, "state", state_name[view.state]);
+        json_string(json, "uid", view.uid);
+        json_string(json, "reason", run_reason_name(view.reason));
+        if (view.state == QUEUE_QUEUED || view.state == QUEUE_SUSPECT)
+                json_number(json, "waitingFor", now - view.since);
+        if (view.state == QUEUE_DELAYED)
+                json_number(json, "dueIn", view.due > now ? view.due - now : 0);
+        json_close(json, "},");
+}
+
+static void write_worker(const struct question *question)
+{
+        const struct supervisor *supervisor = question->supervisor;
+
+        for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
+                const struct queue_run *run = worker_run(&supervisor->controller.worker[i]);
+
+                if (!run || &supervisor->controller.watch[run->watch] != question->watch ||
+                    strcmp(run->key, question->key) != 0)
+                        continue;
+                text_append_string(question->json, "\"worker\":");
+                status_write_worker(supervisor, i, question->json);
+        }
+}
+
+/* ---- keys, for a shell that completes one */
+
+#define KEYS_MAX 200
+
+struct keys {
+        const char *begun;
+        struct text *json;
+        char *last; /* a key may have several UIDs */
+};
+
+static int write_key(const char *watch_name _unused_, const struct ledger_row *row, void *userdata)
+{
+        struct keys *keys = userdata;
+
+        if (strncmp(row->key, keys->begun, strlen(keys->begun)) != 0 ||
+            (keys->last && strcmp(row->key, keys->last) == 0))
+                return 0;
+        text_json_string(keys->json, row->key);
+        text_append_string(keys->json, ",");
+        return text_replace(&keys->last, row->key);
+}
+
+int explain_write_keys(const struct watch *watch, const char *begun, struct text *json)
+{
+        struct keys keys = {.begun = begun, .json = json};
+        int r;
+
+        text_append_string(json, "{\"keys\":[");
+        r = ledger_visit(watch->controller->ledger, watch->config->name, begun, "", KEYS_MAX, write_key,
+                         &keys);
+        free(keys.last);
+        json_close(json, "]}");
+        return r < 0 ? r : json->failed ? -ENOMEM : 0;
+}
+
+int explain_write(const struct watch *watch, const char *key, struct text *json)
+{
+        struct supervisor *supervisor = supervisor_of(watch);
+        struct question question = {supervisor, watch, key, json};
+        int r;
+
+        text_append_string(json, "{");
+        json_string(json, "key", key);
+        json_bool(json, "uninstalling", supervisor->controller.uninstall.active);
+        text_append_string(json, "\"watch\":");
+        status_write_watch(supervisor, (size_t)(watch - supervisor->controller.watch), json);
+        write_queue(&question);
+        write_worker(&question);
+        text_append_string(json, "\"objects\":[");
+        r = ledger_visit(supervisor->controller.ledger, watch->config->name, key, "", UIDS_MAX, write_row,
+                         &question);
+        json_close(json, "],\"doubtful\":[");
+        if (r >= 0)
+                r = ledger_visit_doubts(supervisor->controller.ledger, watch->config->name,
+                                        ledger_now(supervisor), DOUBTS_LOOKED_MAX, write_doubt, &question);
+        json_close(json, "],\"store\":{");
+        json_string(json, "folder", place_of(watch)->store_folder);
+        json_number(json, "generation", watch->generation);
+        json_close(json, "}}");
+        return r < 0 ? r : json->failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Why an object did or did not run: all that is known here about one key, for `reconciledctl explain`, which
+ * draws the conclusion. The content of the store is not known here: the answer says where it is.
+ */
+#include "base/text.h"
+#include "ipc/message.h"
+
+struct supervisor;
+struct watch;
+
+/* Negative: the ledger cannot be read; -ENOMEM. */
+int explain_write(const struct watch *watch, const char *key, struct text *json);
+int explain_write_keys(const struct watch *watch, const char *begun, struct text *json);
+/* Keeps how a run has ended. reason: of the run, static. */
+void explain_ended(struct supervisor *supervisor, unsigned watch, const struct message_done *done,
+                   const char *reason, uint64_t duration_usec);

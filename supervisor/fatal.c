@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fatal.h. */
+#include "supervisor/fatal.h"
+
+#include <stdarg.h>
+
+#include "base/duration.h"
+#include "base/exit-code.h"
+#include "controller/run/assign.h"
+#include "ipc/log.h"
+#include "ipc/message-id.h"
+#include "os/slot.h"
+#include "supervisor/children/child.h"
+#include "supervisor/phase.h"
+#include "supervisor/supervisor.h"
+
+#define STOP_COMES_USEC (2 * USEC_PER_SEC) /* behind the signal that a child got of the same stop */
+
+/* The watch that the child is of, or whose object it was busy with. */
+static const char *watch_name(const struct supervisor *supervisor, const struct child_slot *child)
+{
+        const struct queue_run *run;
+
+        if (child && child->kind == KIND_WATCHER)
+                return supervisor->controller.watch[child->index].config->name;
+        if (!child || child->kind != KIND_WORKER)
+                return NULL;
+        run = worker_run(&supervisor->controller.worker[child->index]);
+        return run ? supervisor->controller.watch[run->watch].config->name : NULL;
+}
+
+void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct child_slot *child,
+                      const char *key, const char *format, ...)
+{
+        struct supervisor_end *end = &supervisor->end;
+        bool blames = child && exit_code == EXIT_CODE_SOFTWARE && !child->blameless;
+        char pid[16] = "", code[16];
+        va_list arguments;
+
+        if (supervisor->phase == PHASE_TEARDOWN)
+                return; /* a death that we caused, or a consequence */
+        va_start(arguments, format);
+        vsnprintf(end->cause, sizeof(end->cause), format, arguments);
+        va_end(arguments);
+        end->view = (struct slot_view){SLOT_IDLE, "", ""};
+        if (blames && child->kind == KIND_WATCHER &&
+            slots_look(supervisor->slots, child->index, &end->view) >= 0)
+                key = end->view.key;
+        if (child && !key)
+                key = child_busy_with(child);
+        if (child)
+                snprintf(pid, sizeof(pid), "%d", child->pid);
+        snprintf(code, sizeof(code), "%d", exit_code);
+        log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL,
+                  LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child_role(child->kind)) : NULL},
+                             {"RECONCILED_WATCH", watch_name(supervisor, child)}, {"RECONCILED_KEY", key},
+                             {"RECONCILED_PID", pid}, {"RECONCILED_EXIT_CODE", code}),
+                  "%s%s%s; the operator ends with exit code %d (%s)", end->cause,
+                  child && key && key[0] ? ", busy with " : "", child && key ? key : "", exit_code,
+                  exit_code_name(exit_code));
+        end->child = blames ? child : NULL;
+        end->pending = true;
+        supervisor->exit_code = exit_code;
+        supervisor_set_phase(supervisor, PHASE_TEARDOWN);
+}
+
+static int on_not_stopped(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
+{
+        struct supervisor *supervisor = userdata;
+
+        if (supervisor->phase <= PHASE_RUNNING)
+                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, supervisor->end.suspicious, NULL, "%s",
+                                 supervisor->end.suspicion);
+        return 0;
+}
+
+void supervisor_fatal_unless_stopped(const struct child_slot *child, const char *format, ...)
+{
+        struct supervisor *supervisor = child->supervisor;
+        va_list arguments;
+
+        if (supervisor->phase > PHASE_RUNNING || supervisor->end.timer)
+                return;
+        va_start(arguments, format);
+        vsnprintf(supervisor->end.suspicion, sizeof(supervisor->end.suspicion), format, arguments);
+        va_end(arguments);
+        supervisor->end.suspicious = child;
+        if (sd_event_add_time_relative(supervisor->event, &supervisor->end.timer, CLOCK_MONOTONIC,
+                                       STOP_COMES_USEC, 0, on_not_stopped, supervisor) < 0)
+                on_not_stopped(NULL, 0, supervisor);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See leftover-finalizers.h. */
+#include "supervisor/folders/leftover-finalizers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "ipc/log.h"
+#include "ipc/message-id.h"
+#include "os/file.h"
+#include "supervisor/control/json.h"
+#include "supervisor/supervisor.h"
+
+#define FILE_NAME "finalizers"
+#define FILE_MAX  (256 * 1024)
+
+struct leftover_finalizer {
+        char finalizer[256], kind[256], api_version[256], watch[256];
+        uint64_t objects; /* that the ledger knows */
+};
+
+/* "Widget.v1.example.com", as kubectl takes it. */
+static void kind_of(const struct leftover_finalizer *left, char *buffer, size_t size)
+{
+        const char *slash = strchr(left->api_version, '/');
+
+        if (slash)
+                snprintf(buffer, size, "%s.%s.%.*s", left->kind, slash + 1, (int)(slash - left->api_version),
+                         left->api_version);
+        else
+                snprintf(buffer, size, "%s", left->kind);
+}
+
+/* Whether a watch puts the same finalizer on such objects, or takes it off them. */
+static bool is_looked_after(const struct supervisor *supervisor, const struct leftover_finalizer *left)
+{
+        const struct config *config = supervisor->config;
+        struct config_watch former = {.kind = (char *)(uintptr_t)left->kind,
+                                      .api_version = (char *)(uintptr_t)left->api_version};
+
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former) &&
+                    strcmp(config->watch[i].finalizer_key, left->finalizer) == 0)
+                        return true;
+        return false;
+}
+
+static void tell(const struct supervisor *supervisor, const struct leftover_finalizer *left)
+{
+        char kind[1024];
+
+        kind_of(left, kind, sizeof(kind));
+        log_write(
+                LOG_WARNING, MESSAGE_ID_FINALIZERS_LEFT, LOG_FIELDS({"RECONCILED_WATCH", left->watch}),
+                "objects of kind %s may carry the finalizer %s, which watch %s put on them and no watch "
+                "takes off any more: they cannot be deleted until that is done (%" PRIu64
+                " were handed to its handler). Configure a watch of that kind with `finalizer: false` under "
+                "the same operator's name, and the same id, for a while, or: kubectl get %s -A -o json | jq "
+                "'.items[] | "
+                "select(.metadata.finalizers // [] | index(\"%s\")) | .metadata.finalizers -= [\"%s\"]' | "
+                "kubectl replace -f -; then take its line out of %s/" FILE_NAME,
+                kind, left->finalizer, left->watch, left->objects, kind, left->finalizer, left->finalizer,
+                supervisor->options->state_directory);
+}
+
+static int add(struct supervisor *supervisor, struct leftover_finalizer *left)
+{
+        struct leftover_finalizer *grown =
+                reallocarray(supervisor->leftover.item, supervisor->leftover.count + 1, sizeof(*grown));
+        int64_t objects = ledger_count(supervisor->controller.ledger, left->watch);
+
+        if (!grown)
+                return -ENOMEM;
+        left->objects = objects > 0 ? (uint64_t)objects : 0;
+        supervisor->leftover.item = grown;
+        supervisor->leftover.item[supervisor->leftover.count++] = *left;
+        tell(supervisor, left);
+        return 0;
+}
+
+static void add_line(struct text *text, const char *finalizer, const char *kind, const char *api_version,
+                     const char *watch)
+{
+        text_printf(text, "%s %s %s %s\n", finalizer, kind, api_version, watch);
+}
+
+/* In place: a SIGKILL finds the one or the other. */
+static int write_file(const char *path, const struct text *text)
+{
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), r = 0;
+
+        if (fd < 0)
+                return -errno;
+        if (pwrite(fd, text->data ? text->data : "", text->size, 0) != (ssize_t)text->size ||
+            ftruncate(fd, (off_t)text->size) < 0)
+                r = -EIO;
+        close(fd);
+        return r;
+}
+
+static int read_lines(struct supervisor *supervisor, char *content, struct text *ret)
+{
+        char *rest = content, *line;
+
+        while ((line = strsep(&rest, "\n"))) {
+                struct leftover_finalizer left = {0};
+                int r = 0;
+
+                if (sscanf(line, "%255s %255s %255s %255s", left.finalizer, left.kind, left.api_version,
+                           left.watch) != 4 ||
+                    is_looked_after(supervisor, &left))
+                        continue;
+                add_line(ret, left.finalizer, left.kind, left.api_version, left.watch);
+                r = add(supervisor, &left);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int leftover_finalizers_review(struct supervisor *supervisor)
+{
+        const struct config *config = supervisor->config;
+        _cleanup_free_ char *path = NULL, *content = NULL;
+        _cleanup_text_ struct text text = TEXT_EMPTY;
+        size_t size = 0;
+        int r;
+
+        leftover_finalizers_free(supervisor);
+        if (asprintf(&path, "%s/" FILE_NAME, supervisor->options->state_directory) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = file_read(path, FILE_MAX, &content, &size);
+        if (r >= 0)
+                r = read_lines(supervisor, content, &text);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        for (size_t i = 0; i < config->watch_count; i++)
+                if (config->watch[i].finalizer)
+                        add_line(&text, config->watch[i].finalizer_key, config->watch[i].kind,
+                                 config->watch[i].api_version, config->watch[i].name);
+        return text.failed ? -ENOMEM : write_file(path, &text);
+}
+
+void leftover_finalizers_free(struct supervisor *supervisor)
+{
+        free(supervisor->leftover.item);
+        supervisor->leftover.item = NULL;
+        supervisor->leftover.count = 0;
+}
+
+void leftover_finalizers_write_status(const struct supervisor *supervisor, struct text *json)
+{
+        for (size_t i = 0; i < supervisor->leftover.count; i++) {
+                const struct leftover_finalizer *left = &supervisor->leftover.item[i];
+
+                text_append_string(json, "{");
+                json_string(json, "watch", left->watch);
+                json_string(json, "apiVersion", left->api_version);
+                json_string(json, "kind", left->kind);
+                json_string(json, "finalizer", left->finalizer);
+                json_number(json, "objects", left->objects);
+                json_close(json, "},");
+        }
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See secrets.h. */
+#include "supervisor/folders/secrets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "base/memory.h"
+#include "ipc/log.h"
+#include "ipc/message-id.h"
+#include "os/kept.h"
+#include "os/temporary.h"
+#include "supervisor/phase.h"
+#include "supervisor/supervisor.h"
+
+#define SET_ASIDE "ledger.sqlite.corrupt-"
+
+/* ---- the folder */
+
+/* Where handlers' users are let through (handlers/access-folder.c), the mode shows the right to search as the group's. */
+static int make_private(const char *path)
+{
+        struct stat st;
+
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        if (lstat(path, &st) < 0)
+                return -errno;
+        return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 067) == 0 ? 0 : -EPERM;
+}
+
+/* Everybody may make folders there: ours is in one that only we can enter. */
+static int choose_shared(struct supervisor *supervisor)
+{
+        struct stat st;
+
+        if (!memory_holds(MEMORY_SHARED))
+                return -EOPNOTSUPP;
+        if (stat(supervisor->options->state_directory, &st) < 0)
+                return -errno;
+        if (asprintf(&supervisor->secrets.parent, MEMORY_SHARED "/reconciled-%u", (unsigned)geteuid()) < 0) {
+                supervisor->secrets.parent = NULL;
+                return -ENOMEM;
+        }
+        if (asprintf(&supervisor->secrets.folder, "%s/%" PRIx64 "-%" PRIx64, supervisor->secrets.parent,
+                     (uint64_t)st.st_dev, (uint64_t)st.st_ino) < 0) {
+                supervisor->secrets.folder = NULL;
+                return -ENOMEM;
+        }
+        return make_private(supervisor->secrets.parent);
+}
+
+static int choose_runtime(struct supervisor *supervisor)
+{
+        const char *runtime = supervisor->options->runtime_directory;
+
+        free(supervisor->secrets.parent);
+        free(supervisor->secrets.folder);
+        supervisor->secrets.parent = strdup(runtime);
+        if (asprintf(&supervisor->secrets.folder, "%s/secrets", runtime) < 0)
+                supervisor->secrets.folder = NULL;
+        return supervisor->secrets.parent && supervisor->secrets.folder ? 0 : -ENOMEM;
+}
+
+static int make_part(const struct supervisor *supervisor, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/%s", supervisor->secrets.folder, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return make_private(path);
+}
+
+int secrets_begin(struct supervisor *supervisor, struct error *error)
+{
+        bool in_memory = memory_holds(supervisor->options->runtime_directory);
+        int r = in_memory ? choose_runtime(supervisor) : choose_shared(supervisor);
+
+        temporary_folders_sweep();
+        if (r < 0 && !in_memory) {
+                supervisor->secrets.on_disk = true;
+                r = choose_runtime(supervisor);
+        }
+        if (r >= 0)
+                r = make_private(supervisor->secrets.folder);
+        if (r >= 0)
+                r = make_part(supervisor, "store");
+        if (r >= 0)
+                r = make_part(supervisor, "kept");
+        return r < 0 ? error_set(error, r, "%s: %s",
+                                 supervisor->secrets.folder ? supervisor->secrets.folder : "secrets",
+                                 strerror(-r))
+                     : 0;
+}
+
+void secrets_warn(const struct supervisor *supervisor)
+{
+        if (!config_needs_memory(supervisor->config))
+                return;
+        if (supervisor->secrets.on_disk)
+                log_write(
+                        LOG_WARNING, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                        "Secrets may reach a disk: neither the runtime directory %s nor " MEMORY_SHARED
+                        " is memory (tmpfs) that this user can have; give the operator a runtime directory "
+                        "in memory",
+                        supervisor->options->runtime_directory);
+        else if (strcmp(supervisor->secrets.parent, supervisor->options->runtime_directory) != 0)
+                log_info("the runtime directory %s is on a disk: Secrets are kept in memory, in %s",
+                         supervisor->options->runtime_directory, supervisor->secrets.folder);
+}
+
+/* ---- places in it */
+
+static char *disk_store(const struct supervisor *supervisor, const char *name)
+{
+        char *path;
+
+        return asprintf(&path, "%s/store/%s", supervisor->options->state_directory, name) < 0 ? NULL : path;
+}
+
+static char *memory_store(const struct supervisor *supervisor, const char *name)
+{
+        char *path;
+
+        return asprintf(&path, "%s/store/%s", supervisor->secrets.folder, name) < 0 ? NULL : path;
+}
+
+char *secrets_store_folder(const struct supervisor *supervisor, const struct config_watch *config)
+{
+        return (config->confidential ? memory_store : disk_store)(supervisor, config->name);
+}
+
+char *secrets_kept_folder(const struct supervisor *supervisor)
+{
+        char *path;
+
+        return asprintf(&path, "%s/kept", supervisor->secrets.folder) < 0 ? NULL : path;
+}
+
+static void erase_disk_store(const struct supervisor *supervisor, const char *name)
+{
+        _cleanup_free_ char *path = disk_store(supervisor, name);
+        int r = path ? (access(path, F_OK) < 0 ? -errno : folder_remove(path)) : -ENOMEM;
+
+        if (r >= 0)
+                log_write(LOG_NOTICE, MESSAGE_ID_SECRETS_ERASED, LOG_FIELDS({"RECONCILED_WATCH", name}),
+                          "the object store %s held confidential objects on the disk and has been erased; "
+                          "from now on they are kept in memory",
+                          path);
+        else if (r != -ENOENT)
+                log_write(
+                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, LOG_FIELDS({"RECONCILED_WATCH", name}),
+                        "the object store of watch %s holds confidential objects on the disk and cannot be "
+                        "erased: %s; remove %s",
+                        name, strerror(-r), path ? path : "it");
+}
+
+void secrets_move(const struct supervisor *supervisor, const struct config_watch *config)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (config->confidential) {
+                erase_disk_store(supervisor, config->name);
+                return;
+        }
+        path = memory_store(supervisor, config->name);
+        if (path)
+                (void)folder_remove(path); /* what stays costs memory, until the next boot */
+}
+
+/* ---- what former lives have left */
+
+typedef int (*visit_name_t)(struct supervisor *supervisor, const char *folder, const char *name);
+
+static int each_entry(struct supervisor *supervisor, const char *folder, const char *part,
+                      visit_name_t visit)
+{
+        _cleanup_free_ char *path = NULL;
+        struct dirent *entry;
+        DIR *directory;
+        int r = 0;
+
+        if (asprintf(&path, "%s%s%s", folder, part[0] ? "/" : "", part) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        directory = opendir(path);
+        while (directory && r >= 0 && (entry = readdir(directory)))
+                if (entry->d_name[0] != '.')
+                        r = visit(supervisor, path, entry->d_name);
+        if (directory)
+                closedir(directory);
+        return r;
+}
+
+/* The ledger says of which kind the objects of a watch are (watcher/apply/scope.c), the name that a watch gives to
+ * an owned or related kind does so itself. */
+static int judge_disk_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
+{
+        static const char kind[] = "\0Secret"; /* the group, which is empty, and the kind */
+        _cleanup_free_ char *scope = NULL, *cluster = NULL;
+        char resource[17];
+        int r = ledger_scope_get(supervisor->controller.ledger, name, &scope, &cluster);
+
+        if (r < 0)
+                return r;
+        snprintf(resource, sizeof(resource), "%016" PRIx64, (uint64_t)XXH3_64bits(kind, sizeof(kind)));
+        if (strncmp(scope, resource, strlen(resource)) == 0 || strstr(name, ".owns.Secret.") ||
+            strstr(name, ".related.Secret."))
+                erase_disk_store(supervisor, name);
+        return 0;
+}
+
+static int judge_memory_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
+{
+        const struct config_watch *config = config_watch_find(supervisor->config, name);
+        _cleanup_free_ char *path = NULL;
+
+        if (config && config->confidential)
+                return 0;
+        path = memory_store(supervisor, name);
+        if (path)
+                (void)folder_remove(path);
+        return path ? 0 : -ENOMEM;
+}
+
+static int judge_kept(struct supervisor *supervisor, const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+        int r = ledger_settling_names(supervisor->controller.ledger, name);
+
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        (void)unlink(path);
+        return 0;
+}
+
+/* Two words, since a page of the file may end within one. */
+static bool may_hold_secret(const char *bytes, size_t size)
+{
+        /* Asked again here, because the sanitizers' own check makes the compiler believe in a null. */
+        return bytes && (memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\"restore\":", 10));
+}
+
+#define PIECE   ((size_t)1024 * 1024)
+#define OVERLAP 16
+
+static int look_into(const char *path)
+{
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        _cleanup_free_ char *bytes = malloc(PIECE);
+        off_t at = 0;
+        ssize_t size;
+
+        if (!bytes)
+                return -ENOMEM;
+        if (fd < 0)
+                return -errno;
+        while ((size = pread(fd, bytes, PIECE, at)) > 0) {
+                if (may_hold_secret(bytes, (size_t)size))
+                        return 1;
+                if ((size_t)size < PIECE)
+                        break;
+                at += (off_t)(PIECE - OVERLAP);
+        }
+        return size < 0 ? -errno : 0;
+}
+
+/* An entry that cannot be read is not kept either: it may hold anything. */
+static int judge_set_aside(struct supervisor *supervisor _unused_, const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+
+        if (strncmp(name, SET_ASIDE, strlen(SET_ASIDE)) != 0)
+                return 0;
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (look_into(path) == 0)
+                return 0;
+        if (unlink(path) == 0)
+                log_write(
+                        LOG_NOTICE, MESSAGE_ID_SECRETS_ERASED, NULL,
+                        "%s, a damaged ledger of an older release, may hold content of Secrets and has been "
+                        "erased",
+                        path);
+        else
+                log_write(LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                          "%s, a damaged ledger of an older release, may hold content of Secrets and cannot "
+                          "be erased: %s; remove it",
+                          path, strerror(errno));
+        return 0;
+}
+
+/* A rollback that is under way goes on from memory with what an older release kept in the ledger for it. */
+static int keep(const char *text, size_t size, char id[KEPT_ID_SIZE], void *userdata)
+{
+        const struct supervisor *supervisor = userdata;
+        _cleanup_free_ char *folder = secrets_kept_folder(supervisor);
+
+        return folder ? kept_write(folder, text, size, id) : -ENOMEM;
+}
+
+static int clean_disk(struct supervisor *supervisor)
+{
+        const char *state = supervisor->options->state_directory;
+        int r = ledger_erase_former(supervisor->controller.ledger, keep, supervisor);
+
+        if (r > 0)
+                return each_entry(supervisor, state, "", judge_set_aside);
+        if (r < 0 && r != -EBADMSG)
+                log_write(
+                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
+                        "the ledger of an older release may hold content of Secrets, and cannot be written "
+                        "anew without it: %s; the next start tries again",
+                        strerror(-r));
+        return r == -EBADMSG ? r : 0;
+}
+
+int secrets_clean(struct supervisor *supervisor)
+{
+        int r = each_entry(supervisor, supervisor->options->state_directory, "store", judge_disk_store);
+
+        if (r >= 0)
+                r = each_entry(supervisor, supervisor->secrets.folder, "store", judge_memory_store);
+        if (r >= 0)
+                r = clean_disk(supervisor);
+        if (r >= 0)
+                r = each_entry(supervisor, supervisor->secrets.folder, "kept", judge_kept);
+        return r;
+}
+
+/* ---- the end */
+
+/* The runtime directory is not ours to remove; and an operator that fails is started again. */
+void secrets_end(struct supervisor *supervisor)
+{
+        bool ours = supervisor->secrets.parent &&
+                    strcmp(supervisor->secrets.parent, supervisor->options->runtime_directory) != 0;
+
+        if (ours && supervisor->secrets.folder && !supervisor->reload.restarting &&
+            supervisor->exit_code == EXIT_CODE_OK && supervisor->phase > PHASE_RUNNING)
+                (void)folder_remove(supervisor->secrets.folder);
+        free(supervisor->secrets.parent);
+        free(supervisor->secrets.folder);
+}

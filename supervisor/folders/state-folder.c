@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See state-folder.h. */
+#include "supervisor/folders/state-folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "supervisor/fatal.h"
+#include "supervisor/folders/ledger-clock.h"
+#include "supervisor/supervisor.h"
+
+/* linux/magic.h names only some of them. */
+#define MAGIC_NFS    0x6969
+#define MAGIC_SMB    0x517b
+#define MAGIC_SMB2   0xfe534d42
+#define MAGIC_CIFS   0xff534d42
+#define MAGIC_FUSE   0x65735546
+#define MAGIC_CEPH   0x00c36400
+#define MAGIC_9P     0x01021997
+#define MAGIC_AFS    0x5346414f
+#define MAGIC_KAFS   0x6b414653
+#define MAGIC_CODA   0x73757245
+#define MAGIC_GFS2   0x01161970
+#define MAGIC_OCFS   0x7461636f
+#define MAGIC_GPFS   0x47504653
+#define MAGIC_LUSTRE 0x0bd00bd0
+#define MAGIC_VBOX   0x786f4256
+
+static bool is_network_file_system(const char *path)
+{
+        static const unsigned long magic[] = {MAGIC_NFS,  MAGIC_SMB,  MAGIC_SMB2, MAGIC_CIFS,   MAGIC_FUSE,
+                                              MAGIC_CEPH, MAGIC_9P,   MAGIC_AFS,  MAGIC_KAFS,   MAGIC_CODA,
+                                              MAGIC_GFS2, MAGIC_OCFS, MAGIC_GPFS, MAGIC_LUSTRE, MAGIC_VBOX};
+        struct statfs st;
+
+        if (statfs(path, &st) < 0)
+                return false;
+        for (size_t i = 0; i < ELEMENTS(magic); i++)
+                if ((unsigned long)st.f_type == magic[i])
+                        return true;
+        return false;
+}
+
+static void read_starts(struct supervisor *supervisor)
+{
+        char buffer[192] = "";
+        struct ledger_clock left = {0};
+        uint64_t starts = 0;
+
+        supervisor->life.last_exit = -1;
+        if (pread(supervisor->lock.state_fd, buffer, sizeof(buffer) - 1, 0) >
+            0) /* what cannot be read counts as none */
+                (void)sscanf(buffer, "%*d %" SCNu64 " %d %" SCNu64 " %32[0-9a-f-] %" SCNu64 " %" SCNu64,
+                             &starts, &supervisor->life.last_exit, &supervisor->crash_events.until,
+                             left.boot, &left.offset, &left.seen);
+        supervisor->life.starts = starts + 1;
+        ledger_clock_begin(supervisor, &left);
+}
+
+/* In place, so that a SIGKILL finds the one or the other; a full disk is told by what needs the disk. */
+static void write_starts(struct supervisor *supervisor, int last_exit)
+{
+        struct ledger_clock *clock = &supervisor->clock;
+        char buffer[192];
+        int length;
+
+        clock->seen = ledger_now(supervisor);
+        length = snprintf(buffer, sizeof(buffer),
+                          "%d %" PRIu64 " %d %" PRIu64 " %s %" PRIu64 " %" PRIu64 "\n", getpid(),
+                          supervisor->life.starts, last_exit, supervisor->crash_events.until,
+                          clock->boot[0] ? clock->boot : "-", clock->offset, clock->seen);
+        if (pwrite(supervisor->lock.state_fd, buffer, (size_t)length, 0) == length &&
+            ftruncate(supervisor->lock.state_fd, length) < 0)
+                return;
+}
+
+static long holder_pid(int fd)
+{
+        char buffer[64] = "";
+
+        return pread(fd, buffer, sizeof(buffer) - 1, 0) > 0 ? strtol(buffer, NULL, 10) : 0;
+}
+
+/* A lock that dies with its process. -EBUSY: another one holds it. */
+static int take_lock(const char *folder, const char *name, const char *advice, int *ret_fd,
+                     struct error *error)
+{
+        _cleanup_free_ char *path = NULL;
+        _cleanup_close_ int fd = -1;
+
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return error_set(error, -ENOMEM, "no memory");
+        }
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return error_set(error, -errno, "%s: %s", path, strerror(errno));
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return error_set(error, -errno, "%s cannot be locked: %s", path, strerror(errno));
+                return error_set(error, -EBUSY, "another instance (pid %ld) uses %s; give each operator %s",
+                                 holder_pid(fd), folder, advice);
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Its control socket, and what is under way, are of one operator: the second one would take them over. */
+int runtime_folder_take(struct supervisor *supervisor, struct error *error)
+{
+        char pid[24];
+        int length = snprintf(pid, sizeof(pid), "%d\n", getpid());
+        int r = take_lock(supervisor->options->runtime_directory, "control.lock",
+                          "a runtime directory of its own", &supervisor->lock.runtime_fd, error);
+
+        /* For the message of a second one only: a full disk merely makes it say 0. */
+        if (r >= 0 && ftruncate(supervisor->lock.runtime_fd, 0) >= 0)
+                (void)!pwrite(supervisor->lock.runtime_fd, pid, (size_t)length, 0);
+        return r;
+}
+
+int state_folder_take(struct supervisor *supervisor, struct error *error)
+{
+        const char *folder = supervisor->options->state_directory;
+        int r;
+
+        if (is_network_file_system(folder))
+                return error_set(error, -EBUSY,
+                                 "%s lies on a network, cluster or FUSE file system, whose locks and memory "
+                                 "maps cannot "
+                                 "be trusted; use a local disk",
+                                 folder);
+        r = take_lock(folder, "instance", "a state folder of its own", &supervisor->lock.state_fd, error);
+        if (r < 0)
+                return r;
+        read_starts(supervisor);
+        write_starts(supervisor, -1);
+        return 0;
+}
+
+/* The lock file is there still, and is the one that we hold. */
+static bool is_held(int fd, const char *folder, const char *name)
+{
+        _cleanup_free_ char *path = NULL;
+        struct stat ours, there;
+
+        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+                path = NULL;
+                return true;
+        }
+        if (fstat(fd, &ours) < 0)
+                return true;
+        return stat(path, &there) < 0 ? errno != ENOENT && errno != ENOTDIR
+                                      : ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+bool state_folder_check(struct supervisor *supervisor)
+{
+        const struct options *options = supervisor->options;
+
+        if (!is_held(supervisor->lock.state_fd, options->state_directory, "instance")) {
+                supervisor_fatal(
+                        supervisor, EXIT_CODE_IO, NULL, NULL,
+                        "the state directory %s was removed or replaced while the operator ran: the "
+                        "next start will not know what has been handled since; leave it alone while "
+                        "an operator runs",
+                        options->state_directory);
+                return false;
+        }
+        if (!is_held(supervisor->lock.runtime_fd, options->runtime_directory, "control.lock")) {
+                supervisor_fatal(supervisor, EXIT_CODE_IO, NULL, NULL,
+                                 "the runtime directory %s was removed or replaced while the operator ran: "
+                                 "reconciledctl cannot reach it any more; leave it alone while an operator "
+                                 "runs (does something clean up temporary files there?)",
+                                 options->runtime_directory);
+                return false;
+        }
+        return true;
+}
+
+void state_folder_note_exit(struct supervisor *supervisor)
+{
+        if (supervisor->lock.state_fd >= 0 && supervisor->event)
+                write_starts(supervisor, supervisor->exit_code);
+}
+
+void state_folder_note_crash_events(struct supervisor *supervisor, uint64_t now)
+{
+        supervisor->crash_events.until = now;
+        write_starts(supervisor, -1);
+}
+
+void state_folder_note_time(struct supervisor *supervisor)
+{
+        write_starts(supervisor, -1);
+}

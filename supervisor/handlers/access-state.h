@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The access that handlers have of their own, as the credential process has last said. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/watch.h"
+
+struct supervisor;
+
+struct access_state {
+        char *watch;
+        bool usable, failing;         /* failing: it is usable, and cannot be renewed */
+        struct watch_trouble trouble; /* while it is not usable; its reason also while it fails */
+        uint64_t expires_realtime;    /* of the handler's token; 0: it has none */
+};
+
+/* By the name of a watch; NULL: nothing was said yet. */
+struct access_state *access_find(const struct supervisor *supervisor, const char *watch);
+const struct access_state *access_of(const struct watch *watch); /* NULL: nothing is known, or all is well */
+bool access_awaited(const struct watch *watch); /* nothing of it runs before its handler has a token */
+struct access_state *access_add(struct supervisor *supervisor, const char *watch); /* NULL: no memory */
+void access_free(struct supervisor *supervisor);

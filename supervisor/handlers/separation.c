@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See separation.h. */
+#include "supervisor/handlers/separation.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ipc/spawner/client.h"
+#include "supervisor/supervisor.h"
+
+#define SERVICE_ACCOUNT_TOKEN "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+static bool has_right(unsigned right)
+{
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {0};
+
+        return syscall(SYS_capget, &header, data) >= 0 && data[0].effective & (1U << right);
+}
+
+/* In a user namespace (PrivateUsers=) most users do not exist. */
+static bool is_mapped(const char *map, unsigned id)
+{
+        _cleanup_fclose_ FILE *file = fopen(map, "re");
+        unsigned first, count;
+
+        if (!file)
+                return true;
+        while (fscanf(file, "%u %*u %u", &first, &count) == 2)
+                if (id >= first && id - first < count)
+                        return true;
+        return false;
+}
+
+/* Processes that a handler leaves behind are found in /proc; those of other users may be hidden (hidepid). */
+static bool others_are_hidden(void)
+{
+        _cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
+        bool hidden = false;
+        char line[4096];
+
+        while (file && fgets(line, sizeof(line), file)) {
+                const char *options = strstr(line, " - proc ");
+
+                if (!options || !strstr(line, " /proc "))
+                        continue;
+                options = strstr(options, "hidepid=");
+                hidden = options && strncmp(options, "hidepid=0", 9) != 0 &&
+                         strncmp(options, "hidepid=off", 11) != 0;
+        }
+        return hidden && !has_right(CAP_SYS_PTRACE);
+}
+
+static const char *what_is_missing(const struct config_handler *handler)
+{
+        if (!has_right(CAP_SETUID) || !has_right(CAP_SETGID) || !has_right(CAP_KILL))
+                return "the operator has no right to run handlers as another user: it needs CAP_SETUID, "
+                       "CAP_SETGID and CAP_KILL (drop-in user.conf), or to be root";
+        if (!is_mapped("/proc/self/uid_map", handler->uid) || !is_mapped("/proc/self/gid_map", handler->gid))
+                return "this user or its group does not exist in the operator's user namespace "
+                       "(PrivateUsers=no, drop-in user.conf)";
+        if (others_are_hidden())
+                return "/proc hides the processes of other users, and what a handler leaves behind could "
+                       "not be ended (ProtectProc=default, drop-in user.conf)";
+        return NULL;
+}
+
+static int add_problem(struct config_problems *problems, const struct config_watch *watch, const char *text)
+{
+        struct config_problem *grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        struct config_problem *problem;
+
+        if (!grown)
+                return -ENOMEM;
+        problems->problem = grown;
+        problem = &grown[problems->count];
+        *problem = (struct config_problem){.line = watch->line, .file = strdup(watch->file)};
+        if (asprintf(&problem->key, "handler.user of watch %s", watch->name) < 0)
+                problem->key = NULL;
+        problem->text = strdup(text);
+        problems->count++;
+        return problem->file && problem->key && problem->text ? 0 : -ENOMEM;
+}
+
+int separation_check(const struct config *config, struct config_problems *problems)
+{
+        bool refused = false;
+
+        for (size_t i = 0; i < config->watch_count; i++) {
+                const struct config_watch *watch = &config->watch[i];
+                const char *missing = watch->handler.user && watch->handler.uid != geteuid()
+                                              ? what_is_missing(&watch->handler)
+                                              : NULL;
+
+                if (missing && add_problem(problems, watch, missing) < 0)
+                        return -ENOMEM;
+                refused = refused || missing;
+        }
+        return refused ? -EINVAL : 0;
+}
+
+/* ---- what must not be read */
+
+/* Negative: that could not be found out. */
+static int warn_readable(const struct supervisor *supervisor, const struct config_watch *watch)
+{
+        const struct config *config = supervisor->config;
+        const struct config_handler *handler = &watch->handler;
+        const char *const path[] = {
+                config->kubeconfig[0] ? config->kubeconfig : getenv("KUBECONFIG"),
+                SERVICE_ACCOUNT_TOKEN,
+                config->gateway_token_file,
+                config->gateway_key_file,
+                supervisor->options->state_directory,
+                supervisor->options->runtime_directory,
+                config->record,
+        };
+
+        for (size_t i = 0; i < ELEMENTS(path); i++) {
+                int r = path[i] && path[i][0]
+                                ? spawner_can_read(handler->user, handler->uid, handler->gid, path[i])
+                                : 0;
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        log_warning("credentials not separated: the user %s, as whom handlers of watch %s "
+                                    "run, can read %s; take that right away (chmod o-r, g-r)",
+                                    handler->user, watch->name, path[i]);
+        }
+        return 0;
+}
+
+/* Once: a user database that is slow for one is slow for all, and nobody is served meanwhile. */
+static void tell_unknown(const struct config_watch *watch, int error)
+{
+        log_warning(
+                "whether handlers could read credentials could not be found out, as the user %s of watch "
+                "%s: %s; look whether the system's user database (LDAP?) answers",
+                watch->handler.user, watch->name, strerror(-error));
+}
+
+void separation_warn(const struct supervisor *supervisor)
+{
+        bool same = false;
+        int r = 0;
+
+        for (size_t i = 0; i < supervisor->config->watch_count; i++) {
+                const struct config_watch *watch = &supervisor->config->watch[i];
+                bool separate = watch->handler.user && watch->handler.uid != geteuid();
+
+                if (separate && r >= 0) {
+                        r = warn_readable(supervisor, watch);
+                        if (r < 0)
+                                tell_unknown(watch, r);
+                }
+                same = same || (!separate && !watch->owner && !config_has_access(watch));
+        }
+        if (same)
+                log_warning(
+                        "credentials not separated: handlers run as the operator's own user (uid %u) and "
+                        "could read its files; give them a user of their own (handler.user), or keep "
+                        "kubeconfig and token readable for the operator only as far as you trust the "
+                        "handlers",
+                        (unsigned)getuid());
+}

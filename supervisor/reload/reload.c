@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reload.h. */
+#include "supervisor/reload/reload.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/exit-code.h"
+#include "ipc/log.h"
+#include "ipc/message-id.h"
+#include "supervisor/children/configure.h"
+#include "supervisor/heartbeat.h"
+#include "supervisor/notify.h"
+#include "supervisor/phase.h"
+#include "supervisor/reload/apply.h"
+#include "supervisor/reload/load-config.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/teardown.h"
+
+#define DELETED " (deleted)" /* how the kernel names a program whose file has been replaced */
+
+static bool program_was_replaced(void)
+{
+        char path[4096];
+        ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+        size_t suffix = strlen(DELETED);
+
+        path[length < 0 ? 0 : length] = '\0';
+        return length >= (ssize_t)suffix && strcmp(path + length - suffix, DELETED) == 0 &&
+               access(path, X_OK) < 0;
+}
+
+/* false: watch by watch is enough. */
+static bool needs_restart(const struct supervisor *supervisor, const struct config *config, char *why,
+                          size_t size)
+{
+        char key[64];
+
+        if (config_differs(supervisor->config, config, key, sizeof(key)))
+                snprintf(why, size, "`%s` has changed, which concerns all of it", key);
+        else if (configure_shortest_deadline(supervisor->config) != configure_shortest_deadline(config))
+                snprintf(why, size,
+                         "the shortest `deadline` of the watches has changed, by which all of it goes");
+        else if (config_access_differs(supervisor->config, config))
+                snprintf(why, size,
+                         "what handlers are given (`credentials`, `kubernetes`, `user`) has changed, which "
+                         "is "
+                         "read at the start");
+        else if (config->watch_count > supervisor->controller.watch_room)
+                snprintf(why, size,
+                         "there is no room for %zu watches beside each other (owned and related "
+                         "kinds count)",
+                         config->watch_count);
+        else if (supervisor->phase != PHASE_RUNNING)
+                snprintf(why, size, "it is just starting");
+        else
+                return false;
+        return true;
+}
+
+static void restart(struct supervisor *supervisor, const char *why)
+{
+        log_write(LOG_NOTICE, MESSAGE_ID_RELOADING, NULL,
+                  "operator %s reloads its configuration by a restart in place, because %s: what runs may "
+                  "finish, then everything starts anew",
+                  supervisor->config->operator_name, why);
+        supervisor->reload.restarting = true;
+        stop_gracefully(supervisor);
+}
+
+static void end_for_new_version(struct supervisor *supervisor)
+{
+        log_write(LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
+                  "the program of operator %s has been replaced by another version, which a reload cannot "
+                  "begin: what runs may finish, then it ends with exit code %d (%s), so that it is started "
+                  "again",
+                  supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
+        supervisor->exit_code = EXIT_CODE_SOFTWARE;
+        stop_gracefully(supervisor);
+}
+
+bool reload_can_restart(const struct supervisor *supervisor, char *why, size_t size)
+{
+        struct config *config = NULL;
+        int r = config_load_and_tell(supervisor->options, &config, why, size);
+
+        config_free(config);
+        return r >= 0;
+}
+
+void reload_by_restart(struct supervisor *supervisor, const char *why)
+{
+        if (program_was_replaced()) {
+                end_for_new_version(supervisor);
+                return;
+        }
+        notify_reloading(supervisor);
+        restart(supervisor, why);
+}
+
+static void not_reloaded(struct supervisor *supervisor, const char *why)
+{
+        log_error("the new configuration is not taken; everything goes on with the old one: %s", why);
+        notify_not_reloaded(supervisor, why);
+}
+
+void reload(struct supervisor *supervisor)
+{
+        struct config *config = NULL;
+        _cleanup_error_ struct error error = ERROR_NONE;
+        char first[512], why[160];
+        int r;
+
+        if (supervisor->phase > PHASE_RUNNING) {
+                log_info("asked to reload while ending: ignored");
+                return;
+        }
+        notify_reloading(supervisor);
+        if (supervisor->controller.uninstall.active) {
+                not_reloaded(supervisor, "the operator is being uninstalled");
+                return;
+        }
+        if (config_load_and_tell(supervisor->options, &config, first, sizeof(first)) < 0) {
+                log_error("the new configuration is not taken; everything goes on with the old one");
+                notify_not_reloaded(supervisor, first);
+                return;
+        }
+        heartbeat_limit(config);
+        r = configure_can_tell(supervisor, config, &error);
+        if (r >= 0 && (strcmp(config->kubeconfig, supervisor->config->kubeconfig) != 0 ||
+                       strcmp(config->context, supervisor->config->context) != 0))
+                r = config_check_cluster(config, &error);
+        if (r >= 0 && program_was_replaced()) {
+                config_free(config);
+                end_for_new_version(supervisor);
+                return;
+        }
+        if (r >= 0 && needs_restart(supervisor, config, why, sizeof(why))) {
+                config_free(config);
+                restart(supervisor, why);
+                return;
+        }
+        if (r >= 0 && reload_apply(supervisor, config) < 0)
+                r = error_set(&error, -ENOMEM, "no memory");
+        if (r < 0) {
+                config_free(config);
+                not_reloaded(supervisor, error_message(&error));
+        }
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See health.h. */
+#include "supervisor/watches/health.h"
+
+#include <errno.h>
+
+#include "base/text.h"
+#include "ipc/log.h"
+#include "ipc/message-id.h"
+#include "supervisor/handlers/access-state.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/watches/place.h"
+
+/* One line for each change; what to do about it is in the catalog. */
+static void tell_trouble(const struct watch *watch, const struct log_field *fields)
+{
+        static const struct {
+                int level;
+                const char *message_id, *text;
+        } trouble[WATCH_HEALTH_COUNT] = {
+                [WATCH_DEGRADED] = {LOG_WARNING, MESSAGE_ID_WATCH_DEGRADED,
+                                    "does not work for now and is retried"},
+                [WATCH_ABSENT] = {LOG_NOTICE, MESSAGE_ID_WATCH_ABSENT,
+                                  "waits for its resource, which is not required and not served"},
+                [WATCH_FAILED] = {LOG_ERR, MESSAGE_ID_WATCH_FAILED,
+                                  "has failed: it is past its deadline, alone, and goes on trying"},
+        };
+
+        log_write(trouble[watch->health].level, trouble[watch->health].message_id, fields, "watch %s %s: %s",
+                  watch->config->name, trouble[watch->health].text, place_of(watch)->degraded_reason);
+}
+
+bool watch_is_in_sync(const struct watch *watch)
+{
+        return watch->health == WATCH_ABSENT || (watch->synced && watch->health == WATCH_HEALTHY);
+}
+
+bool watch_is_in_trouble(const struct watch *watch)
+{
+        return watch->health == WATCH_DEGRADED || watch->health == WATCH_FAILED;
+}
+
+/* The watcher's trouble comes first: where it cannot read, nothing is written either; and where the handler
+ * cannot run, nothing is. */
+static const struct watch_trouble *first_trouble(const struct watch *watch)
+{
+        const struct access_state *access = access_of(watch);
+
+        if (place_of(watch)->heard.health != WATCH_HEALTHY)
+                return &place_of(watch)->heard;
+        return access && access->trouble.health != WATCH_HEALTHY ? &access->trouble
+                                                                 : &watch->refusal.trouble;
+}
+
+int health_review(struct watch *watch)
+{
+        const struct watch_trouble *trouble = first_trouble(watch);
+        const struct log_field fields[] = {{"RECONCILED_WATCH", watch->config->name}, {NULL, NULL}};
+        bool was_well = watch->health == WATCH_HEALTHY;
+
+        watch->health = trouble->health;
+        if (trouble->health == WATCH_HEALTHY) {
+                if (!was_well)
+                        log_write(LOG_INFO, MESSAGE_ID_WATCH_RECOVERED, fields, "watch %s works again",
+                                  watch->config->name);
+                return 0;
+        }
+        if (text_replace(&place_of(watch)->degraded_reason, trouble->reason) < 0)
+                return -ENOMEM;
+        place_of(watch)->degraded_realtime = trouble->since_realtime;
+        place_of(watch)->failures = trouble->failures;
+        tell_trouble(watch, fields);
+        return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See place.h. */
+#include "supervisor/watches/place.h"
+
+#include "supervisor/supervisor.h"
+
+struct watch_place *place_of(const struct watch *watch)
+{
+        return watch->userdata;
+}
+
+struct child_slot *child_of(const struct watch *watch)
+{
+        return place_of(watch)->child;
+}
+
+struct supervisor *supervisor_of(const struct watch *watch)
+{
+        return place_of(watch)->supervisor;
+}
+
+size_t watches_in_force(const struct supervisor *supervisor)
+{
+        size_t count = 0;
+
+        FOREACH_WATCH(watch, &supervisor->controller)
+                count += !watch->leaving;
+        return count;
+}
