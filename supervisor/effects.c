@@ -140,7 +140,7 @@ static void cannot_send(struct worker *worker, int status)
 
 static void batch(void *userdata _unused_, struct worker *worker, bool begins)
 {
-        struct channel *channel = worker_child(worker)->channel;
+        struct channel *channel = worker_child(worker)->process.channel;
         int r = 0;
 
         if (begins)
@@ -157,7 +157,7 @@ static void run(void *userdata, struct worker *worker, struct assignment *given,
         int r;
 
         under_way_note(userdata, given);
-        r = channel_send(worker_child(worker)->channel, MESSAGE_RUN, message);
+        r = channel_send(worker_child(worker)->process.channel, MESSAGE_RUN, message);
         if (r < 0)
                 cannot_send(worker, r);
 }
@@ -175,13 +175,13 @@ static void committed(void *userdata)
 
 static void recall(void *userdata _unused_, struct worker *worker, const char *reason)
 {
-        (void)channel_send(worker_child(worker)->channel, MESSAGE_RECALL,
+        (void)channel_send(worker_child(worker)->process.channel, MESSAGE_RECALL,
                            &(struct message_recall){.reason = reason});
 }
 
 static void cancel(void *userdata _unused_, struct worker *worker, uint64_t id, const char *reason)
 {
-        (void)channel_send(worker_child(worker)->channel, MESSAGE_CANCEL,
+        (void)channel_send(worker_child(worker)->process.channel, MESSAGE_CANCEL,
                            &(struct message_cancel){.sequence = id, .reason = reason});
 }
 
@@ -189,24 +189,24 @@ static void cancel(void *userdata _unused_, struct worker *worker, uint64_t id, 
 
 static void handled(void *userdata _unused_, struct watch *watch, const struct message_handled *message)
 {
-        (void)channel_send(child_of(watch)->channel, MESSAGE_HANDLED, message);
+        (void)channel_send(child_of(watch)->process.channel, MESSAGE_HANDLED, message);
 }
 
 static void credit(void *userdata _unused_, struct watch *watch, uint64_t amount, bool again)
 {
         (void)channel_send(
-                child_of(watch)->channel, MESSAGE_CREDIT,
+                child_of(watch)->process.channel, MESSAGE_CREDIT,
                 &(struct message_credit){.watch = watch->config->name, .amount = amount, .again = again});
 }
 
 static int owed(void *userdata _unused_, struct watch *watch, const struct message_owed *message)
 {
-        return channel_send(child_of(watch)->channel, MESSAGE_OWED, message);
+        return channel_send(child_of(watch)->process.channel, MESSAGE_OWED, message);
 }
 
 static bool has_room(const void *userdata _unused_, const struct watch *watch)
 {
-        return channel_queued(child_of(watch)->channel) < OWED_QUEUED_MAX;
+        return channel_queued(child_of(watch)->process.channel) < OWED_QUEUED_MAX;
 }
 
 /* ---- to people */

@@ -21,9 +21,9 @@ static const char *watch_name(const struct supervisor *supervisor, const struct 
 {
         const struct queue_run *run;
 
-        if (child && child->kind == KIND_WATCHER)
+        if (child && child->process.role == ROLE_WATCHER)
                 return supervisor->controller.watch[child->index].config->name;
-        if (!child || child->kind != KIND_WORKER)
+        if (!child || child->process.role != ROLE_WORKER)
                 return NULL;
         run = worker_run(&supervisor->controller.worker[child->index]);
         return run ? supervisor->controller.watch[run->watch].config->name : NULL;
@@ -43,16 +43,16 @@ void supervisor_fatal(struct supervisor *supervisor, int exit_code, const struct
         vsnprintf(end->cause, sizeof(end->cause), format, arguments);
         va_end(arguments);
         end->view = (struct slot_view){SLOT_IDLE, "", ""};
-        if (blames && child->kind == KIND_WATCHER &&
+        if (blames && child->process.role == ROLE_WATCHER &&
             slots_look(supervisor->slots, child->index, &end->view) >= 0)
                 key = end->view.key;
         if (child && !key)
                 key = child_busy_with(child);
         if (child)
-                snprintf(pid, sizeof(pid), "%d", child->pid);
+                snprintf(pid, sizeof(pid), "%d", child->process.pid);
         snprintf(code, sizeof(code), "%d", exit_code);
         log_write(LOG_CRIT, MESSAGE_ID_CHILD_FATAL,
-                  LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child_role(child->kind)) : NULL},
+                  LOG_FIELDS({"RECONCILED_CHILD", child ? role_name(child->process.role) : NULL},
                              {"RECONCILED_WATCH", watch_name(supervisor, child)}, {"RECONCILED_KEY", key},
                              {"RECONCILED_PID", pid}, {"RECONCILED_EXIT_CODE", code}),
                   "%s%s%s; the operator ends with exit code %d (%s)", end->cause,

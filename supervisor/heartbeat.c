@@ -9,9 +9,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "children/child-state.h"
 #include "controller/run/lost-ledger.h"
 #include "ipc/log.h"
-#include "supervisor/child-state.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/counters.h"
 #include "supervisor/children/spawner-life.h"
@@ -33,7 +33,8 @@ void heartbeat_note(struct child_slot *child, const struct message_heartbeat *he
                 if (strcmp(heartbeat->counter[i].name, "log_dropped") == 0)
                         child->log_dropped =
                                 counters_get(&child->past, "log_dropped") + heartbeat->counter[i].value;
-                if (child->kind == KIND_WATCHER && strcmp(heartbeat->counter[i].name, "objects") == 0)
+                if (child->process.role == ROLE_WATCHER &&
+                    strcmp(heartbeat->counter[i].name, "objects") == 0)
                         child->supervisor->controller.watch[child->index].objects =
                                 heartbeat->counter[i].value;
         }
@@ -45,10 +46,10 @@ static bool check_child(struct child_slot *child, uint64_t now, uint64_t *longes
         struct supervisor *supervisor = child->supervisor;
         uint64_t deadline = supervisor->config->heartbeat_deadline_usec,
                  silence = now - child->last_heartbeat;
-        uint64_t waiting = child->channel ? channel_waiting_usec(child->channel) : 0;
+        uint64_t waiting = child->process.channel ? channel_waiting_usec(child->process.channel) : 0;
         char who[128], text[64];
 
-        if (child_reaction(child->state, EVENT_SILENCE) != ACT_DIE)
+        if (child_reaction(child->process.state, EVENT_SILENCE) != ACT_DIE)
                 return true;
         if (silence > *longest)
                 *longest = silence;

@@ -25,7 +25,7 @@ static uint64_t rest_usec(const struct supervisor *supervisor)
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 const struct worker *worker = &supervisor->controller.worker[i];
 
-                if (worker_child(worker)->state != CHILD_RUNNING)
+                if (worker_child(worker)->process.state != CHILD_RUNNING)
                         continue;
                 if (worker->given_count < 2 || worker->stale)
                         return 0;
@@ -41,8 +41,9 @@ static void listen_not(struct supervisor *supervisor)
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 struct child_slot *child = worker_child(&supervisor->controller.worker[i]);
 
-                if (child->state == CHILD_RUNNING)
-                        (void)channel_listen(child->channel, false); /* else it is only more expensive */
+                if (child->process.state == CHILD_RUNNING)
+                        (void)channel_listen(child->process.channel,
+                                             false); /* else it is only more expensive */
         }
 }
 
@@ -52,7 +53,7 @@ static int on_rest_over(sd_event_source *source _unused_, uint64_t usec _unused_
 
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
                 struct child_slot *child = worker_child(&supervisor->controller.worker[i]);
-                int r = child->channel ? channel_listen(child->channel, true) : 0;
+                int r = child->process.channel ? channel_listen(child->process.channel, true) : 0;
 
                 if (r < 0)
                         supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, child, NULL,

@@ -379,7 +379,7 @@ void supervisor_done(struct supervisor *supervisor)
         access_free(supervisor);
         secrets_end(supervisor);
         for (size_t i = 0; i < supervisor->child_count; i++) {
-                channel_free(supervisor->child[i].channel);
+                channel_free(supervisor->child[i].process.channel);
                 sd_event_source_disable_unref(supervisor->child[i].eof_timer);
         }
         leftover_finalizers_free(supervisor);

@@ -81,7 +81,7 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
         char who[128];
 
         for (size_t i = 0; i < supervisor->child_count; i++) {
-                if (supervisor->child[i].state != CHILD_STOPPING)
+                if (supervisor->child[i].process.state != CHILD_STOPPING)
                         continue;
                 child_describe(&supervisor->child[i], who, sizeof(who));
                 log_warning("the %s was told to end, and did not in time; it is killed", who);
@@ -108,9 +108,9 @@ static void blame(struct supervisor *supervisor)
 
         if (!end->child)
                 return;
-        if (end->child->kind == KIND_WORKER)
+        if (end->child->process.role == ROLE_WORKER)
                 blame_worker_run(&controller->worker[end->child->index], end->cause);
-        if (end->child->kind == KIND_WATCHER && end->view.stage != SLOT_IDLE)
+        if (end->child->process.role == ROLE_WATCHER && end->view.stage != SLOT_IDLE)
                 doubt_blame(&controller->watch[end->child->index], end->view.key, end->view.uid,
                             end->view.stage != SLOT_PROGRAM, end->cause);
 }
@@ -136,8 +136,8 @@ static void stop_kind(struct supervisor *supervisor, bool workers, uint64_t grac
         for (size_t i = 0; i < supervisor->child_count; i++) {
                 struct child_slot *child = &supervisor->child[i];
 
-                if ((child->kind == KIND_WORKER) != workers || child->state == CHILD_GONE ||
-                    child->state == CHILD_STOPPING)
+                if ((child->process.role == ROLE_WORKER) != workers || child->process.state == CHILD_GONE ||
+                    child->process.state == CHILD_STOPPING)
                         continue;
                 child_stop(child, grace_usec);
         }
@@ -191,7 +191,7 @@ void teardown_continue(struct supervisor *supervisor)
         case PHASE_RUNNING:
                 return;
         case PHASE_STOPPING_WORKERS:
-                if (children_all(supervisor, KIND_WORKER, CHILD_GONE)) {
+                if (children_all(supervisor, ROLE_WORKER, CHILD_GONE)) {
                         turn_settle_soon(supervisor);
                         stop_rest(supervisor);
                 }

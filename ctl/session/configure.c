@@ -40,7 +40,7 @@ static int watcher_config(struct process *process)
                         return -ENOMEM;
                 message.field_selector = selector;
         }
-        return namespace ? channel_send(process->channel, MESSAGE_CONFIG_WATCHER, &message) : -ENOMEM;
+        return namespace ? channel_send(process->child.channel, MESSAGE_CONFIG_WATCHER, &message) : -ENOMEM;
 }
 
 /* A replay may concern any watch of the configuration. */
@@ -91,7 +91,7 @@ static int worker_config(struct process *process)
                 message.watch_count += store && r >= 0;
         }
         if (r >= 0)
-                r = channel_send(process->channel, MESSAGE_CONFIG_WORKER, &message);
+                r = channel_send(process->child.channel, MESSAGE_CONFIG_WORKER, &message);
         for (size_t i = 0; i < message.watch_count; i++)
                 config_worker_watch_done(&watch[i]);
         free(watch);
@@ -122,14 +122,14 @@ static int credential_config(struct process *process)
                         message.access = &access[i];
                         message.access_count = 1;
                 }
-        r = channel_send(process->channel, MESSAGE_CONFIG_CREDENTIAL, &message);
+        r = channel_send(process->child.channel, MESSAGE_CONFIG_CREDENTIAL, &message);
         config_access_done(access, count);
         return r;
 }
 
 int session_configure(struct process *process)
 {
-        switch (process->role) {
+        switch (process->child.role) {
         case ROLE_CREDENTIAL:
                 return credential_config(process);
         case ROLE_WATCHER:

@@ -3,19 +3,16 @@
 /* The insides of a session. Private to ctl/session/. */
 #include <systemd/sd-event.h>
 
+#include "children/process.h"
 #include "ctl/session/session.h"
-#include "ipc/channel.h"
 
 enum { PLACE_CREDENTIAL, PLACE_WORKER, PLACE_WATCHERS };
 
 struct process {
         struct session *session;
-        enum role role;
+        struct child_process child;
         const struct config_watch *watch; /* of a watcher */
         char *store_folder;
-        pid_t pid; /* 0: gone */
-        enum child_state state;
-        struct channel *channel;
         bool synced;
 };
 

@@ -14,6 +14,10 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "children/child-state.h"
+#include "children/death.h"
+#include "children/process.h"
+#include "children/program.h"
 #include "config/config.h"
 #include "ctl/session/internal.h"
 #include "ipc/channel.h"
@@ -21,7 +25,6 @@
 #include "ipc/role.h"
 #include "ipc/spawn.h"
 #include "os/file.h"
-#include "os/program-path.h"
 #include "os/syscall.h"
 #include "os/temporary.h"
 
@@ -39,14 +42,10 @@ static void session_end(struct session *session, int exit_code)
         for (size_t i = 0; i < session->process_count; i++) {
                 struct process *process = &session->process[i];
 
-                if (process->pid > 0 && process->state == CHILD_RUNNING) {
-                        (void)channel_send(process->channel, MESSAGE_STOP,
-                                           &(struct message_stop){.grace_usec = USEC_PER_SEC});
-                        process->state = CHILD_STOPPING;
-                        channel_set_state(process->channel, CHILD_STOPPING);
-                } else if (process->pid > 0) {
-                        (void)sys_kill(process->pid, SIGKILL);
-                }
+                if (process->child.state == CHILD_RUNNING)
+                        child_process_stop(&process->child, USEC_PER_SEC);
+                else
+                        child_process_signal(&process->child, SIGKILL);
         }
 }
 
@@ -67,9 +66,19 @@ _printf_(3, 4) static void session_fail(struct session *session, int exit_code, 
 static void end_when_all_are_gone(struct session *session)
 {
         for (size_t i = 0; i < session->process_count; i++)
-                if (session->process[i].pid > 0)
+                if (session->process[i].child.state != CHILD_GONE)
                         return;
         sd_event_exit(session->event, 0);
+}
+
+static void child_exited(struct process *process, int status)
+{
+        char how[128];
+
+        channel_read_rest(process->child.channel);
+        child_process_set_state(&process->child, CHILD_GONE);
+        child_death_describe(status, "", how, sizeof(how));
+        session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s %s", role_name(process->child.role), how);
 }
 
 static int on_child(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
@@ -80,17 +89,10 @@ static int on_child(sd_event_source *source _unused_, const struct signalfd_sigi
         pid_t pid;
 
         while ((pid = sys_reap(-1, &status)) > 0)
-                for (size_t i = 0; i < session->process_count; i++) {
-                        struct process *process = &session->process[i];
-
-                        if (process->pid != pid)
-                                continue;
-                        channel_read_rest(process->channel);
-                        process->pid = 0;
-                        session_fail(session, EXIT_CODE_SOFTWARE, "the %s ended unexpectedly (%s %d)",
-                                     role_name(process->role), WIFSIGNALED(status) ? "signal" : "exit code",
-                                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-                }
+                for (size_t i = 0; i < session->process_count; i++)
+                        if (session->process[i].child.pid == pid &&
+                            session->process[i].child.state != CHILD_GONE)
+                                child_exited(&session->process[i], status);
         if (session->stopping)
                 end_when_all_are_gone(session);
         return 0;
@@ -109,17 +111,16 @@ static void give_credential(struct process *process)
 {
         const struct message *credential = process->session->credential;
 
-        if (credential && process->role != ROLE_CREDENTIAL && process->state == CHILD_RUNNING)
-                (void)channel_send(process->channel, MESSAGE_CREDENTIAL, &credential->credential);
+        if (credential && process->child.role != ROLE_CREDENTIAL && process->child.state == CHILD_RUNNING)
+                (void)channel_send(process->child.channel, MESSAGE_CREDENTIAL, &credential->credential);
 }
 
 static void on_ready(struct process *process)
 {
-        process->state = CHILD_RUNNING;
-        channel_set_state(process->channel, CHILD_RUNNING);
+        child_process_set_state(&process->child, CHILD_RUNNING);
         give_credential(process);
-        if (process->role == ROLE_WATCHER)
-                (void)channel_send(process->channel, MESSAGE_CREDIT,
+        if (process->child.role == ROLE_WATCHER)
+                (void)channel_send(process->child.channel, MESSAGE_CREDIT,
                                    &(struct message_credit){process->watch->name, CREDIT});
 }
 
@@ -131,9 +132,9 @@ static bool all_are_there(const struct session *session)
             !session->has_token && !session->replay)
                 return false;
         for (size_t i = 0; i < session->process_count; i++)
-                if (session->process[i].pid > 0 &&
-                    (session->process[i].state != CHILD_RUNNING ||
-                     (session->process[i].role == ROLE_WATCHER && !session->process[i].synced)))
+                if (session->process[i].child.state != CHILD_GONE &&
+                    (session->process[i].child.state != CHILD_RUNNING ||
+                     (session->process[i].child.role == ROLE_WATCHER && !session->process[i].synced)))
                         return false;
         return true;
 }
@@ -153,7 +154,7 @@ static int send_run(struct session *session, const char *settling, const char *f
                 .first_error = first_error,
         };
 
-        return channel_send(session->process[PLACE_WORKER].channel, MESSAGE_RUN, &run);
+        return channel_send(session->process[PLACE_WORKER].child.channel, MESSAGE_RUN, &run);
 }
 
 static int send_replay(struct session *session)
@@ -169,7 +170,7 @@ static int send_replay(struct session *session)
                 .attempt = replay->attempt,
         };
 
-        return channel_send(session->process[PLACE_WORKER].channel, MESSAGE_RUN, &run);
+        return channel_send(session->process[PLACE_WORKER].child.channel, MESSAGE_RUN, &run);
 }
 
 static void run_next(struct session *session)
@@ -263,7 +264,7 @@ static int from_watcher(struct process *process, const struct message *message)
         switch (message->type) {
         case MESSAGE_KEYS:
                 (void)channel_send(
-                        process->channel, MESSAGE_CREDIT,
+                        process->child.channel, MESSAGE_CREDIT,
                         &(struct message_credit){process->watch->name, message->keys.change_count});
                 return process->watch == session->options.watch ? take_keys(session, &message->keys) : 0;
         case MESSAGE_SYNCED:
@@ -291,20 +292,19 @@ static void take_access(struct session *session, const struct message_access *ac
                              access->reason);
 }
 
+static int configure(struct process *process)
+{
+        int r = session_configure(process);
+
+        child_process_set_state(&process->child, CHILD_CONFIGURED);
+        return r;
+}
+
 static int deliver(struct process *process, struct message **message)
 {
         struct session *session = process->session;
-        int r;
 
         switch ((*message)->type) {
-        case MESSAGE_HELLO:
-                r = session_configure(process);
-                process->state = CHILD_CONFIGURED;
-                channel_set_state(process->channel, CHILD_CONFIGURED);
-                return r;
-        case MESSAGE_READY:
-                on_ready(process);
-                return 0;
         case MESSAGE_CREDENTIAL:
                 message_free(session->credential);
                 session->credential = TAKE_PTR(*message);
@@ -312,13 +312,8 @@ static int deliver(struct process *process, struct message **message)
                         give_credential(&session->process[i]);
                 return 0;
         case MESSAGE_REFRESH:
-                return channel_send(session->process[PLACE_CREDENTIAL].channel, MESSAGE_REFRESH,
+                return channel_send(session->process[PLACE_CREDENTIAL].child.channel, MESSAGE_REFRESH,
                                     &(*message)->refresh);
-        case MESSAGE_FATAL:
-                session_fail(session, (int)(*message)->fatal.exit_code, "%s", (*message)->fatal.reason);
-                return 0;
-        case MESSAGE_SIGNALLED:
-                return 0; /* of a signal to the whole group we have heard ourselves */
         case MESSAGE_ACCESS:
                 take_access(session, &(*message)->access);
                 return 0;
@@ -326,18 +321,43 @@ static int deliver(struct process *process, struct message **message)
                 on_run_done(session, message);
                 return 0;
         default:
-                return process->role == ROLE_WATCHER ? from_watcher(process, *message) : 0;
+                return process->child.role == ROLE_WATCHER ? from_watcher(process, *message) : 0;
+        }
+}
+
+static int take(struct process *process, struct message **message)
+{
+        if ((*message)->type == MESSAGE_SIGNALLED)
+                return 0; /* a signal to the whole group has come to us, too */
+        switch (child_reaction(process->child.state, child_event_of((*message)->type))) {
+        case ACT_CONFIGURE:
+                return configure(process);
+        case ACT_START:
+                on_ready(process);
+                return 0;
+        case ACT_DELIVER:
+                return deliver(process, message);
+        case ACT_DIE:
+                if ((*message)->type != MESSAGE_FATAL)
+                        return -EPROTO;
+                session_fail(process->session, (int)(*message)->fatal.exit_code, "%s",
+                             (*message)->fatal.reason);
+                return 0;
+        case ACT_IGNORE:
+                return 0;
+        default:
+                return -EPROTO;
         }
 }
 
 static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
         struct process *process = userdata;
-        int r = deliver(process, message);
+        int r = take(process, message);
 
         if (r < 0)
                 session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s cannot be talked to: %s",
-                             role_name(process->role), strerror(-r));
+                             role_name(process->child.role), strerror(-r));
         begin_when_ready(process->session);
         return 0;
 }
@@ -348,38 +368,23 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
         struct process *process = userdata;
 
         if (status != -ECONNRESET)
-                session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s: %s", role_name(process->role),
-                             reason);
+                session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s: %s",
+                             role_name(process->child.role), reason);
 }
 
 /* ---- the beginning */
 
-static const struct {
-        enum role role;
-        const char *folder, *binary;
-} program[] = {
-        {ROLE_CREDENTIAL, "credential", "reconciled-credential"},
-        {ROLE_WORKER, "worker", "reconciled-worker"},
-        {ROLE_WATCHER, "watcher", "reconciled-watcher"},
-};
-
 static int start(struct process *process)
 {
         static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = child_program_path(process->child.role);
         int fd, r;
 
-        for (size_t i = 0; i < ELEMENTS(program); i++)
-                if (program[i].role == process->role)
-                        path = program_path(program[i].folder, program[i].binary);
         if (!path)
                 return -ENOMEM;
-        r = spawn_with_channel(path, "text", true, &process->pid, &fd);
-        if (r < 0)
-                return r;
-        process->state = CHILD_STARTING;
-        return channel_new(process->session->event, fd, ROLE_SUPERVISOR, process->role, &callbacks, process,
-                           &process->channel);
+        r = spawn_with_channel(path, "text", true, &process->child.pid, &fd);
+        return r < 0 ? r
+                     : child_process_open(&process->child, process->session->event, fd, &callbacks, process);
 }
 
 static int start_all(struct session *session)
@@ -405,15 +410,17 @@ static int add_processes(struct session *session)
         session->process = calloc(PLACE_WATCHERS + config->watch_count, sizeof(*session->process));
         if (!session->process)
                 return -ENOMEM;
-        session->process[PLACE_CREDENTIAL].role = ROLE_CREDENTIAL;
-        session->process[PLACE_WORKER].role = ROLE_WORKER;
+        for (size_t i = 0; i < PLACE_WATCHERS + config->watch_count; i++)
+                session->process[i].child.state = CHILD_GONE;
+        session->process[PLACE_CREDENTIAL].child.role = ROLE_CREDENTIAL;
+        session->process[PLACE_WORKER].child.role = ROLE_WORKER;
         session->process_count = PLACE_WATCHERS;
         for (size_t i = 0; i < config->watch_count; i++) {
                 struct process *process = &session->process[session->process_count];
 
                 if (!is_needed(&session->options, &config->watch[i]))
                         continue;
-                process->role = ROLE_WATCHER;
+                process->child.role = ROLE_WATCHER;
                 process->watch = &config->watch[i];
                 if (asprintf(&process->store_folder, "%s/%s", session->folder, process->watch->name) < 0) {
                         process->store_folder = NULL;
@@ -556,11 +563,11 @@ void session_free(struct session *session)
         for (size_t i = 0; i < session->process_count; i++) {
                 struct process *process = &session->process[i];
 
-                if (process->pid > 0) {
-                        (void)sys_kill(process->pid, SIGKILL);
-                        (void)waitpid(process->pid, NULL, 0);
+                if (process->child.state != CHILD_GONE) {
+                        child_process_signal(&process->child, SIGKILL);
+                        (void)waitpid(process->child.pid, NULL, 0);
                 }
-                channel_free(process->channel);
+                child_process_done(&process->child);
                 free(process->store_folder);
         }
         for (size_t i = 0; i < session->key_count; i++) {

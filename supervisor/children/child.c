@@ -5,46 +5,19 @@
 #include <signal.h>
 
 #include "controller/run/assign.h"
-#include "ipc/spawner/program.h"
-#include "os/syscall.h"
 #include "supervisor/supervisor.h"
-
-static const struct {
-        enum spawner_program program;
-        enum role role;
-} kind_table[KIND_COUNT] = {
-        [KIND_CREDENTIAL] = {SPAWNER_CREDENTIAL, ROLE_CREDENTIAL},
-        [KIND_WATCHER] = {SPAWNER_WATCHER, ROLE_WATCHER},
-        [KIND_WORKER] = {SPAWNER_WORKER, ROLE_WORKER},
-        [KIND_GATEWAY] = {SPAWNER_GATEWAY, ROLE_GATEWAY},
-};
-
-const char *child_binary(enum child_kind kind)
-{
-        return spawner_program(kind_table[kind].program)->binary;
-}
-
-enum spawner_program child_program(enum child_kind kind)
-{
-        return kind_table[kind].program;
-}
-
-enum role child_role(enum child_kind kind)
-{
-        return kind_table[kind].role;
-}
 
 void child_describe(const struct child_slot *child, char *buffer, size_t size)
 {
-        const char *name = role_name(child_role(child->kind));
+        const char *name = role_name(child->process.role);
 
-        if (child->kind == KIND_WATCHER)
+        if (child->process.role == ROLE_WATCHER)
                 snprintf(buffer, size, "%s of watch %s (pid %d)", name,
-                         child->supervisor->controller.watch[child->index].config->name, child->pid);
-        else if (child->kind == KIND_WORKER)
-                snprintf(buffer, size, "%s %zu (pid %d)", name, child->index, child->pid);
+                         child->supervisor->controller.watch[child->index].config->name, child->process.pid);
+        else if (child->process.role == ROLE_WORKER)
+                snprintf(buffer, size, "%s %zu (pid %d)", name, child->index, child->process.pid);
         else
-                snprintf(buffer, size, "%s (pid %d)", name, child->pid);
+                snprintf(buffer, size, "%s (pid %d)", name, child->process.pid);
 }
 
 struct child_slot *worker_child(const struct worker *worker)
@@ -58,20 +31,18 @@ void child_set_state(struct child_slot *child, enum child_state state)
 {
         struct controller *controller = &child->supervisor->controller;
 
-        child->state = state;
-        if (child->kind == KIND_WATCHER)
+        child_process_set_state(&child->process, state);
+        if (child->process.role == ROLE_WATCHER)
                 controller->watch[child->index].is_up = state == CHILD_RUNNING;
-        if (child->kind == KIND_WORKER)
+        if (child->process.role == ROLE_WORKER)
                 controller->worker[child->index].is_up = state == CHILD_RUNNING;
-        if (child->channel)
-                channel_set_state(child->channel, state);
 }
 
 const char *child_busy_with(const struct child_slot *child)
 {
         const struct queue_run *run;
 
-        if (child->kind != KIND_WORKER)
+        if (child->process.role != ROLE_WORKER)
                 return NULL;
         run = worker_run(&child->supervisor->controller.worker[child->index]);
         return run ? run->key : NULL;
@@ -79,13 +50,14 @@ const char *child_busy_with(const struct child_slot *child)
 
 bool child_is_used(const struct child_slot *child)
 {
-        return child->kind != KIND_WATCHER || child->supervisor->controller.watch[child->index].config;
+        return child->process.role != ROLE_WATCHER ||
+               child->supervisor->controller.watch[child->index].config;
 }
 
-bool children_all(const struct supervisor *supervisor, enum child_kind kind, enum child_state state)
+bool children_all(const struct supervisor *supervisor, enum role role, enum child_state state)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].kind == kind && supervisor->child[i].state != state)
+                if (supervisor->child[i].process.role == role && supervisor->child[i].process.state != state)
                         return false;
         return true;
 }
@@ -93,30 +65,30 @@ bool children_all(const struct supervisor *supervisor, enum child_kind kind, enu
 bool children_gone(const struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].state != CHILD_GONE)
+                if (supervisor->child[i].process.state != CHILD_GONE)
                         return false;
         return true;
 }
 
 void child_signal(struct child_slot *child, int signal)
 {
-        if (child->state == CHILD_GONE || child->pid <= 0)
+        if (child->process.state == CHILD_GONE || child->process.pid <= 0)
                 return;
         child_set_state(child, CHILD_STOPPING);
         child->killed = child->killed || signal == SIGKILL;
-        (void)sys_kill(child->pid, signal); /* not reaped yet, so the pid is its own */
+        child_process_signal(&child->process, signal);
 }
 
 void child_stop(struct child_slot *child, uint64_t grace_usec)
 {
-        (void)channel_send(child->channel, MESSAGE_STOP, &(struct message_stop){.grace_usec = grace_usec});
+        child_process_stop(&child->process, grace_usec);
         child_set_state(child, CHILD_STOPPING);
 }
 
 struct child_slot *child_gateway(const struct supervisor *supervisor)
 {
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (supervisor->child[i].kind == KIND_GATEWAY)
+                if (supervisor->child[i].process.role == ROLE_GATEWAY)
                         return &supervisor->child[i];
         return NULL;
 }

@@ -30,7 +30,7 @@ static int config_credential(struct child_slot *child)
         int r = config_access(config, supervisor->access.folder, &access, &count);
 
         if (r >= 0)
-                r = channel_send(child->channel, MESSAGE_CONFIG_CREDENTIAL,
+                r = channel_send(child->process.channel, MESSAGE_CONFIG_CREDENTIAL,
                                  &(struct message_config_credential){
                                          .kubeconfig = config->kubeconfig,
                                          .context = config->context,
@@ -84,7 +84,7 @@ static int config_watcher(struct child_slot *child)
         told.message.slot = child->index;
         told.message.known_scope = scope;
         told.message.known_cluster = cluster;
-        return channel_send(child->channel, MESSAGE_CONFIG_WATCHER, &told.message);
+        return channel_send(child->process.channel, MESSAGE_CONFIG_WATCHER, &told.message);
 }
 
 static int watcher_packet(const struct supervisor *supervisor, const struct config *config,
@@ -164,7 +164,7 @@ static int config_worker(struct child_slot *child)
         if (r < 0)
                 return r;
         supervisor->controller.worker[child->index].stale = false;
-        return channel_forward(child->channel, MESSAGE_CONFIG_WORKER, packet.data, packet.size);
+        return channel_forward(child->process.channel, MESSAGE_CONFIG_WORKER, packet.data, packet.size);
 }
 
 int configure_can_tell(const struct supervisor *supervisor, const struct config *config, struct error *error)
@@ -196,22 +196,21 @@ static int config_gateway(struct child_slot *child)
                 .heartbeat_usec = config->heartbeat_interval_usec,
         };
 
-        return channel_send(child->channel, MESSAGE_CONFIG_GATEWAY, &message);
+        return channel_send(child->process.channel, MESSAGE_CONFIG_GATEWAY, &message);
 }
 
 int configure_child(struct child_slot *child)
 {
-        switch (child->kind) {
-        case KIND_CREDENTIAL:
+        switch (child->process.role) {
+        case ROLE_CREDENTIAL:
                 return config_credential(child);
-        case KIND_WATCHER:
+        case ROLE_WATCHER:
                 return config_watcher(child);
-        case KIND_WORKER:
+        case ROLE_WORKER:
                 return config_worker(child);
-        case KIND_GATEWAY:
+        case ROLE_GATEWAY:
                 return config_gateway(child);
-        case KIND_COUNT:
-                break;
+        default:
+                return -EINVAL;
         }
-        return -EINVAL;
 }

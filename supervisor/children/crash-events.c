@@ -25,7 +25,7 @@ static int report(const struct reporter *reporter, const char *watch_name, const
         if (!watch || watch->config->owner || !watch->config->events)
                 return 0;
         /* A worker that cannot be told is about to end us anyway. */
-        (void)channel_send(worker_child(reporter->worker)->channel, MESSAGE_REPORT,
+        (void)channel_send(worker_child(reporter->worker)->process.channel, MESSAGE_REPORT,
                            &(struct message_report){.watch = watch_name,
                                                     .key = key,
                                                     .uid = uid,

@@ -63,7 +63,7 @@ int doubtful_tell(struct watch *watch)
         watch->doubt_count = list->count;
         message.doubt = list->doubt;
         message.doubt_count = list->count;
-        return channel_send(child_of(watch)->channel, MESSAGE_DOUBTFUL, &message);
+        return channel_send(child_of(watch)->process.channel, MESSAGE_DOUBTFUL, &message);
 }
 
 int doubtful_release(struct watch *watch, const char *key)
@@ -78,5 +78,5 @@ int doubtful_release(struct watch *watch, const char *key)
                   LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}, {"RECONCILED_KEY", key}),
                   "%s of watch %s was released by hand: it is read like any other when it comes next", key,
                   watch->config->name);
-        return child_of(watch)->state == CHILD_RUNNING ? doubtful_tell(watch) : 0;
+        return child_of(watch)->process.state == CHILD_RUNNING ? doubtful_tell(watch) : 0;
 }

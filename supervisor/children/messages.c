@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "children/child-state.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/owed.h"
 #include "controller/run/assign.h"
@@ -15,7 +16,6 @@
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
 #include "os/cgroup.h"
-#include "supervisor/child-state.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/configure.h"
 #include "supervisor/children/pass-event.h"
@@ -33,7 +33,8 @@
 
 static struct watch *watch_of(const struct child_slot *child)
 {
-        return child->kind == KIND_WATCHER ? &child->supervisor->controller.watch[child->index] : NULL;
+        return child->process.role == ROLE_WATCHER ? &child->supervisor->controller.watch[child->index]
+                                                   : NULL;
 }
 
 #define EOF_GRACE_USEC (2 * USEC_PER_SEC)
@@ -78,7 +79,8 @@ static int deliver(struct child_slot *child, struct message **message)
                 event_pass_on(&supervisor->controller.worker[child->index], &(*message)->report);
                 return 0;
         default:
-                return child->kind == KIND_WATCHER ? watcher_message(watch_of(child), *message) : -EPROTO;
+                return child->process.role == ROLE_WATCHER ? watcher_message(watch_of(child), *message)
+                                                           : -EPROTO;
         }
 }
 
@@ -86,8 +88,7 @@ static int child_configure(struct child_slot *child, const struct message_hello 
 {
         int r;
 
-        if (hello->version != PROTOCOL_VERSION ||
-            strcmp(hello->role, role_name(child_role(child->kind))) != 0)
+        if (hello->version != PROTOCOL_VERSION || strcmp(hello->role, role_name(child->process.role)) != 0)
                 return -EPROTO;
         r = configure_child(child);
         if (r >= 0)
@@ -104,7 +105,8 @@ static void child_ready(struct child_slot *child)
         if (supervisor->phase != PHASE_STARTING)
                 return;
         for (size_t i = 0; i < supervisor->child_count; i++)
-                if (child_is_used(&supervisor->child[i]) && supervisor->child[i].state != CHILD_RUNNING)
+                if (child_is_used(&supervisor->child[i]) &&
+                    supervisor->child[i].process.state != CHILD_RUNNING)
                         return;
         supervisor_set_phase(supervisor, PHASE_RUNNING);
         notify_ready(supervisor);
@@ -130,7 +132,7 @@ static void child_was_signalled(struct child_slot *child, const struct message_s
 {
         char who[128];
 
-        if (child->state == CHILD_STOPPING)
+        if (child->process.state == CHILD_STOPPING)
                 return;
         child->blameless = true;
         child_describe(child, who, sizeof(who));
@@ -140,20 +142,6 @@ static void child_was_signalled(struct child_slot *child, const struct message_s
                 "process %d)",
                 (unsigned long long)signalled->sender_pid, (unsigned long long)signalled->sender_uid, who,
                 (int)getpid());
-}
-
-static enum child_event event_of(enum message_type type)
-{
-        switch (type) {
-        case MESSAGE_HELLO:
-                return EVENT_HELLO;
-        case MESSAGE_READY:
-                return EVENT_READY;
-        case MESSAGE_FATAL:
-                return EVENT_FATAL;
-        default:
-                return EVENT_MESSAGE;
-        }
 }
 
 static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
@@ -166,7 +154,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
                 child_was_signalled(child, &(*message)->signalled);
                 return 0;
         }
-        switch (child_reaction(child->state, event_of((*message)->type))) {
+        switch (child_reaction(child->process.state, child_event_of((*message)->type))) {
         case ACT_CONFIGURE:
                 return child_configure(child, &(*message)->hello);
         case ACT_START:
@@ -211,7 +199,7 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
         char who[128];
 
         child_describe(child, who, sizeof(who));
-        switch (child_reaction(child->state, event)) {
+        switch (child_reaction(child->process.state, event)) {
         case ACT_AWAIT:
                 await_exit(child);
                 return;
@@ -230,7 +218,7 @@ static void on_drained(struct channel *channel _unused_, void *userdata)
 {
         struct child_slot *child = userdata;
 
-        if (child->kind == KIND_WATCHER)
+        if (child->process.role == ROLE_WATCHER)
                 owed_continue(watch_of(child));
 }
 

@@ -13,8 +13,8 @@ static struct worker *counting_worker(const struct supervisor *supervisor, uint6
                         &supervisor->controller.worker[(object % supervisor->controller.worker_count + i) %
                                                        supervisor->controller.worker_count];
 
-                if (child_is_used(worker_child(worker)) && worker_child(worker)->state == CHILD_RUNNING &&
-                    !worker->stale)
+                if (child_is_used(worker_child(worker)) &&
+                    worker_child(worker)->process.state == CHILD_RUNNING && !worker->stale)
                         return worker;
         }
         return NULL;
@@ -28,8 +28,9 @@ void event_pass_on(struct worker *from, const struct message_report *report)
         copy.counted = true;
         copy.back = !to || to == from;
         if (!copy.back)
-                (void)channel_send(worker_child(from)->channel, MESSAGE_REPORTED,
+                (void)channel_send(worker_child(from)->process.channel, MESSAGE_REPORTED,
                                    &(struct message_reported){.identity = report->identity});
-        (void)channel_send(copy.back ? worker_child(from)->channel : worker_child(to)->channel,
+        (void)channel_send(copy.back ? worker_child(from)->process.channel
+                                     : worker_child(to)->process.channel,
                            MESSAGE_REPORT, &copy);
 }

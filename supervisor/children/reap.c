@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 
 #include "base/exit-code.h"
+#include "children/child-state.h"
 #include "controller/run/assign.h"
 #include "ipc/log.h"
 #include "ipc/spawner/client.h"
 #include "os/syscall.h"
 #include "store/suspect.h"
-#include "supervisor/child-state.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/spawner-life.h"
 #include "supervisor/fatal.h"
@@ -28,9 +28,10 @@ static const struct watch *store_in_use(const struct child_slot *child)
         const struct supervisor *supervisor = child->supervisor;
         const struct queue_run *run;
 
-        if (child->kind == KIND_WATCHER)
+        if (child->process.role == ROLE_WATCHER)
                 return &supervisor->controller.watch[child->index];
-        run = child->kind == KIND_WORKER ? worker_run(&supervisor->controller.worker[child->index]) : NULL;
+        run = child->process.role == ROLE_WORKER ? worker_run(&supervisor->controller.worker[child->index])
+                                                 : NULL;
         return run ? &supervisor->controller.watch[run->watch] : NULL;
 }
 
@@ -45,7 +46,7 @@ static void suspect_store(const struct child_slot *child, int status)
         if (!watch || (signal != SIGSEGV && signal != SIGBUS && signal != SIGABRT))
                 return;
         snprintf(why, sizeof(why), "a %s died of SIG%s while it used the store",
-                 role_name(child_role(child->kind)), sigabbrev_np(signal));
+                 role_name(child->process.role), sigabbrev_np(signal));
         r = store_suspect_mark(place_of(watch)->store_folder, why);
         if (r < 0 && r != -ENOENT)
                 log_error(
@@ -69,9 +70,9 @@ static void child_exited(struct child_slot *child, int status)
         char how[128], who[128];
 
         /* Its last words say more than how it ended, but may come to us later. */
-        if (child->channel)
-                channel_read_rest(child->channel);
-        action = child_reaction(child->state, EVENT_EXIT);
+        if (child->process.channel)
+                channel_read_rest(child->process.channel);
+        action = child_reaction(child->process.state, EVENT_EXIT);
         suspect_store(child, status);
         child_describe(child, who, sizeof(who));
         describe_exit(child->supervisor, status, how, sizeof(how));
@@ -95,7 +96,8 @@ void children_reap(struct supervisor *supervisor)
                 if (spawner_is(pid))
                         spawner_died(supervisor, status);
                 for (size_t i = 0; i < supervisor->child_count; i++)
-                        if (supervisor->child[i].pid == pid && supervisor->child[i].state != CHILD_GONE)
+                        if (supervisor->child[i].process.pid == pid &&
+                            supervisor->child[i].process.state != CHILD_GONE)
                                 child_exited(&supervisor->child[i], status);
         }
         teardown_continue(supervisor);

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "children/death.h"
 #include "ipc/close-in.h"
 #include "ipc/log.h"
 #include "ipc/spawner/client.h"
@@ -32,13 +33,7 @@ static const char *why_killed(struct supervisor *supervisor, int status)
 
 void describe_exit(struct supervisor *supervisor, int status, char *buffer, size_t size)
 {
-        if (WIFSIGNALED(status))
-                snprintf(buffer, size, "was killed by signal %s%s%s", sigabbrev_np(WTERMSIG(status)),
-                         WCOREDUMP(status) ? " (core dumped)" : "", why_killed(supervisor, status));
-        else if (WEXITSTATUS(status) == 127)
-                snprintf(buffer, size, "could not be executed (exit code 127)");
-        else
-                snprintf(buffer, size, "exited by itself with code %d", WEXITSTATUS(status));
+        child_death_describe(status, why_killed(supervisor, status), buffer, size);
 }
 
 /* In an end in order no process is started any more, unless the operator begins anew behind it. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "children/program.h"
 #include "ipc/log.h"
 #include "ipc/spawner/client.h"
 #include "os/syscall.h"
@@ -24,7 +25,7 @@ static int spawn_child(struct child_slot *child, int *ret_fd)
         r = sys_socketpair_seqpacket(pair);
         if (r < 0)
                 return r;
-        r = spawner_run(child_program(child->kind), false, argument, pair[1], &child->pid);
+        r = spawner_run(child_program(child->process.role), false, argument, pair[1], &child->process.pid);
         close(pair[1]);
         if (r >= 0) {
                 *ret_fd = pair[0];
@@ -34,7 +35,7 @@ static int spawn_child(struct child_slot *child, int *ret_fd)
         if (r == -ECONNRESET || r == -ETIMEDOUT)
                 spawner_failed(child->supervisor, r);
         else
-                log_error("%s: %s", child_binary(child->kind), strerror(-r));
+                log_error("%s: %s", child_binary(child->process.role), strerror(-r));
         return r;
 }
 
@@ -47,20 +48,20 @@ int children_new(struct supervisor *supervisor)
         supervisor->child = calloc(count, sizeof(struct child_slot));
         if (!supervisor->child)
                 return -ENOMEM;
-        supervisor->child[0] = (struct child_slot){.kind = KIND_CREDENTIAL};
+        supervisor->child[0] = (struct child_slot){.process.role = ROLE_CREDENTIAL};
         for (size_t i = 0; i < supervisor->controller.watch_room; i++) {
-                supervisor->child[next] = (struct child_slot){.kind = KIND_WATCHER, .index = i};
+                supervisor->child[next] = (struct child_slot){.process.role = ROLE_WATCHER, .index = i};
                 supervisor->place[i].child = &supervisor->child[next++];
         }
         supervisor->worker_child = &supervisor->child[next];
         for (size_t i = 0; i < supervisor->controller.worker_count; i++) {
-                supervisor->child[next++] = (struct child_slot){.kind = KIND_WORKER, .index = i};
+                supervisor->child[next++] = (struct child_slot){.process.role = ROLE_WORKER, .index = i};
         }
         if (gateway)
-                supervisor->child[next] = (struct child_slot){.kind = KIND_GATEWAY};
+                supervisor->child[next] = (struct child_slot){.process.role = ROLE_GATEWAY};
         for (size_t i = 0; i < count; i++) {
                 supervisor->child[i].supervisor = supervisor;
-                supervisor->child[i].state = CHILD_GONE;
+                supervisor->child[i].process.state = CHILD_GONE;
         }
         supervisor->child_count = count;
         return 0;
@@ -72,16 +73,15 @@ int child_start(struct child_slot *child)
 
         if (r < 0)
                 return r;
-        channel_free(child->channel); /* of the one that was here before */
-        child->channel = NULL;
         counters_keep(&child->past, &child->counters);
         child->counters.count = 0;
-        child_set_state(child, CHILD_STARTING);
         child->last_heartbeat = clock_monotonic_usec();
         child->end_by = 0;
         child->killed = child->blameless = false;
-        return channel_new(child->supervisor->event, fd, ROLE_SUPERVISOR, child_role(child->kind),
-                           child->supervisor->child_callbacks, child, &child->channel);
+        r = child_process_open(&child->process, child->supervisor->event, fd,
+                               child->supervisor->child_callbacks, child);
+        child_set_state(child, CHILD_STARTING);
+        return r;
 }
 
 int children_start(struct supervisor *supervisor)

@@ -17,7 +17,8 @@
 
 static bool talks_to_server(const struct child_slot *child)
 {
-        return (child->kind == KIND_WATCHER || child->kind == KIND_WORKER) && child->state == CHILD_RUNNING;
+        return (child->process.role == ROLE_WATCHER || child->process.role == ROLE_WORKER) &&
+               child->process.state == CHILD_RUNNING;
 }
 
 static void send_credential(struct child_slot *child)
@@ -25,7 +26,8 @@ static void send_credential(struct child_slot *child)
         struct supervisor *supervisor = child->supervisor;
 
         if (supervisor->credential && talks_to_server(child))
-                (void)channel_send(child->channel, MESSAGE_CREDENTIAL, &supervisor->credential->credential);
+                (void)channel_send(child->process.channel, MESSAGE_CREDENTIAL,
+                                   &supervisor->credential->credential);
 }
 
 static void send_throttles(struct child_slot *child)
@@ -35,7 +37,7 @@ static void send_throttles(struct child_slot *child)
         for (size_t i = 0; i < THROTTLES_MAX && talks_to_server(child); i++)
                 if (throttles->entry[i].until > clock_boottime_usec())
                         (void)channel_send(
-                                child->channel, MESSAGE_THROTTLE,
+                                child->process.channel, MESSAGE_THROTTLE,
                                 &(struct message_throttle){.resource = throttles->entry[i].resource,
                                                            .until_boottime = throttles->entry[i].until});
 }
@@ -44,9 +46,11 @@ void tell_ready(struct child_slot *child)
 {
         struct supervisor *supervisor = child->supervisor;
         struct watch *watch;
-        int r = child->kind == KIND_WATCHER ? doubtful_tell(&supervisor->controller.watch[child->index]) : 0;
+        int r = child->process.role == ROLE_WATCHER
+                        ? doubtful_tell(&supervisor->controller.watch[child->index])
+                        : 0;
 
-        if (r >= 0 && child->kind == KIND_WATCHER)
+        if (r >= 0 && child->process.role == ROLE_WATCHER)
                 r = owed_begin(&supervisor->controller.watch[child->index]);
         if (r < 0) {
                 ledger_failed(&supervisor->controller, r);
@@ -56,14 +60,14 @@ void tell_ready(struct child_slot *child)
          * it has its credential. */
         send_throttles(child);
         send_credential(child);
-        if (child->kind == KIND_WATCHER) {
+        if (child->process.role == ROLE_WATCHER) {
                 watch = &supervisor->controller.watch[child->index];
                 watch->credit_given = CREDIT_LIMIT;
                 (void)channel_send(
-                        child->channel, MESSAGE_CREDIT,
+                        child->process.channel, MESSAGE_CREDIT,
                         &(struct message_credit){.watch = watch->config->name, .amount = CREDIT_LIMIT});
         }
-        if (child->kind == KIND_GATEWAY)
+        if (child->process.role == ROLE_GATEWAY)
                 gateway_tell(supervisor);
         turn_settle_soon(supervisor);
 }
@@ -119,7 +123,7 @@ void tell_throttle(struct child_slot *from, const struct message_throttle *throt
                 struct child_slot *child = &supervisor->child[i];
 
                 if (child != from && talks_to_server(child))
-                        (void)channel_send(child->channel, MESSAGE_THROTTLE, throttle);
+                        (void)channel_send(child->process.channel, MESSAGE_THROTTLE, throttle);
         }
 }
 
@@ -127,6 +131,6 @@ void tell_refresh(struct supervisor *supervisor, const struct message_refresh *r
 {
         struct child_slot *credential = &supervisor->child[0];
 
-        if (credential->state == CHILD_RUNNING)
-                (void)channel_send(credential->channel, MESSAGE_REFRESH, refresh);
+        if (credential->process.state == CHILD_RUNNING)
+                (void)channel_send(credential->process.channel, MESSAGE_REFRESH, refresh);
 }

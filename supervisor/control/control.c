@@ -140,8 +140,8 @@ static int answer_status(struct control_peer *peer, const struct message_query *
         peer->asked = ask.serial;
         peer->missing = 0;
         FOREACH_WATCH(each, &supervisor->controller)
-                if (child_of(each)->channel && child_of(each)->state == CHILD_RUNNING &&
-                    channel_send(child_of(each)->channel, MESSAGE_ASK, &ask) >= 0)
+                if (child_of(each)->process.channel && child_of(each)->process.state == CHILD_RUNNING &&
+                    channel_send(child_of(each)->process.channel, MESSAGE_ASK, &ask) >= 0)
                         peer->missing++;
         if (peer->missing == 0 || peer->patient)
                 return peer->missing == 0 ? send_status(peer) : 0;

@@ -14,9 +14,9 @@ static bool child_is_fresh(const struct child_slot *child, uint64_t now)
         uint64_t deadline = child->supervisor->config->heartbeat_deadline_usec;
 
         /* A child that a reload has told to end sends no heartbeat any more. */
-        if (!child_is_used(child) || child->state == CHILD_STOPPING)
+        if (!child_is_used(child) || child->process.state == CHILD_STOPPING)
                 return true;
-        return child->state != CHILD_GONE && now - child->last_heartbeat <= deadline;
+        return child->process.state != CHILD_GONE && now - child->last_heartbeat <= deadline;
 }
 
 void health_get(const struct supervisor *supervisor, struct health *ret)

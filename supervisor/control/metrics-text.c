@@ -463,7 +463,7 @@ static void write_requests(const struct supervisor *supervisor, struct text *tex
                 uint64_t sum = 0;
 
                 for (size_t i = 0; i < supervisor->child_count; i++)
-                        if ((supervisor->child[i].kind == KIND_WORKER) == (workers == 1))
+                        if ((supervisor->child[i].process.role == ROLE_WORKER) == (workers == 1))
                                 sum += child_total(&supervisor->child[i], "api_wishes");
                 text_printf(text, "reconciled_retry_after_total{role=\"%s\"} %" PRIu64 "\n",
                             workers ? "worker" : "watcher", sum);
@@ -576,9 +576,9 @@ static void write_gateway(const struct supervisor *supervisor, struct text *text
 
 static void child_labels(const struct child_slot *child, struct text *text)
 {
-        const char *role = role_name(child_role(child->kind));
+        const char *role = role_name(child->process.role);
 
-        if (child->kind == KIND_WATCHER)
+        if (child->process.role == ROLE_WATCHER)
                 text_printf(text, "{role=\"%s\",name=\"%s\"}", role,
                             child->supervisor->controller.watch[child->index].config->name);
         else

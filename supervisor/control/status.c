@@ -133,7 +133,7 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         for (size_t i = 0; i < ELEMENTS(counter); i++)
                 json_number(json, counter[i].member,
                             counters_get(&child_of(watch)->counters, counter[i].name));
-        json_number(json, "pid", (uint64_t)child_of(watch)->pid);
+        json_number(json, "pid", (uint64_t)child_of(watch)->process.pid);
         json_close(json, "},");
 }
 
@@ -144,7 +144,7 @@ void status_write_worker(const struct supervisor *supervisor, size_t index, stru
 
         text_append_string(json, "{");
         json_number(json, "index", index);
-        json_number(json, "pid", (uint64_t)worker_child(worker)->pid);
+        json_number(json, "pid", (uint64_t)worker_child(worker)->process.pid);
         json_string(json, "state", run ? "running" : "idle");
         if (run) {
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);

@@ -18,8 +18,8 @@ void gateway_tell(struct supervisor *supervisor)
         size_t offset = 0;
 
         /* A document that it has not read yet is old anyway; a gateway that reads no more misses its heartbeats. */
-        if (supervisor->phase == PHASE_TEARDOWN || !gateway || gateway->state != CHILD_RUNNING ||
-            channel_queued(gateway->channel) > 0 || metrics_write(supervisor, &text) < 0)
+        if (supervisor->phase == PHASE_TEARDOWN || !gateway || gateway->process.state != CHILD_RUNNING ||
+            channel_queued(gateway->process.channel) > 0 || metrics_write(supervisor, &text) < 0)
                 return;
         health_get(supervisor, &health);
         do {
@@ -34,7 +34,7 @@ void gateway_tell(struct supervisor *supervisor)
                 };
 
                 utf8_clean(health.reason);
-                if (channel_send(gateway->channel, MESSAGE_METRICS, &message) < 0)
+                if (channel_send(gateway->process.channel, MESSAGE_METRICS, &message) < 0)
                         return;
                 offset += message.body_size;
         } while (offset < text.size);

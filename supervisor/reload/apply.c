@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "base/text.h"
+#include "children/program.h"
 #include "controller/change/unsure.h"
 #include "controller/order/pause.h"
 #include "controller/run/assign.h"
@@ -175,13 +176,13 @@ int reload_apply(struct supervisor *supervisor, struct config *config)
 static void cannot_start(struct supervisor *supervisor, const struct child_slot *child, int status)
 {
         supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
-                         "a %s cannot be started for the new configuration: %s", child_binary(child->kind),
-                         strerror(-status));
+                         "a %s cannot be started for the new configuration: %s",
+                         child_binary(child->process.role), strerror(-status));
 }
 
 static void child_end(struct child_slot *child)
 {
-        if (child->state == CHILD_STOPPING || child->state == CHILD_GONE)
+        if (child->process.state == CHILD_STOPPING || child->process.state == CHILD_GONE)
                 return;
         child_stop(child, 0);
         child->end_by = clock_monotonic_usec() + END_USEC;
@@ -219,7 +220,7 @@ static void cancel_run(const struct watch *watch, const struct worker *worker)
                 return;
         log_warning("a run of %s has not ended within stop.grace although watch %s leaves; it is ended",
                     run->key, watch->config->name);
-        (void)channel_send(worker_child(worker)->channel, MESSAGE_CANCEL,
+        (void)channel_send(worker_child(worker)->process.channel, MESSAGE_CANCEL,
                            &(struct message_cancel){.sequence = run->id, .reason = "its watch leaves"});
 }
 
@@ -300,7 +301,7 @@ static void end_leaving(struct supervisor *supervisor)
                         continue;
                 if (has_runs(watch))
                         cancel_runs(watch);
-                else if (child_of(watch)->state == CHILD_GONE)
+                else if (child_of(watch)->process.state == CHILD_GONE)
                         release(watch);
                 else
                         child_end(child_of(watch));
@@ -341,9 +342,9 @@ static void renew_workers(struct supervisor *supervisor)
                 int r = 0;
 
                 if (worker->stale && worker->given_count == 0 &&
-                    worker_child(worker)->state == CHILD_RUNNING)
+                    worker_child(worker)->process.state == CHILD_RUNNING)
                         child_end(worker_child(worker));
-                if (worker_child(worker)->state == CHILD_GONE)
+                if (worker_child(worker)->process.state == CHILD_GONE)
                         r = child_start(worker_child(worker));
                 if (r < 0)
                         cannot_start(supervisor, worker_child(worker), r);
@@ -356,12 +357,12 @@ static void renew_workers(struct supervisor *supervisor)
 static bool is_in_force(const struct supervisor *supervisor)
 {
         FOREACH_WATCH(watch, &supervisor->controller)
-                if (watch->leaving || child_of(watch)->state != CHILD_RUNNING)
+                if (watch->leaving || child_of(watch)->process.state != CHILD_RUNNING)
                         return false;
         if (watches_in_force(supervisor) < supervisor->config->watch_count)
                 return false;
         for (size_t i = 0; i < supervisor->controller.worker_count; i++)
-                if (worker_child(&supervisor->controller.worker[i])->state != CHILD_RUNNING)
+                if (worker_child(&supervisor->controller.worker[i])->process.state != CHILD_RUNNING)
                         return false;
         return true;
 }

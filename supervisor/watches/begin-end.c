@@ -71,8 +71,8 @@ int watch_end(struct watch *watch)
                 (void)slots_clear(supervisor->slots, number);
         slowest_forget_watch(&supervisor->slowest, number);
         place_empty(place);
-        channel_free(place->child->channel);
-        place->child->channel = NULL;
+        channel_free(place->child->process.channel);
+        place->child->process.channel = NULL;
         return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See child-state.h. */
-#include "supervisor/child-state.h"
+#include "children/child-state.h"
 
 enum { ROW_STARTING, ROW_CONFIGURED, ROW_RUNNING, ROW_STOPPING, ROW_GONE, ROW_COUNT };
 
@@ -62,6 +62,20 @@ static const enum child_action table[ROW_COUNT][CHILD_EVENT_COUNT] = {
                         [EVENT_SILENCE] = ACT_IGNORE,
                 },
 };
+
+enum child_event child_event_of(enum message_type type)
+{
+        switch (type) {
+        case MESSAGE_HELLO:
+                return EVENT_HELLO;
+        case MESSAGE_READY:
+                return EVENT_READY;
+        case MESSAGE_FATAL:
+                return EVENT_FATAL;
+        default:
+                return EVENT_MESSAGE;
+        }
+}
 
 static int row_of(enum child_state state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The lifecycle of a child: state x event -> action, one table; every cell is defined. */
+#include "ipc/message.h"
 #include "ipc/role.h"
 
 enum child_event {
@@ -27,4 +28,5 @@ enum child_action {
         CHILD_ACTION_COUNT
 };
 
+enum child_event child_event_of(enum message_type type);
 enum child_action child_reaction(enum child_state state, enum child_event event);

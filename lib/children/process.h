@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A child process and its channel, for the process that has started it (the supervisor, reconciledctl): from
+ * its start to its end. A slot may hold one process after another. Reactions to messages and to the end are
+ * in child-state.h.
+ */
+#include <sys/types.h>
+
+#include "ipc/channel.h"
+#include "ipc/role.h"
+
+struct child_process {
+        enum role role;
+        enum child_state state;  /* CHILD_GONE: reaped, or not started yet */
+        pid_t pid;               /* the last one's, when it is gone */
+        struct channel *channel; /* NULL before the first start */
+};
+
+/* The process has been started as process->pid, and fd is our end of its channel, which is taken over: it is
+ * CHILD_STARTING. The channel of the process that was here before is freed. Negative errno. */
+int child_process_open(struct child_process *process, sd_event *event, int fd,
+                       const struct channel_callbacks *callbacks, void *userdata);
+/* Tells the channel, too, which lets pass what may be said in this state. */
+void child_process_set_state(struct child_process *process, enum child_state state);
+/* Asks the process to end: CHILD_STOPPING. grace: for the runs of a worker. */
+void child_process_stop(struct child_process *process, uint64_t grace_usec);
+/* Sends a signal, unless it is gone. */
+void child_process_signal(const struct child_process *process, int signal);
+/* Frees the channel. */
+void child_process_done(struct child_process *process);
