@@ -37,66 +37,74 @@ static int text_keep(char **kept, const char *text, size_t max)
         return 0;
 }
 
+#define LONG_MAX_SIZE ((size_t)PTRDIFF_MAX - 1)
+
+/* For each column: its text is kept; it goes where the kept text is; it is forgotten; it is empty. */
+#define KEEP_NUMBER(field)
+#define KEEP_FLAG(field)
+#define KEEP_TEXT(field) KEEP_UP_TO(field, LEDGER_TEXT_MAX)
+#define KEEP_LONG(field) KEEP_UP_TO(field, LONG_MAX_SIZE)
+#define KEEP_UP_TO(field, max)                                                                              \
+        if (r >= 0)                                                                                         \
+                r = text_keep(&cached->row.field, row->field, max);
+#define KEEP(kind, index, number, column, field, since) KEEP_##kind(field)
+
+#define KEPT_NUMBER(field)
+#define KEPT_FLAG(field)
+#define KEPT_TEXT(field)                                kept.field = cached->row.field;
+#define KEPT_LONG(field)                                kept.field = cached->row.field;
+#define KEPT(kind, index, number, column, field, since) KEPT_##kind(field)
+
+#define FORGET_NUMBER(field)
+#define FORGET_FLAG(field)
+#define FORGET_TEXT(field)                                text_forget(&cached->row.field);
+#define FORGET_LONG(field)                                text_forget(&cached->row.field);
+#define FORGET(kind, index, number, column, field, since) FORGET_##kind(field)
+
+#define EMPTY_NUMBER(field)
+#define EMPTY_FLAG(field)
+#define EMPTY_TEXT(field)                                cached->row.field = nothing;
+#define EMPTY_LONG(field)                                cached->row.field = nothing;
+#define EMPTY(kind, index, number, column, field, since) EMPTY_##kind(field)
+
 int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
 {
         struct ledger_row kept = *row;
-        int r = text_keep(&cached->row.next_reason, row->next_reason, LEDGER_TEXT_MAX);
+        int r = 0;
 
-        if (r >= 0)
-                r = text_keep(&cached->row.last_error, row->last_error, LEDGER_TEXT_MAX);
-        if (r >= 0)
-                r = text_keep(&cached->row.first_error, row->first_error, LEDGER_TEXT_MAX);
-        if (r >= 0)
-                r = text_keep(&cached->row.settling, row->settling, (size_t)PTRDIFF_MAX - 1);
-        if (r >= 0)
-                r = text_keep(&cached->row.written_version, row->written_version, LEDGER_TEXT_MAX);
-        if (r >= 0)
-                r = text_keep(&cached->row.kinds, row->kinds, (size_t)PTRDIFF_MAX - 1);
+        LEDGER_STATE(KEEP)
         if (r < 0)
                 return r;
         kept.key = cached->row.key;
         kept.uid = cached->row.uid;
-        kept.next_reason = cached->row.next_reason;
-        kept.last_error = cached->row.last_error;
-        kept.first_error = cached->row.first_error;
-        kept.settling = cached->row.settling;
-        kept.written_version = cached->row.written_version;
-        kept.kinds = cached->row.kinds;
+        LEDGER_STATE(KEPT)
         cached->row = kept;
         return 0;
 }
 
+#define KEEP_RUN_NUMBER(field)
+#define KEEP_RUN_TEXT(field)                                                                                \
+        if (r >= 0)                                                                                         \
+                r = text_keep(&cached->run_text[RUN_TEXT_##field], run->field, LEDGER_TEXT_MAX);
+#define KEEP_RUN(kind, index, number, column, field, since) KEEP_RUN_##kind(field)
+
+#define KEPT_RUN_NUMBER(field)                              run->field
+#define KEPT_RUN_TEXT(field)                                cached->run_text[RUN_TEXT_##field]
+#define KEPT_RUN(kind, index, number, column, field, since) .field = KEPT_RUN_##kind(field),
+
 int cached_keep_run(struct cached_row *cached, const struct ledger_run *run)
 {
-        int r = text_keep(&cached->run_text[0], run->action, LEDGER_TEXT_MAX);
+        int r = 0;
 
+        LEDGER_RUN(KEEP_RUN)
         if (r >= 0)
-                r = text_keep(&cached->run_text[1], run->reason, LEDGER_TEXT_MAX);
-        if (r >= 0)
-                r = text_keep(&cached->run_text[2], run->result, LEDGER_TEXT_MAX);
-        if (r >= 0)
-                r = text_keep(&cached->run_text[3], run->version, LEDGER_TEXT_MAX);
-        if (r < 0)
-                return r;
-        cached->run = (struct ledger_run){
-                .ended_realtime = run->ended_realtime,
-                .duration_usec = run->duration_usec,
-                .action = cached->run_text[0],
-                .reason = cached->run_text[1],
-                .result = cached->run_text[2],
-                .version = cached->run_text[3],
-        };
-        return 0;
+                cached->run = (struct ledger_run){LEDGER_RUN(KEPT_RUN)};
+        return r;
 }
 
 static void cached_done(struct cached_row *cached)
 {
-        text_forget(&cached->row.next_reason);
-        text_forget(&cached->row.last_error);
-        text_forget(&cached->row.first_error);
-        text_forget(&cached->row.settling);
-        text_forget(&cached->row.written_version);
-        text_forget(&cached->row.kinds);
+        LEDGER_STATE(FORGET)
 }
 
 /* Many are dropped at once, and as many come: to malloc() that is fragments to be joined and split again.
@@ -104,7 +112,7 @@ static void cached_done(struct cached_row *cached)
  * that were dropped, whatever its size: there are never more than the cache has had at once. */
 static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
 {
-        char *run_text[RUN_TEXTS] = {nothing, nothing, nothing, nothing};
+        char *run_text[RUN_TEXTS];
         struct cached_row *spare = cache->spare, *cached = spare;
         size_t names_max = names_size < NAMES_MIN ? NAMES_MIN : names_size;
 
@@ -114,10 +122,10 @@ static struct cached_row *cached_new(struct row_cache *cache, size_t names_size)
                 names_max = spare->names_max;
         if (!cached)
                 return NULL;
-        if (spare) {
+        for (size_t i = 0; i < RUN_TEXTS; i++)
+                run_text[i] = spare ? cached->run_text[i] : nothing;
+        if (spare)
                 cache->spare = cached->chain;
-                memcpy(run_text, cached->run_text, sizeof(run_text));
-        }
         *cached = (struct cached_row){.names_max = names_max};
         memcpy(cached->run_text, run_text, sizeof(run_text));
         return cached;
@@ -209,8 +217,7 @@ struct cached_row *cache_add(struct row_cache *cache, const char *watch, const c
         cached->watch = memcpy(cached->names, watch, watch_size);
         cached->row.key = memcpy(cached->names + watch_size, key, key_size);
         cached->row.uid = memcpy(cached->names + watch_size + key_size, uid, uid_size);
-        cached->row.next_reason = cached->row.last_error = cached->row.first_error = nothing;
-        cached->row.settling = cached->row.written_version = cached->row.kinds = nothing;
+        LEDGER_STATE(EMPTY)
         cached->hash = row_hash(watch, key, uid);
         bucket = &cache->bucket[cached->hash % CACHE_ROWS];
         cached->chain = *bucket;

@@ -6,19 +6,19 @@
 
 #include "ledger/ledger.h"
 
-#define ROW_STATE                                                                                           \
-        "fingerprint, failed_fingerprint, attempts, next_realtime, next_reason, "                           \
-        "last_error, first_error, handled_realtime, permanent, deleting, throttled, crashes, "              \
-        "crashed_realtime, quarantined_until, settling, written_realtime, written_version, known_version, " \
-        "unselected, related, refused, kinds"
-#define ROW_COLUMNS   "watch, key, uid, " ROW_STATE
-/* How the last run ended: a part of the row that is not read with it. */
-#define RUN_COLUMNS   "ran_realtime, ran_usec, ran_action, ran_reason, ran_result, ran_version"
+/* Lists of columns and of parameters. Those of an X-macro follow something, with a comma before each. */
+#define COLUMN_NAME(kind, index, number, column, field, since)      ", " #column
+#define COLUMN_PARAMETER(kind, index, number, column, field, since) ", ?" #number
+
+#define NAME_COLUMNS  "watch, key, uid"
+#define STATE_COLUMNS LEDGER_STATE(COLUMN_NAME)
+#define RUN_COLUMNS   LEDGER_RUN(COLUMN_NAME)
+#define ROW_COLUMNS   NAME_COLUMNS STATE_COLUMNS RUN_COLUMNS
 #define PAUSE_COLUMNS "watch, since_realtime, user, reason"
 #define DOUBT_COLUMNS "watch, key, uid, unread, crashes, crashed_realtime, until_realtime, error"
 
 /* Whether an entry is what was written, where a statement looks at it: see lib/ledger/check.c. */
-#define ROW_SUM      "row_sum(" ROW_COLUMNS ", " RUN_COLUMNS ")"
+#define ROW_SUM      "row_sum(" ROW_COLUMNS ")"
 #define SCOPE_SUM    "row_sum(watch, scope, cluster)"
 #define PAUSE_SUM    "row_sum(" PAUSE_COLUMNS ")"
 #define DOUBT_SUM    "row_sum(" DOUBT_COLUMNS ")"
@@ -29,10 +29,25 @@
 
 /* What is selected of a row: all that its checksum is of, so that it is held against it here, not by SQLite,
  * which would read each column once more for that. */
-#define ROW_SELECTED ROW_COLUMNS ", " RUN_COLUMNS ", checksum"
-#define ROW_VALUES   31 /* columns of a row and its run */
+#define ROW_SELECTED ROW_COLUMNS ", checksum"
 
-#define LEDGER_TEXT_MAX 2048 /* of an error */
+/* The place of each value in what is selected. */
+#define COLUMN_VALUE(kind, index, number, column, field, since) VALUE_##column,
+enum row_value {
+        VALUE_watch,
+        VALUE_key,
+        VALUE_uid,
+        LEDGER_STATE(COLUMN_VALUE) LEDGER_RUN(COLUMN_VALUE) ROW_VALUES
+};
+#define CHECKSUM_PARAMETER 32
+
+#define COLUMN_CHECK(kind, index, number, column, field, since)                                             \
+        _Static_assert(VALUE_##column + 1 == (number) && (since) <= LEDGER_SCHEMA, #column);
+LEDGER_STATE(COLUMN_CHECK)
+LEDGER_RUN(COLUMN_CHECK)
+_Static_assert(ROW_VALUES + 1 == CHECKSUM_PARAMETER, "checksum");
+
+#define LEDGER_TEXT_MAX 2048 /* of a column that is TEXT, not LONG */
 
 #define LEDGER_LOG_MAX "16777216" /* bytes that stay allocated when it begins anew */
 #define TO_STRING_(x)  #x
@@ -80,12 +95,20 @@ struct due_cursor {
 
 /* What the indexes of the table are made of: a row in which none of it has changed is written at half the
  * cost. */
+#define IF_INDEXED_PLAIN(part)
+#define IF_INDEXED_INDEXED(part)                               part
+#define INDEX_WIDE(kind, index, number, column, field, since)  IF_INDEXED_##index(LEDGER_WIDE_##kind(field))
+#define INDEX_SMALL(kind, index, number, column, field, since) IF_INDEXED_##index(LEDGER_SMALL_##kind(field))
 struct row_index {
-        uint64_t next_realtime, quarantined_until, throttled, attempts;
-        bool permanent;
+        LEDGER_STATE(INDEX_WIDE)
+        LEDGER_STATE(INDEX_SMALL)
 };
 
-#define RUN_TEXTS 4 /* action, reason, result, version */
+/* The texts of a run. */
+#define RUN_TEXT_NUMBER(field)
+#define RUN_TEXT_TEXT(field)                                RUN_TEXT_##field,
+#define RUN_TEXT(kind, index, number, column, field, since) RUN_TEXT_##kind(field)
+enum run_text { LEDGER_RUN(RUN_TEXT) RUN_TEXTS };
 
 struct cached_row {
         struct cached_row *chain, *newer, *older, *next_dirty;
@@ -183,6 +206,8 @@ struct ledger {
         bool tallies_known;
 };
 
+/* lib/ledger/statement.c */
+int ledger_prepare_all(struct ledger *ledger);
 sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
                           const char *key, const char *uid);
 int ledger_run_once(struct ledger *ledger, enum ledger_statement which);

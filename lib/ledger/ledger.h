@@ -16,6 +16,7 @@
  */
 #include "base/error.h"
 #include "ipc/message.h"
+#include "ledger/columns.h"
 #include "os/kept.h"
 
 struct ledger;
@@ -24,28 +25,8 @@ struct ledger;
 
 struct ledger_row {
         char *key, *uid;
-        uint64_t fingerprint;        /* last handled; 0 = none yet */
-        uint64_t failed_fingerprint; /* of the last failed attempt: the same again is no change; 0 = none */
-        uint64_t attempts;           /* failures since the last success */
-        uint64_t refused; /* of them, those that are nobody's: of the server, the network, our rights */
-        uint64_t next_realtime;     /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */
-        char *next_reason;          /* "retry", "requeueAfter", "resync"; "" */
-        char *last_error;           /* ""; at most 2 KiB is kept */
-        char *first_error;          /* of this row of failures: the root cause */
-        uint64_t handled_realtime;  /* last success; 0 */
-        bool permanent;             /* failed for good with this fingerprint: waits for a change */
-        bool deleting;              /* its deletion is announced and not handled yet */
-        bool unselected;            /* it exists, but the watch has nothing to do with it; not handled yet */
-        uint64_t throttled;         /* unrecoverable answers in a row to our own writes */
-        uint64_t crashes;           /* of the operator that are blamed on it, since the last success */
-        uint64_t crashed_realtime;  /* the last one, or that it was merely under way in; 0 */
-        uint64_t quarantined_until; /* 0: it is not in quarantine */
-        uint64_t written_realtime;  /* when we last wrote to it, and its resourceVersion after that; 0, "" */
-        char *written_version;
-        uint64_t known_version; /* what it was up to this version is what was read and our own changes; 0 */
-        uint64_t related;       /* fingerprint of the related objects at the last success; 0 */
-        char *settling;         /* what an unfinished run must know to go on (RESULT_SETTLING); "" */
-        char *kinds;            /* of the children that it has: "v1/ConfigMap,apps/v1/Deployment"; "" */
+        LEDGER_STATE(LEDGER_WIDE)
+        LEDGER_STATE(LEDGER_SMALL)
 };
 
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);
@@ -59,7 +40,9 @@ int ledger_get(struct ledger *ledger, const char *watch, const char *key, const 
 /* The same, borrowed until the ledger is asked for another row. */
 int ledger_look(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                 const struct ledger_row **ret);
-/* Inserts or replaces the row. */
+/* A row of which nothing is known, not in the ledger. */
+int ledger_row_new(const char *key, const char *uid, struct ledger_row *ret);
+/* Inserts or replaces the row. A text that is NULL is "". */
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row);
 /* Makes sure that a row exists, before the first RUN: an existing one is left as it is. 1: it is new. */
 int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid);
@@ -91,10 +74,7 @@ void ledger_rest(struct ledger *ledger);
 
 /* How a row's last run ended: for people. It belongs to the row and goes with it; ledger_put() leaves it. */
 struct ledger_run {
-        uint64_t ended_realtime; /* 0: none yet */
-        uint64_t duration_usec;
-        const char *action, *reason, *result;
-        const char *version; /* the resourceVersion that was read; "" */
+        LEDGER_RUN(LEDGER_LENT)
 };
 /* Without such a row it does nothing. */
 int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, const char *uid,

@@ -29,38 +29,20 @@ static char *text_of(sqlite3_stmt *statement, const struct ledger_values *values
         return (char *)(uintptr_t)(values->size[column] > 0 ? ledger_column(statement, column) : "");
 }
 
+#define READ_NUMBER(column)                             (uint64_t) values.number[VALUE_##column]
+#define READ_FLAG(column)                               values.number[VALUE_##column] != 0
+#define READ_TEXT(column)                               text_of(statement, &values, VALUE_##column)
+#define READ_LONG(column)                               READ_TEXT(column)
+#define READ(kind, index, number, column, field, since) .field = READ_##kind(column),
+
 /* All but whose it is. */
 static int borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_t *ret_checksum)
 {
         struct ledger_values values;
-        const int64_t *number = values.number;
 
         if (!ledger_read_values(statement, &values))
                 return -EBADMSG;
-        *ret = (struct ledger_row){
-                .fingerprint = (uint64_t)number[3],
-                .failed_fingerprint = (uint64_t)number[4],
-                .attempts = (uint64_t)number[5],
-                .next_realtime = (uint64_t)number[6],
-                .next_reason = text_of(statement, &values, 7),
-                .last_error = text_of(statement, &values, 8),
-                .first_error = text_of(statement, &values, 9),
-                .handled_realtime = (uint64_t)number[10],
-                .permanent = number[11] != 0,
-                .deleting = number[12] != 0,
-                .throttled = (uint64_t)number[13],
-                .crashes = (uint64_t)number[14],
-                .crashed_realtime = (uint64_t)number[15],
-                .quarantined_until = (uint64_t)number[16],
-                .settling = text_of(statement, &values, 17),
-                .written_realtime = (uint64_t)number[18],
-                .written_version = text_of(statement, &values, 19),
-                .known_version = (uint64_t)number[20],
-                .unselected = number[21] != 0,
-                .related = (uint64_t)number[22],
-                .refused = (uint64_t)number[23],
-                .kinds = text_of(statement, &values, 24),
-        };
+        *ret = (struct ledger_row){LEDGER_STATE(READ)};
         *ret_checksum = values.checksum;
         return ledger_all_was_read(statement);
 }
@@ -72,25 +54,35 @@ int ledger_borrow_row(sqlite3_stmt *statement, struct ledger_row *ret)
 
         if (r < 0)
                 return r;
-        ret->key = (char *)ledger_column(statement, 1);
-        ret->uid = (char *)ledger_column(statement, 2);
+        ret->key = (char *)ledger_column(statement, VALUE_key);
+        ret->uid = (char *)ledger_column(statement, VALUE_uid);
         return ledger_all_was_read(statement);
 }
+
+/* For each column: its text is copied from `from`, NULL as ""; it is freed. */
+#define COPY_NUMBER(field)
+#define COPY_FLAG(field)
+#define COPY_TEXT(field)                                                                                    \
+        row.field = strdup(from->field ? from->field : "");                                                 \
+        is_complete = is_complete && row.field;
+#define COPY_LONG(field)                                COPY_TEXT(field)
+#define COPY(kind, index, number, column, field, since) COPY_##kind(field)
+
+#define FREE_NUMBER(field)
+#define FREE_FLAG(field)
+#define FREE_TEXT(field)                                free(row->field);
+#define FREE_LONG(field)                                free(row->field);
+#define FREE(kind, index, number, column, field, since) FREE_##kind(field)
 
 int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret)
 {
         struct ledger_row row = *from;
+        bool is_complete = true;
 
-        row.key = strdup(from->key);
-        row.uid = strdup(from->uid);
-        row.next_reason = strdup(from->next_reason);
-        row.last_error = strdup(from->last_error);
-        row.first_error = strdup(from->first_error);
-        row.settling = strdup(from->settling);
-        row.written_version = strdup(from->written_version);
-        row.kinds = strdup(from->kinds);
-        if (!row.key || !row.uid || !row.next_reason || !row.last_error || !row.first_error ||
-            !row.settling || !row.written_version || !row.kinds) {
+        COPY_TEXT(key)
+        COPY_TEXT(uid)
+        LEDGER_STATE(COPY)
+        if (!is_complete) {
                 ledger_row_done(&row);
                 return -ENOMEM;
         }
@@ -98,15 +90,20 @@ int ledger_copy_row(const struct ledger_row *from, struct ledger_row *ret)
         return 0;
 }
 
+#define INDEX_OF_PLAIN(field)
+#define INDEX_OF_INDEXED(field)                             .field = row->field,
+#define INDEX_OF(kind, index, number, column, field, since) INDEX_OF_##index(field)
+
+int ledger_row_new(const char *key, const char *uid, struct ledger_row *ret)
+{
+        const struct ledger_row blank = {.key = (char *)(uintptr_t)key, .uid = (char *)(uintptr_t)uid};
+
+        return ledger_copy_row(&blank, ret);
+}
+
 static struct row_index row_index(const struct ledger_row *row)
 {
-        return (struct row_index){
-                .next_realtime = row->next_realtime,
-                .quarantined_until = row->quarantined_until,
-                .throttled = row->throttled,
-                .attempts = row->attempts,
-                .permanent = row->permanent,
-        };
+        return (struct row_index){LEDGER_STATE(INDEX_OF)};
 }
 
 enum change_kind ledger_row_kind(const struct ledger_row *row)
@@ -132,12 +129,7 @@ void ledger_row_done(struct ledger_row *row)
 {
         free(row->key);
         free(row->uid);
-        free(row->next_reason);
-        free(row->last_error);
-        free(row->first_error);
-        free(row->settling);
-        free(row->written_version);
-        free(row->kinds);
+        LEDGER_STATE(FREE)
         *row = (struct ledger_row){0};
 }
 
@@ -330,46 +322,30 @@ static void bind_names(struct binding *binding, const struct cached_row *cached)
         bind_text(binding, cached->row.uid);
 }
 
+#define BIND_NUMBER(value)                                    bind_number(binding, value);
+#define BIND_FLAG(value)                                      bind_number(binding, value);
+#define BIND_TEXT(value)                                      bind_text(binding, value);
+#define BIND_LONG(value)                                      bind_text(binding, value);
+#define BIND_STATE(kind, index, number, column, field, since) BIND_##kind(row->field)
+#define BIND_RUN(kind, index, number, column, field, since)   BIND_##kind(run->field)
+
 static void bind_state(struct binding *binding, const struct ledger_row *row)
 {
-        bind_number(binding, row->fingerprint);
-        bind_number(binding, row->failed_fingerprint);
-        bind_number(binding, row->attempts);
-        bind_number(binding, row->next_realtime);
-        bind_text(binding, row->next_reason);
-        bind_text(binding, row->last_error);
-        bind_text(binding, row->first_error);
-        bind_number(binding, row->handled_realtime);
-        bind_number(binding, row->permanent);
-        bind_number(binding, row->deleting);
-        bind_number(binding, row->throttled);
-        bind_number(binding, row->crashes);
-        bind_number(binding, row->crashed_realtime);
-        bind_number(binding, row->quarantined_until);
-        bind_text(binding, row->settling);
-        bind_number(binding, row->written_realtime);
-        bind_text(binding, row->written_version);
-        bind_number(binding, row->known_version);
-        bind_number(binding, row->unselected);
-        bind_number(binding, row->related);
-        bind_number(binding, row->refused);
-        bind_text(binding, row->kinds);
+        LEDGER_STATE(BIND_STATE)
 }
 
 static void bind_run(struct binding *binding, const struct ledger_run *run)
 {
-        bind_number(binding, run->ended_realtime);
-        bind_number(binding, run->duration_usec);
-        bind_text(binding, run->action);
-        bind_text(binding, run->reason);
-        bind_text(binding, run->result);
-        bind_text(binding, run->version);
+        LEDGER_RUN(BIND_RUN)
 }
+
+#define SAME_PLAIN(field)
+#define SAME_INDEXED(field)                             &&a->field == b->field
+#define SAME(kind, index, number, column, field, since) SAME_##index(field)
 
 static bool is_same_index(const struct row_index *a, const struct row_index *b)
 {
-        return a->next_realtime == b->next_realtime && a->quarantined_until == b->quarantined_until &&
-               a->throttled == b->throttled && a->attempts == b->attempts && a->permanent == b->permanent;
+        return true LEDGER_STATE(SAME);
 }
 
 /* A new row has a run in any case, if only an empty one; else by whether it goes with the row. */
@@ -396,7 +372,7 @@ static int write_statement(struct ledger *ledger, enum ledger_statement which, s
                 bind_state(&binding, &cached->row);
         if (cached->has_run || which == STATEMENT_INSERT) {
                 bind_run(&binding, cached->has_run ? &cached->run : &no_run);
-                sqlite3_bind_int64(binding.statement, ROW_VALUES + 1, (sqlite3_int64)binding.sum);
+                sqlite3_bind_int64(binding.statement, CHECKSUM_PARAMETER, (sqlite3_int64)binding.sum);
                 ledger->last_sum = binding.sum;
         }
         r = ledger_write_entry(ledger, which);

@@ -4,6 +4,13 @@
 
 #include "ledger/internal.h"
 
+/* Behind the answer whether the row is intact. */
+#define PLACE(column)                                   (VALUE_##column - VALUE_ran_realtime + 1)
+#define NUMBER_AT(place)                                sqlite3_column_int64(statement, place)
+#define READ_NUMBER(column)                             (uint64_t) NUMBER_AT(PLACE(column))
+#define READ_TEXT(column)                               ledger_column(statement, PLACE(column))
+#define READ(kind, index, number, column, field, since) .field = READ_##kind(column),
+
 int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                    ledger_see_run_t see, void *userdata)
 {
@@ -16,17 +23,10 @@ int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, co
         statement = ledger_bind(ledger, STATEMENT_RUN, watch, key, uid);
         code = sqlite3_step(statement);
         r = ledger_errno(ledger->database, code);
-        if (code == SQLITE_ROW && sqlite3_column_int(statement, 6) != 1)
+        if (code == SQLITE_ROW && sqlite3_column_int(statement, 0) != 1)
                 r = -EBADMSG;
         else if (code == SQLITE_ROW)
-                run = (struct ledger_run){
-                        .ended_realtime = (uint64_t)sqlite3_column_int64(statement, 0),
-                        .duration_usec = (uint64_t)sqlite3_column_int64(statement, 1),
-                        .action = ledger_column(statement, 2),
-                        .reason = ledger_column(statement, 3),
-                        .result = ledger_column(statement, 4),
-                        .version = ledger_column(statement, 5),
-                };
+                run = (struct ledger_run){LEDGER_RUN(READ)};
         if (r >= 0)
                 r = see(&run, userdata);
         sqlite3_reset(statement);

@@ -256,21 +256,7 @@ static int load_row(struct controller *controller, struct ending *ending)
                 return r;
         }
         ending->has_left = ending->kind == CHANGE_UPDATED;
-        ending->row = (struct ledger_row){
-                .key = strdup(done->key),
-                .uid = strdup(done->uid),
-                .next_reason = strdup(""),
-                .last_error = strdup(""),
-                .first_error = strdup(""),
-                .settling = strdup(""),
-                .written_version = strdup(""),
-                .kinds = strdup(""),
-        };
-        return ending->row.key && ending->row.uid && ending->row.next_reason && ending->row.last_error &&
-                               ending->row.first_error && ending->row.settling &&
-                               ending->row.written_version && ending->row.kinds
-                       ? 0
-                       : -ENOMEM;
+        return ledger_row_new(done->key, done->uid, &ending->row);
 }
 
 static int write_row(struct controller *controller, struct ending *ending)

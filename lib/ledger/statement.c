@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statements that are prepared once, and how statements are run. */
+#include <errno.h>
+
+#include "ledger/internal.h"
+
+#define NAME_PARAMETERS  "?1, ?2, ?3"
+#define STATE_PARAMETERS LEDGER_STATE(COLUMN_PARAMETER)
+#define RUN_PARAMETERS   LEDGER_RUN(COLUMN_PARAMETER)
+#define SUM_PARAMETER    "?" TO_STRING(CHECKSUM_PARAMETER) /* of a row with its run, summed here */
+
+/* The columns that no index has. */
+#define IF_PLAIN_PLAIN(text)                                       text
+#define IF_PLAIN_INDEXED(text)                                     ""
+#define PLAIN_NAME(kind, index, number, column, field, since)      IF_PLAIN_##index(", " #column)
+#define PLAIN_PARAMETER(kind, index, number, column, field, since) IF_PLAIN_##index(", ?" #number)
+#define PLAIN_COLUMNS                                              LEDGER_STATE(PLAIN_NAME)
+#define PLAIN_PARAMETERS                                           LEDGER_STATE(PLAIN_PARAMETER)
+
+/* The checksums of a row of which nothing is known yet, and of a row that keeps the run that it has. */
+#define BLANK_NUMBER                                     ", 0"
+#define BLANK_FLAG                                       ", 0"
+#define BLANK_TEXT                                       ", ''"
+#define BLANK_LONG                                       ", ''"
+#define BLANK(kind, index, number, column, field, since) BLANK_##kind
+
+#define SUM_OF_BLANK    "row_sum(" NAME_PARAMETERS LEDGER_STATE(BLANK) LEDGER_RUN(BLANK) ")"
+#define SUM_KEEPING_RUN "row_sum(" NAME_PARAMETERS STATE_PARAMETERS RUN_COLUMNS ")"
+
+#define OF_ONE_ROW " WHERE watch = ?1 AND key = ?2 AND uid = ?3"
+
+static const char *const sql[STATEMENT_TOTAL] = {
+        [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+        [STATEMENT_COMMIT] = "COMMIT",
+        [STATEMENT_ROLLBACK] = "ROLLBACK",
+        [STATEMENT_GET] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) >= (?2, ?3)"
+                          " ORDER BY key, uid LIMIT ?4",
+        [STATEMENT_RUN] = "SELECT " ROW_INTACT RUN_COLUMNS " FROM ledger" OF_ONE_ROW,
+        [STATEMENT_OWE] = "INSERT INTO ledger (" NAME_COLUMNS ", checksum) VALUES (" NAME_PARAMETERS
+                          ", " SUM_OF_BLANK ")",
+        [STATEMENT_INSERT] =
+                "INSERT INTO ledger (" ROW_COLUMNS ", checksum)"
+                " VALUES (" NAME_PARAMETERS STATE_PARAMETERS RUN_PARAMETERS ", " SUM_PARAMETER ")",
+        [STATEMENT_MOVE] = "UPDATE ledger SET (checksum" STATE_COLUMNS
+                           ") = (" SUM_KEEPING_RUN STATE_PARAMETERS ")" OF_ONE_ROW,
+        [STATEMENT_MOVE_RUN] = "UPDATE ledger SET (checksum" STATE_COLUMNS RUN_COLUMNS ")"
+                               " = (" SUM_PARAMETER STATE_PARAMETERS RUN_PARAMETERS ")" OF_ONE_ROW,
+        [STATEMENT_UPDATE] = "UPDATE ledger SET (checksum" PLAIN_COLUMNS
+                             ") = (" SUM_KEEPING_RUN PLAIN_PARAMETERS ")" OF_ONE_ROW,
+        [STATEMENT_UPDATE_RUN] = "UPDATE ledger SET (checksum" PLAIN_COLUMNS RUN_COLUMNS ")"
+                                 " = (" SUM_PARAMETER PLAIN_PARAMETERS RUN_PARAMETERS ")" OF_ONE_ROW,
+        [STATEMENT_REMOVE] = "DELETE FROM ledger" OF_ONE_ROW,
+        [STATEMENT_PAGE] = "SELECT " ROW_SELECTED " FROM ledger WHERE watch = ?1 AND (key, uid) > (?2, ?3)"
+                           " ORDER BY key, uid LIMIT ?4",
+        [STATEMENT_DUE] = "SELECT " ROW_SELECTED " FROM ledger WHERE next_realtime > 0"
+                          " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4) AND next_realtime <= ?5"
+                          " ORDER BY next_realtime, watch, key, uid LIMIT ?6",
+        [STATEMENT_NEXT_DUE] = "SELECT next_realtime FROM ledger WHERE next_realtime > 0"
+                               " AND (next_realtime, watch, key, uid) > (?1, ?2, ?3, ?4)"
+                               " ORDER BY next_realtime, watch, key, uid LIMIT 1",
+        [STATEMENT_SCOPE_GET] = "SELECT scope, cluster, " SCOPE_INTACT ", checksum"
+                                " FROM scope WHERE watch = ?1",
+        [STATEMENT_SCOPE_SET] = "INSERT OR REPLACE INTO scope (watch, scope, cluster, checksum)"
+                                " VALUES (?1, ?2, ?3, row_sum(?1, ?2, ?3))",
+        [STATEMENT_SUMS] = "UPDATE sums SET (" SUMS_COLUMNS ") = (" SUMS_VALUES ")",
+};
+
+int ledger_prepare_all(struct ledger *ledger)
+{
+        for (size_t i = 0; i < STATEMENT_TOTAL; i++) {
+                int r = ledger_errno(ledger->database, sqlite3_prepare_v3(ledger->database, sql[i], -1,
+                                                                          SQLITE_PREPARE_PERSISTENT,
+                                                                          &ledger->statement[i], NULL));
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int ledger_run_once(struct ledger *ledger, enum ledger_statement which)
+{
+        sqlite3_stmt *statement = ledger->statement[which];
+        int code = sqlite3_step(statement), r = ledger_errno(ledger->database, code);
+
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return r;
+}
+
+int ledger_write_entry(struct ledger *ledger, enum ledger_statement which)
+{
+        int r = ledger_run_once(ledger, which);
+
+        /* Another number: what was there is there no more. */
+        return r >= 0 && sqlite3_changes(ledger->database) != 1 ? -EBADMSG : r;
+}
+
+sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
+                          const char *key, const char *uid)
+{
+        sqlite3_stmt *statement = ledger->statement[which];
+
+        sqlite3_bind_text(statement, 1, watch, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 2, key, -1, SQLITE_STATIC);
+        sqlite3_bind_text(statement, 3, uid, -1, SQLITE_STATIC);
+        return statement;
+}
+
+int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
+                   const char *uid, sqlite3_stmt **ret)
+{
+        int r = ledger_errno(ledger->database,
+                             sqlite3_prepare_v2(ledger->database, question, -1, ret, NULL));
+
+        if (r < 0)
+                return r;
+        if (watch)
+                sqlite3_bind_text(*ret, 1, watch, -1, SQLITE_STATIC);
+        if (key)
+                sqlite3_bind_text(*ret, 2, key, -1, SQLITE_STATIC);
+        if (uid)
+                sqlite3_bind_text(*ret, 3, uid, -1, SQLITE_STATIC);
+        return 0;
+}
+
+int ledger_prepare_change(struct ledger *ledger, const char *change, const char *watch, const char *key,
+                          const char *uid, sqlite3_stmt **ret)
+{
+        int r = ledger_begin(ledger);
+
+        /* What is summed anew must not take along what has happened to its table meanwhile. */
+        if (r >= 0 && ledger->sums_known && !ledger->small_changed)
+                r = ledger_sums_check_small(ledger->database, &ledger->sums);
+        if (r >= 0)
+                r = ledger_prepare(ledger, change, watch, key, uid, ret);
+        ledger->small_changed = ledger->small_changed || r >= 0;
+        return r;
+}
+
+int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement)
+{
+        int r = ledger_errno(ledger->database, sqlite3_step(statement));
+
+        sqlite3_finalize(statement);
+        return r;
+}
