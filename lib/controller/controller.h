@@ -22,14 +22,12 @@
  */
 #include "base/cleanup.h"
 #include "controller/counts.h"
+#include "controller/sizes.h"
 #include "controller/watch.h"
 #include "ipc/log.h"
 #include "queue/queue.h"
 
 #define RUNS_AT_ONCE 16
-
-/* Changes of one watch that may wait here, unannounced or queued: they bound our memory. */
-#define CREDIT_LIMIT 2000
 
 /* A run that a worker was given. */
 struct assignment {
@@ -127,7 +125,7 @@ struct controller {
                 bool due;       /* something must not be told before the ledger has it */
                 bool told;      /* that it takes long */
                 bool is_armed;  /* WAKE_COMMIT */
-                uint64_t since; /* it was wanted, and the ledger was busy ever since; 0: it is not */
+                uint64_t since; /* CLOCK_MONOTONIC: the ledger has been busy since then; 0: it is not */
         } commit;
         struct {
                 size_t synced;  /* watches in sync, when it was last asked what is due */

@@ -17,7 +17,6 @@
 #include "controller/run/assign.h"
 #include "controller/run/retry.h"
 
-#define HANDLED_PAGE         400
 #define COMMIT_DELAY_USEC    (5 * USEC_PER_MSEC)
 #define COMMIT_PATIENCE_USEC USEC_PER_MINUTE
 #define COMMIT_TOLD_USEC     USEC_PER_SEC
@@ -44,13 +43,13 @@ int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t 
 static void send_handled(struct watch *watch)
 {
         const struct controller *controller = watch->controller;
-        struct record_handled record[HANDLED_PAGE];
+        struct record_handled record[PAGE_HANDLED];
         size_t sent = 0;
 
         while (sent < watch->handled_count && watch->is_up) {
                 struct message_handled message = {.watch = watch->config->name, .handled = record};
 
-                while (message.handled_count < HANDLED_PAGE &&
+                while (message.handled_count < PAGE_HANDLED &&
                        sent + message.handled_count < watch->handled_count) {
                         const struct handled *handled = &watch->handled[sent + message.handled_count];
 
@@ -134,10 +133,11 @@ static int commit(struct controller *controller)
         return r;
 }
 
-/* The ledger's log is being synced, or somebody holds the ledger with a tool: all but runs goes on. */
+/* The ledger's log is being synced, or somebody holds the ledger with a tool: all but runs goes on. Time in
+ * which the machine was suspended does not count. */
 static int commit_again(struct controller *controller)
 {
-        uint64_t now = controller->now.boottime;
+        uint64_t now = controller->now.monotonic;
 
         if (controller->commit.since == 0) {
                 controller->commit.since = now;

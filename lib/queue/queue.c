@@ -245,6 +245,10 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
                 take_wish(entry->current, item); /* for when it comes back */
                 return 0;
         }
+        if (*slot && (*slot)->kind != CHANGE_DELETED) {
+                (*slot)->kind = CHANGE_DELETED; /* gone before it was told that it had left */
+                (*slot)->reason = item->reason;
+        }
         if (*slot) {
                 (*slot)->sequence = item->sequence;
                 take_wish(*slot, item);
@@ -254,6 +258,18 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
         }
         *slot = work_new(item);
         return *slot ? 0 : -ENOMEM;
+}
+
+/* An object that is told that it has left is owed that also when another one of its name is there: like a
+ * deletion it goes before that one's update. */
+static void line_up(struct entry *entry, struct work *left)
+{
+        struct work **slot = entry_deletion(entry, left->uid);
+
+        if (*slot)
+                work_free(left); /* its deletion is owed */
+        else
+                *slot = left;
 }
 
 static int push_update(struct entry *entry, const struct queue_item *item)
@@ -267,8 +283,16 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         work = work_new(item);
         if (!work)
                 return -ENOMEM;
-        if (entry->update && !work_is_of(entry->update, item->uid))
-                drop(&entry->update); /* of an object that is no more */
+        if (entry->update && !work_is_of(entry->update, item->uid)) {
+                if (item->kind == CHANGE_UNSELECTED && entry->update->kind == CHANGE_UPDATED) {
+                        line_up(entry, TAKE_PTR(work));
+                        return 0;
+                }
+                if (entry->update->kind == CHANGE_UNSELECTED)
+                        line_up(entry, TAKE_PTR(entry->update));
+                else
+                        drop(&entry->update); /* of an object that is no more */
+        }
         old = entry->update;
         if (old) {
                 /* What was asked for by hand is done, whatever else happens to the object. */
@@ -386,16 +410,17 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
 {
         struct work *work = entry_head(entry); /* what is ready has some */
         uint64_t ready_since = entry->ready_since;
+        bool is_end = entry->deletion != NULL;
 
         entry_unplace(queue, entry);
-        if (entry->deletion)
+        if (is_end)
                 entry->deletion = work->next;
         else if (entry->update && work == entry->update)
                 entry->update = NULL;
         else
                 entry->nudge = NULL;
         /* One run serves update and nudge; those of a later UID wait. A bare run serves itself alone. */
-        if (work->kind != CHANGE_DELETED && !work->bare) {
+        if (!is_end && !work->bare) {
                 drop(&entry->update);
                 drop(&entry->nudge);
         }
@@ -512,6 +537,10 @@ static void work_return(struct entry *entry, struct work *work)
         } else if (work->kind == CHANGE_DELETED) {
                 work->next = entry->deletion;
                 entry->deletion = work;
+        } else if (work->kind == CHANGE_UNSELECTED && entry->update &&
+                   !work_is_of(entry->update, work->uid) && !*entry_deletion(entry, work->uid)) {
+                work->next = entry->deletion;
+                entry->deletion = work;
         } else if (work->bare && !entry->nudge) {
                 entry->nudge = work;
         } else if (work->bare) {
@@ -608,7 +637,7 @@ bool queue_take_deletion(struct queue *queue, unsigned watch, const char *key, c
         struct entry *entry = entry_table_find(queue, watch, key);
         struct work **slot = entry ? entry_deletion(entry, uid) : NULL, *work = slot ? *slot : NULL;
 
-        if (!work)
+        if (!work || work->kind != CHANGE_DELETED)
                 return false;
         *slot = work->next;
         *ret_sequence = work->sequence;

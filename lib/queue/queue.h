@@ -5,8 +5,8 @@
  * time, CLOCK_BOOTTIME usec), no process, no ledger; tested by itself.
  *
  * One entry per (watch, key) that is not at rest. An entry holds the work that is pending for the key: the
- * deletions of old UIDs, in order of arrival, then at most one update (the newest wins) and one nudge; a run
- * of the object is for both. States:
+ * ends of old UIDs (deleted; not selected any more), in order of arrival, then at most one update (the newest
+ * wins) and one nudge; a run of the object is for both. States:
  *   QUEUED        may run now           RUNNING        a worker has it, nothing new came
  *   RUNNING_DIRTY a worker has it and something came meanwhile: exactly one more run
  *   DELAYED       waits for its time (backoff, requeueAfter)

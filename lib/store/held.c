@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking the marks of `held` off all objects, in pages. */
+/* Taking the marks of `held` off one object, or off all of them, in pages. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int take(const struct store_object *object, void *userdata)
         return page->held[page->count++] ? 0 : -ENOMEM;
 }
 
-static int unhold(struct store *store, const char *key)
+int store_unhold_object(struct store *store, const char *key)
 {
         struct store_object object;
         int r = store_get(store, key, &object);
@@ -35,6 +35,13 @@ static int unhold(struct store *store, const char *key)
         object.held = false;
         r = store_put(store, &object);
         store_object_done(&object);
+        return r;
+}
+
+static int unhold(struct store *store, const char *key)
+{
+        int r = store_unhold_object(store, key);
+
         return r < 0 || !store_commit_due(store) ? r : store_commit(store);
 }
 

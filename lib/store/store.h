@@ -130,6 +130,7 @@ int store_get(struct store *store, const char *key, struct store_object *ret); /
 int store_peek(struct store *store, const char *key, struct store_object *ret);
 int store_put(struct store *store, const struct store_object *object);
 int store_touch(struct store *store, const char *key, uint64_t mark); /* sets the mark alone */
+int store_unhold_object(struct store *store, const char *key); /* takes `held` off it; -ENOENT */
 /* Takes `held` off all objects, on disk when it returns. */
 int store_unhold(struct store *store, void (*on_progress)(void *userdata), void *userdata);
 /* A list begins, and lists come in the order of their keys: into an empty store each object is then put

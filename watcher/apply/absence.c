@@ -6,8 +6,19 @@
 
 #include "watcher/apply/apply.h"
 #include "watcher/apply/owned.h"
+#include "watcher/apply/restored.h"
 #include "watcher/apply/scope.h"
 #include "watcher/store-failure.h"
+
+/* An object that a restored database does not have was undone; nobody took our finalizer away. That is noted
+ * now: the answer about it may come late. */
+static int ask_for(struct watcher *watcher, const struct store_object *object)
+{
+        int r = object->held && restored_lately(watcher) ? store_unhold_object(watcher->store, object->key)
+                                                         : 0;
+
+        return r < 0 ? r : verification_add(watcher, object->key, object->uid, false);
+}
 
 static int absent_object(const struct store_object *object, void *userdata)
 {
@@ -20,7 +31,7 @@ static int absent_object(const struct store_object *object, void *userdata)
                 return stream->list_incomplete ? 0 : owned_gone(watcher, object->key);
         if (absence_is_deletion(watcher) && !stream->list_incomplete)
                 return apply_gone(watcher, object->key, object->uid);
-        return verification_add(watcher, object->key, object->uid, false);
+        return ask_for(watcher, object);
 }
 
 int absence_listed(struct stream *stream)

@@ -214,14 +214,20 @@ static int tell_deletion(struct watch *watch, const struct record_change *change
                        : 0;
 }
 
+/* A row of which nothing is known but whose it is. */
+static struct ledger_row unknown_row(const struct record_change *change)
+{
+        return (struct ledger_row){.key = (char *)(uintptr_t)change->key,
+                                   .uid = (char *)(uintptr_t)change->uid};
+}
+
 /* Never handed to a handler, or finalized: nothing is owed. An object that is being finalized at this moment
  * is over with its run (run/outcome.c); the worker sees whether somebody has robbed it of our finalizer.
  * Where the ledger was lost, each object may have been handed out. */
 static int forget(struct watch *watch, const struct record_change *change,
                   const struct ledger_row *row _unused_)
 {
-        const struct ledger_row unknown = {.key = (char *)(uintptr_t)change->key,
-                                           .uid = (char *)(uintptr_t)change->uid};
+        const struct ledger_row unknown = unknown_row(change);
 
         if (watch->config->finalizer || !watch->controller->ledger_lost)
                 return handled_add(watch, change->key, change->uid, change->sequence);
@@ -261,11 +267,14 @@ static int leave(struct watch *watch, const struct record_change *change, const 
 {
         struct controller *controller = watch->controller;
         const struct config_watch *config = watch->config;
+        const struct ledger_row unknown = unknown_row(change);
         bool told = !change->first && (config->unselected || config->finalizer || config->shared);
 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
         refusal_forget(watch, change->key, change->uid);
+        if (!row && controller->ledger_lost && told)
+                row = &unknown; /* it may have been handed out, and have our finalizer */
         if (!row)
                 return 0;
         controller_log(controller, LOG_INFO, NULL,
@@ -342,8 +351,6 @@ static int take_change(struct watch *watch, const struct record_change *change)
                 return -EPROTO;
         }
 }
-
-#define CROWD 16 /* keys */
 
 int change_keys(struct watch *watch, const struct message_keys *keys)
 {

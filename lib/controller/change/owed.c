@@ -12,11 +12,9 @@
 #include "controller/change/owed.h"
 #include "controller/run/due.h"
 
-#define PAGE 200
-
 struct page {
         struct watch *watch;
-        struct record_owed owed[PAGE];
+        struct record_owed owed[PAGE_OWED];
         size_t count;
         bool woken; /* rows of it are due */
 };
@@ -82,7 +80,7 @@ static int fill_page(struct watch *watch, struct page *page)
                 return 0;
         return ledger_visit(watch->controller->ledger, watch->config->name,
                             watch->owed_key ? watch->owed_key : "", watch->owed_uid ? watch->owed_uid : "",
-                            PAGE, collect, page);
+                            PAGE_OWED, collect, page);
 }
 
 static int send_page(struct watch *watch)
@@ -102,7 +100,7 @@ static int send_page(struct watch *watch)
                 due_arm(watch->controller);
         message.owed = page->owed;
         message.owed_count = page->count;
-        message.last = page->count < PAGE;
+        message.last = page->count < PAGE_OWED;
         r = advance(watch, page);
         if (r >= 0)
                 r = controller->effects->owed(controller->userdata, watch, &message);

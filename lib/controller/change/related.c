@@ -18,7 +18,6 @@
 #include "controller/change/owned.h"
 #include "controller/change/related.h"
 
-#define PAGE          50
 #define QUEUED_MAX    (CREDIT_LIMIT / 2)
 #define PATIENCE_USEC (100 * USEC_PER_MSEC) /* of a page, while the loop has no idle turn */
 
@@ -232,9 +231,9 @@ static int advance(struct watch *parent, struct related_cursor *cursor)
         uid = strdup(cursor->uid);
         if (r >= 0)
                 r = key && uid ? ledger_visit(parent->controller->ledger, parent->config->name, key, uid,
-                                              PAGE, take_row, cursor)
+                                              PAGE_RELATED, take_row, cursor)
                                : -ENOMEM;
-        if (r >= 0 && !cursor->over && (cursor->at_end || r < PAGE))
+        if (r >= 0 && !cursor->over && (cursor->at_end || r < PAGE_RELATED))
                 r = wrap(cursor);
         return r < 0 ? r : 0;
 }

@@ -127,6 +127,9 @@ int unsure_is_same(struct watch *watch, const struct record_change *change, cons
                             strcmp(row->written_version, change->resource_version) == 0};
         int r = 0;
 
+        /* After a restore of its database it is told without a version, which is nobody's. */
+        if (!change->resource_version[0])
+                return 0;
         if (!look.is_same)
                 r = ledger_run_see(watch->controller->ledger, watch->config->name, change->key, change->uid,
                                    see_run, &look);

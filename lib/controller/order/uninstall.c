@@ -16,8 +16,7 @@
 #include "controller/run/assign.h"
 #include "ipc/message-id.h"
 
-#define PAGE_SIZE 200
-#define KEPT_AS   "" /* among the pauses of the ledger: no watch is called so */
+#define KEPT_AS "" /* among the pauses of the ledger: no watch is called so */
 
 bool uninstall_concerns(const struct watch *watch)
 {
@@ -107,7 +106,7 @@ static void walk(struct watch *watch)
                             strdup(uninstall->uid ? uninstall->uid : "")};
         _cleanup_free_ char *key = strdup(page.key ? page.key : ""), *uid = strdup(page.uid ? page.uid : "");
         int r = page.key && page.uid && key && uid ? ledger_visit(controller->ledger, watch->config->name,
-                                                                  key, uid, PAGE_SIZE, take_row, &page)
+                                                                  key, uid, PAGE_UNINSTALL, take_row, &page)
                                                    : -ENOMEM;
 
         free(uninstall->key);

@@ -11,8 +11,6 @@
 #include "controller/run/due.h"
 #include "controller/run/outcome.h"
 
-#define PAGE 50
-
 /* A name that this release does not know is a retry: what is due runs. */
 static enum run_reason reason_of(const struct ledger_row *row)
 {
@@ -102,9 +100,9 @@ void due_take(struct controller *controller)
         if (controller->is_ending || controller->uninstall.active)
                 return;
         do
-                r = ledger_visit_due(controller->ledger, ledger_time(controller), PAGE, take_row,
+                r = ledger_visit_due(controller->ledger, ledger_time(controller), PAGE_DUE, take_row,
                                      controller);
-        while (r == PAGE && controller_has_time(controller));
+        while (r == PAGE_DUE && controller_has_time(controller));
         if (r < 0) {
                 ledger_failed(controller, r);
                 return;

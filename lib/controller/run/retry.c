@@ -20,7 +20,6 @@
 #include "controller/run/handler-change.h"
 #include "controller/run/retry.h"
 
-#define PAGE                 50
 #define PACE_USEC            (USEC_PER_SEC / HANDLER_RUNS_A_SECOND) /* between two that have waited */
 /* Between two that may bring the operator down once more. */
 #define QUARANTINE_PACE_USEC (10 * USEC_PER_SEC)
@@ -158,10 +157,10 @@ static int visit_page(struct watch *watch, enum retry_scope scope)
         if (!key || !uid)
                 return -ENOMEM;
         if (is_changed && watch->handler.pass == HANDLER_PASS_QUARANTINED)
-                return ledger_list_quarantined(ledger, &behind, PAGE, take_row, watch);
+                return ledger_list_quarantined(ledger, &behind, PAGE_RETRY, take_row, watch);
         if (is_changed && watch->handler.all)
-                return ledger_visit(ledger, watch->config->name, key, uid, PAGE, take_row, watch);
-        return ledger_list_failing(ledger, &behind, PAGE, take_row, watch);
+                return ledger_visit(ledger, watch->config->name, key, uid, PAGE_RETRY, take_row, watch);
+        return ledger_list_failing(ledger, &behind, PAGE_RETRY, take_row, watch);
 }
 
 /* How far a change of the handler has come goes into the ledger with the rows. */
@@ -169,7 +168,7 @@ static int take_page(struct watch *watch)
 {
         enum retry_scope scope = scope_of(watch);
         int r = visit_page(watch, scope);
-        bool is_last = r >= 0 && r < PAGE;
+        bool is_last = r >= 0 && r < PAGE_RETRY;
 
         if (scope == RETRY_CHANGED && is_last)
                 r = handler_begin_pass(watch, watch->handler.pass == HANDLER_PASS_OTHERS

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/simulation/model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/simulation/simulation.h"
+
+void model_broken(struct simulation *sim, const char *format, ...)
+{
+        va_list arguments;
+
+        if (sim->model.broken[0])
+                return;
+        va_start(arguments, format);
+        vsnprintf(sim->model.broken, sizeof(sim->model.broken), format, arguments);
+        va_end(arguments);
+        sim_tell(sim, "BROKEN: %s", sim->model.broken);
+}
+
+void model_run_begins(struct simulation *sim, unsigned worker, unsigned watch, unsigned name, unsigned uid)
+{
+        struct model *model = &sim->model;
+
+        model->runs++;
+        if (model->running[name].running)
+                model_broken(sim, "two runs of %s at once: u%u by worker %u, u%u by worker %u",
+                             sim_key(name), model->running[name].uid, model->running[name].worker, uid,
+                             worker);
+        model->running[name].running = true;
+        model->running[name].watch = watch;
+        model->running[name].uid = uid;
+        model->running[name].worker = worker;
+}
+
+void model_run_ends(struct simulation *sim, unsigned name)
+{
+        sim->model.running[name].running = false;
+}
+
+/* The content that failed is shown again: only after its backoff, unless other content came between. */
+static void judge_spacing(struct simulation *sim, unsigned watch, unsigned name, unsigned uid,
+                          const struct model_seen *seen, uint64_t content)
+{
+        uint64_t first = sim->config_watch[watch].retry_first_usec,
+                 since = sim->boottime - seen->failed_time;
+
+        if (seen->has_failed && seen->failed_content == content && !seen->has_news && since < first)
+                model_broken(sim, "watch %u, %s u%u: an attempt %llu us after the last failure", watch,
+                             sim_key(name), uid, (unsigned long long)since);
+}
+
+void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
+                 uint64_t content)
+{
+        struct model_seen *seen = &sim->model.seen[watch][uid];
+        const struct sim_object *object = server_object(sim, name, uid);
+
+        if (kind == MODEL_RECONCILE || kind == MODEL_FINALIZE)
+                judge_spacing(sim, watch, name, uid, seen, content);
+        if (kind == MODEL_DELETED && object && !sim->model.revived[uid])
+                model_broken(sim, "watch %u: the end of %s u%u is told, and it lives", watch, sim_key(name),
+                             uid);
+        if (seen->at_rest)
+                model_broken(sim, "watch %u: %s u%u was at rest, and runs", watch, sim_key(name), uid);
+        seen->has_news = false;
+        if (kind == MODEL_RECONCILE) {
+                seen->seen = true;
+                seen->ended = false;
+                seen->content = content;
+                if (object && (object->selected & 1U << watch))
+                        seen->released = false;
+        }
+}
+
+void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
+                    bool own)
+{
+        struct model_seen *seen = &sim->model.seen[watch][uid];
+
+        if (kind == MODEL_DELETED || kind == MODEL_FINALIZE)
+                seen->ended = seen->ended || success;
+        if (kind == MODEL_UNSELECTED && success)
+                seen->seen = false;
+        if (success) {
+                seen->has_failed = false;
+                return;
+        }
+        sim->model.failures++;
+        seen->has_failed = own && (kind == MODEL_RECONCILE || kind == MODEL_FINALIZE);
+        seen->failed_content = seen->content;
+        seen->failed_time = sim->boottime;
+}
+
+void model_released(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.seen[watch][uid].released = true;
+}
+
+void model_touched(struct simulation *sim, unsigned uid)
+{
+        for (unsigned i = 0; i < WATCHES; i++)
+                sim->model.seen[i][uid].at_rest = false;
+}
+
+void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content)
+{
+        struct model_seen *seen = &sim->model.seen[watch][uid];
+
+        seen->has_news = seen->has_news || content != seen->content;
+}
+
+void model_unsettle(struct simulation *sim)
+{
+        for (unsigned uid = 0; uid <= sim->server.last_uid; uid++)
+                model_touched(sim, uid);
+}
+
+void model_gone(struct simulation *sim, unsigned uid, unsigned selected)
+{
+        sim->model.last_selected[uid] = selected;
+}
+
+void model_lost(struct simulation *sim, unsigned watch)
+{
+        for (unsigned uid = 0; uid <= sim->server.last_uid; uid++)
+                sim->model.seen[watch][uid].released = true;
+}
+
+void model_forgives(struct simulation *sim)
+{
+        for (unsigned i = 0; i < WATCHES; i++)
+                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++)
+                        sim->model.seen[i][uid].has_failed = false;
+}
+
+void model_killed(struct simulation *sim)
+{
+        memset(sim->model.running, 0, sizeof(sim->model.running));
+        model_forgives(sim);
+}
+
+/* ---- at rest */
+
+static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
+{
+        const struct sim_object *object = &sim->server.object[name];
+        const struct model_seen *seen = &sim->model.seen[watch][object->uid];
+        uint64_t content = sim_fingerprint(object);
+
+        if (!object->exists)
+                return;
+        /* Known limits (docs/reliability.md): a restored database may show our finalizer on an object that had
+         * left the watch, and a ledger that was lost just then does not know that it left. */
+        if (object->finalizers & 1U << watch && object->deleting && sim->config_watch[watch].finalizer &&
+            (object->selected & 1U << watch || (sim->server.epoch == 0 && sim->ledgers_lost == 0))) {
+                model_broken(sim, "at rest: %s u%u is being deleted, and watch %u holds it for ever",
+                             sim_key(name), object->uid, watch);
+                return;
+        }
+        if (!(object->selected & 1U << watch) || object->deleting)
+                return;
+        if ((object->finalizers >> watch & 1U) != sim->config_watch[watch].finalizer)
+                model_broken(sim, "at rest: our finalizer of watch %u is %s %s u%u", watch,
+                             sim->config_watch[watch].finalizer ? "not on" : "left over on", sim_key(name),
+                             object->uid);
+        if (!seen->seen)
+                model_broken(sim, "at rest: watch %u was never shown %s u%u", watch, sim_key(name),
+                             object->uid);
+        else if (seen->content != content)
+                model_broken(sim,
+                             "at rest: watch %u was last shown %s u%u with fingerprint %llu, and it is %llu",
+                             watch, sim_key(name), object->uid, (unsigned long long)seen->content,
+                             (unsigned long long)content);
+}
+
+static bool lives(const struct simulation *sim, unsigned uid)
+{
+        for (unsigned name = 0; name < NAMES; name++)
+                if (sim->server.object[name].exists && sim->server.object[name].uid == uid)
+                        return true;
+        return false;
+}
+
+void model_at_rest(struct simulation *sim)
+{
+        for (unsigned watch = 0; watch < WATCHES; watch++) {
+                for (unsigned name = 0; name < NAMES; name++)
+                        judge_object(sim, watch, name);
+                for (unsigned uid = 1; uid <= sim->server.last_uid; uid++) {
+                        const struct model_seen *seen = &sim->model.seen[watch][uid];
+
+                        sim->model.seen[watch][uid].at_rest = seen->seen;
+                        if (seen->seen && !seen->ended && !seen->released && !lives(sim, uid) &&
+                            (sim->model.last_selected[uid] & 1U << watch))
+                                model_broken(sim, "at rest: watch %u was shown u%u, and never its end",
+                                             watch, uid);
+                }
+        }
+}

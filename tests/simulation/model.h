@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The promises, and nothing of the code: what handlers were shown, by UID, against what the server had.
+ *   1 no change is lost: at rest the last content that the handler of a watch was shown of an object that the
+ *     watch selects is what the server has, also if it went back to an older one meanwhile;
+ *   2 an end is told: of each object that a handler has seen (deleted, finalize), unless somebody else took
+ *     our finalizer away, or the database went back;
+ *   3 never two runs of one object at once, in whichever watch;
+ *   4 no end is told of an object that lives;
+ *   5 attempts of one failing content are at least the backoff apart, unless other content came between;
+ *   6 it comes to rest, in bounded time; what is at rest runs no more, whatever becomes of the process.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+struct simulation;
+
+#define MODEL_UIDS    8192
+#define MODEL_WATCHES 2
+
+/* What one watch's handler has seen of one object. */
+struct model_seen {
+        bool seen, ended; /* ended: the end was told, successfully */
+        bool released;    /* somebody else took our finalizer, or the watch has left it */
+        bool has_failed;  /* by a handler's own failure, and nobody has asked for a run since */
+        bool has_news;    /* other content was heard since the last run began */
+        bool at_rest;     /* nothing has happened to it since the last rest: it has no reason to run */
+        uint64_t content; /* last shown, by its fingerprint */
+        uint64_t failed_content; /* of the last failed attempt */
+        uint64_t failed_time;    /* CLOCK_BOOTTIME */
+};
+
+struct model {
+        struct model_seen seen[MODEL_WATCHES][MODEL_UIDS];
+        struct {
+                bool running;
+                unsigned watch, uid, worker;
+        } running[8];                       /* by name */
+        uint64_t touched[MODEL_UIDS];       /* by users */
+        unsigned last_selected[MODEL_UIDS]; /* by these watches, when it went */
+        bool revived[MODEL_UIDS]; /* by a restore: its end may still be told, by a run that is on its way */
+        uint64_t runs, failures;
+        char broken[512]; /* the first promise that did not hold; "" */
+};
+
+enum model_kind { MODEL_RECONCILE, MODEL_FINALIZE, MODEL_DELETED, MODEL_UNSELECTED };
+
+void model_broken(struct simulation *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void model_run_begins(struct simulation *sim, unsigned worker, unsigned watch, unsigned name, unsigned uid);
+void model_run_ends(struct simulation *sim, unsigned name);
+/* A handler is shown the object. retry: by backoff alone, nothing asked for it. */
+void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
+                 uint64_t content);
+/* own: the handler itself has failed. */
+void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
+                    bool own);
+void model_touched(struct simulation *sim, unsigned uid); /* by a user */
+/* The controller is told of it. */
+void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content);
+void model_unsettle(struct simulation *sim); /* each object may run once more */
+void model_gone(struct simulation *sim, unsigned uid, unsigned selected);
+void model_released(struct simulation *sim, unsigned watch, unsigned uid);
+/* What is lost cannot be known: the ends of what it has seen so far need not be told. */
+void model_lost(struct simulation *sim, unsigned watch);
+void model_forgives(struct simulation *sim); /* attempts that failed: something else asks for runs */
+void model_killed(struct simulation *sim);   /* nothing runs any more */
+void model_at_rest(struct simulation *sim);

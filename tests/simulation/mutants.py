@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that the simulation finds faults: each mutant is one mistake in the controller, the queue or the ledger. One
+after another is compiled into a copy of the simulation, which must break a promise within a minute.
+
+    tests/simulation/mutants.py [--build FOLDER] [--seconds N] [--jobs N] [--results FILE] [NAME...]
+
+A mutant whose text is not in the source any more is a failure, too: it is to follow the code that it breaks.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+CHANGE = "lib/controller/change/change.c"
+DECISION = "lib/controller/change/decision.c"
+OUTCOME = "lib/controller/run/outcome.c"
+ASSIGN = "lib/controller/run/assign.c"
+DUE = "lib/controller/run/due.c"
+SETTLE = "lib/controller/settle.c"
+QUEUE = "lib/queue/queue.c"
+
+# name: (file, text, what stands there instead)
+MUTANTS = {
+    # Faults that were found in the field.
+    "reverted change is lost": (OUTCOME, "if (ending->done->handler_ran && ending->done->result != RESULT_SUCCESS)",
+                                "if (false)"),
+    "change during a run is compared with the row": (DECISION, "if (is_running)\n", "if (false && is_running)\n"),
+    "back to the handled content while it fails": (DECISION,
+        "[ROW_FAILING] = {ALIVE(DECIDE_RUN, DECIDE_RUN,", "[ROW_FAILING] = {ALIVE(DECIDE_NOTHING, DECIDE_NOTHING,"),
+    "due work beside the deletion of a predecessor": (DUE,
+        "if (item.kind != CHANGE_DELETED && queue_has_other(", "if (false && queue_has_other("),
+    "restored database and a pending deletion": (DECISION,
+        "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_RESTORE)", "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_NOTHING)"),
+    "withdrawn deletion stays in the queue": (CHANGE, "queue_withdraw_deletion(controller->queue, watch_number(watch)",
+                                              "if (false)\n                queue_withdraw_deletion(controller->queue, watch_number(watch)"),
+    "clock that goes back": ("lib/controller/controller.c", "return controller->now.boottime + controller->clock_offset;",
+                             "return controller->now.realtime;"),
+    "two watches run one object at once": ("lib/controller/watch.c", "return config->owner ? 0 : hash;", "return hash * 0;"),
+    "finalizer switched off stays": ("lib/controller/change/finalizer.c",
+        "int r = change->finalizer == FINALIZER_FINE ? -ENOENT", "int r = true ? -ENOENT"),
+    "lost ledger, and the object leaves": (CHANGE, "if (!row && controller->ledger_lost && told)", "if (false)"),
+    # Order.
+    "RUN before the commit": (ASSIGN, "controller->commit.due = controller->commit.due || given->is_first;", ""),
+    "RUN without a row": (ASSIGN, "r = ledger_owe(controller->ledger, watch->config->name, run->key, run->uid);", "r = 1;"),
+    "HANDLED before the run": (CHANGE, "? change_push(watch, change, CHANGE_DELETED, &deleting, RUN_DELETED, 0)",
+                               "? handled_add(watch, change->key, change->uid, change->sequence)"),
+    "dirty during a run is dropped": (QUEUE, "if (work->kind == CHANGE_UPDATED && was_read(entry->update, work, outcome))",
+                                      "if (work->kind == CHANGE_UPDATED && entry->update)"),
+    "returned run is dropped": (QUEUE, "        ready_since = entry->ready_since;\n        work_return(entry, work);",
+                                "        ready_since = entry->ready_since;\n        work_free(work);"),
+    "returned first run of a deleted object": (OUTCOME, "if (given->is_first && r >= 0 && !row.deleting && !row.unselected)",
+                                               "if (given->is_first && r >= 0)"),
+    "failed run does not come again": (OUTCOME, "r = queue_done(controller->queue, run->id, &ending.outcome,",
+                                       "ending.outcome.handled = true;\n        if (r >= 0)\n"
+                                       "                r = queue_done(controller->queue, run->id, &ending.outcome,"),
+    "lost ledger is ignored": (CHANGE, "if (watch->config->finalizer || !watch->controller->ledger_lost)", "if (true)"),
+    "forgets by key without UID": (QUEUE, "if (work_is(entry->update, CHANGE_UPDATED, uid))\n                drop(&entry->update);",
+                                   "if (entry->update)\n                drop(&entry->update);"),
+    "own write: comparison turned round": (DECISION, "version <= row->known_version", "version >= row->known_version"),
+    "own write: for ever": (DECISION, "return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;",
+                            "return row->written_realtime <= now;"),
+    "own writes outlive a restore": (CHANGE, "back.known_version = 0;", ""),
+    "deletion is not kept": (CHANGE, "return keep_row(watch, &deleting)\n", "return true\n"),
+    "unselected is not kept": (CHANGE, "return keep_row(watch, &left)\n", "return true\n"),
+    "selected again keeps what was handled": (CHANGE,
+        "again.fingerprint = again.failed_fingerprint = again.next_realtime = 0;", ""),
+    "news that it is gone overtakes the run": (OUTCOME, "r = forget_deletion(controller, ending, run);", "r = 0;"),
+    "end of a run that has left writes its row": (OUTCOME, "ending->has_left = ending->kind == CHANGE_UPDATED;", ""),
+    "due rows are not looked for after a sync": (DUE, "if (synced != controller->due.synced)", "if (false)"),
+    "row that cannot go to the queue is forgotten": (DUE, "return come_again(watch, row);", "return 0;"),
+    "rows are not compared with the store": (CHANGE, "owed_start(watch);", ""),
+    "killed run is not judged": ("lib/controller/run/last-life.c", "ledger_row_unknown(&row);", ";"),
+    "machine went down, and nothing is unsure": (CHANGE, "r = watch->unsure ? unsure_is_same(watch, change, row) : 1;",
+                                                 "r = 1;"),
+    "backoff is not waited for": ("lib/controller/run/backoff.c", "uint64_t delay = config->retry_first_usec;",
+                                  "uint64_t delay = config->retry_first_usec / 16;"),
+    "failed content runs again at once": (DECISION, "if (has_failed && row->failed_fingerprint == change->fingerprint)",
+                                          "if (false && has_failed)"),
+    "paused watch is not resumed": ("lib/controller/order/pause.c", "watch->paused_realtime = 0;\n", ";\n"),
+    "credit is not given": (SETTLE, "if (!watch->is_up || grant < CREDIT_LIMIT / 4)", "if (true)"),
+    "commit that is busy is not tried again": (SETTLE, "        controller_settle_later(controller);\n        return 0;\n}\n\n/* ---- the turn */",
+                                               "        return 0;\n}\n\n/* ---- the turn */"),
+    "suspend counts as a busy ledger": (SETTLE, "uint64_t now = controller->now.monotonic;", "uint64_t now = controller->now.boottime;"),
+    "finalizer that was lost is not put on": ("lib/controller/change/finalizer.c",
+        "if (row->deleting || row->unselected || waits_for_first_run(watch, row))", "if (true)"),
+    "conflict ends the run": (OUTCOME, "ending->outcome.delay_usec = ending->watch->config->retry_first_usec;",
+                              "ending->outcome.handled = true;"),
+    "run that was behind is over": (OUTCOME, "ending->outcome.delay_usec = BEHIND_USEC;", "ending->outcome.handled = true;"),
+    "cancelled run is over": (OUTCOME, "ending->outcome.reason = RUN_CANCELLED;", "ending->outcome.handled = true;"),
+    "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
+}
+
+
+def output(command, **more):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **more)
+
+
+def compile_command(build, name):
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(os.path.normpath(os.path.join(entry["directory"], entry["file"])))
+        if path == SOURCE / name and ("tests/simulation" in entry["command"].split(" -o ")[1] or "controller" not in name):
+            return shlex.split(entry["command"])
+    raise SystemExit(f"{name} is not compiled in {build}")
+
+
+def link_command(build):
+    lines = output(["ninja", "-C", str(build), "-t", "commands", "tests/simulation/simulate"]).stdout.splitlines()
+    return shlex.split([line for line in lines if " -o tests/simulation/simulate " in line][-1])
+
+
+def replaced(command, flag, value):
+    at = command.index(flag)
+    return command[:at + 1] + [value] + command[at + 2:]
+
+
+def make(build, name, folder):
+    """The simulation with this mutant, or why there is none."""
+    path, text, instead = MUTANTS[name]
+    source = (SOURCE / path).read_text()
+    if source.count(text) != 1:
+        return None, f"{path} has the text of this mutant {source.count(text)} times: {text!r}"
+    mutant = folder / os.path.basename(path)
+    mutant.write_text(source.replace(text, instead))
+    command = compile_command(build, path)
+    command = [str(mutant) if word.endswith(path) else word for word in command if word != "-Werror"]
+    command = replaced(replaced(command, "-o", str(folder / "mutant.o")), "-MF", str(folder / "mutant.d")) + ["-w"]
+    done = output(command, cwd=build)
+    if done.returncode == 0:
+        link = link_command(build)
+        at = link.index("-o")
+        link = link[:at] + ["-o", str(folder / "simulate"), str(folder / "mutant.o")] + link[at + 2:]
+        done = output(link, cwd=build)
+    return (folder / "simulate", "") if done.returncode == 0 else (None, done.stdout)
+
+
+def judge(build, name, seconds):
+    """(found, line)."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        program, why = make(build, name, pathlib.Path(folder))
+        if not program:
+            return False, why
+        began = time.monotonic()
+        done = output([str(program), "--seconds", str(seconds), "--no-shrink"], timeout=seconds * 4 + 120)
+        took = time.monotonic() - began
+    first = (done.stdout.splitlines() or [""])[0]
+    if done.returncode == 0:
+        return False, f"not found: {first}"
+    return True, f"{took:5.1f} s  {first if done.returncode == 1 else 'it died: ' + str(done.returncode)}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=os.environ.get("RECONCILED_BUILD", SOURCE / "build"), type=pathlib.Path)
+    parser.add_argument("--seconds", default=60, type=int)
+    parser.add_argument("--jobs", default=os.cpu_count() or 1, type=int)
+    parser.add_argument("--results")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    if output(["ninja", "-C", str(build), "tests/simulation/simulate"]).returncode != 0:
+        raise SystemExit("the simulation cannot be built")
+    names = arguments.names or list(MUTANTS)
+    missed = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for name, (found, line) in zip(names, pool.map(lambda name: judge(build, name, arguments.seconds), names)):
+            print(f"{'found ' if found else 'MISSED'} {name}: {line}", flush=True)
+            missed += not found
+            if arguments.results:
+                with open(arguments.results, "a", encoding="utf-8") as results:
+                    results.write(f"mutant: {name}\t{'passed' if found else 'failed'}\n")
+    print(f"{len(names) - missed} of {len(names)} mutants found")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API server: objects, versions, a ring of events, a backup that may be restored. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/simulation/simulation.h"
+
+const char *sim_key(unsigned name)
+{
+        static const char *const key[NAMES] = {"n/a", "n/b"};
+
+        return key[name];
+}
+
+unsigned sim_name_number(const char *key)
+{
+        return (unsigned)(key[2] - 'a');
+}
+
+void sim_uid(unsigned uid, char buffer[16])
+{
+        snprintf(buffer, 16, "u%u", uid);
+}
+
+unsigned sim_uid_number(const char *uid)
+{
+        return (unsigned)strtoul(uid + 1, NULL, 10);
+}
+
+/* What the trigger sees; a status is none of it. */
+uint64_t sim_fingerprint(const struct sim_object *object)
+{
+        return 1 + object->content + 8 * object->selected + 64 * object->deleting;
+}
+
+static void event(struct simulation *sim, unsigned name, bool gone)
+{
+        struct sim_server *server = &sim->server;
+
+        server->event[server->events % EVENTS_MAX] =
+                (struct sim_event){.name = name, .gone = gone, .object = server->object[name]};
+        server->events++;
+}
+
+void server_changed(struct simulation *sim, unsigned name)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        object->version = ++sim->server.version;
+        if (object->deleting && object->finalizers == 0) {
+                event(sim, name, true);
+                sim_tell(sim, "server: %s u%u is gone", sim_key(name), object->uid);
+                model_gone(sim, object->uid, object->selected);
+                object->exists = false;
+                return;
+        }
+        event(sim, name, false);
+}
+
+struct sim_object *server_object(struct simulation *sim, unsigned name, unsigned uid)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        return object->exists && object->uid == uid ? object : NULL;
+}
+
+bool server_write(struct simulation *sim, unsigned name, unsigned uid, uint64_t version)
+{
+        struct sim_object *object = server_object(sim, name, uid);
+
+        if (!object || object->version != version)
+                return false;
+        server_changed(sim, name);
+        return true;
+}
+
+void server_take_finalizer(struct simulation *sim, unsigned name, unsigned watch)
+{
+        sim->server.object[name].finalizers &= ~(1U << watch);
+        server_changed(sim, name);
+}
+
+/* ---- users */
+
+static bool create(struct simulation *sim, unsigned name, unsigned argument)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        if (object->exists || sim->server.last_uid + 1 >= MODEL_UIDS)
+                return false;
+        *object = (struct sim_object){
+                .exists = true,
+                .uid = ++sim->server.last_uid,
+                .content = argument % CONTENTS,
+                .selected = 1 + argument / CONTENTS % 3,
+        };
+        sim_tell(sim, "user: creates %s u%u, content %u, selected by %u", sim_key(name), object->uid,
+                 object->content, object->selected);
+        server_changed(sim, name);
+        return true;
+}
+
+static bool change(struct simulation *sim, unsigned name)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        if (!object->exists)
+                return false;
+        object->content = (object->content + 1) % CONTENTS;
+        sim_tell(sim, "user: changes %s u%u to content %u", sim_key(name), object->uid, object->content);
+        server_changed(sim, name);
+        return true;
+}
+
+/* The watches that select it no more owe it no end. */
+static void left(struct simulation *sim, const struct sim_object *object, unsigned selected)
+{
+        for (unsigned i = 0; i < WATCHES; i++)
+                if ((object->selected & 1U << i) && !(selected & 1U << i))
+                        model_released(sim, i, object->uid);
+}
+
+static bool relabel(struct simulation *sim, unsigned name, unsigned argument)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        if (!object->exists)
+                return false;
+        left(sim, object, argument % 4);
+        object->selected = argument % 4;
+        sim_tell(sim, "user: relabels %s u%u, selected by %u", sim_key(name), object->uid, object->selected);
+        server_changed(sim, name);
+        return true;
+}
+
+static bool delete (struct simulation *sim, unsigned name)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        if (!object->exists || object->deleting)
+                return false;
+        object->deleting = true;
+        sim_tell(sim, "user: deletes %s u%u", sim_key(name), object->uid);
+        server_changed(sim, name);
+        return true;
+}
+
+static bool strip(struct simulation *sim, unsigned name)
+{
+        struct sim_object *object = &sim->server.object[name];
+
+        if (!object->exists || object->finalizers == 0)
+                return false;
+        sim_tell(sim, "user: strips the finalizers %u of %s u%u", object->finalizers, sim_key(name),
+                 object->uid);
+        for (unsigned i = 0; i < WATCHES; i++)
+                if (object->deleting && (object->finalizers & 1U << i))
+                        model_released(sim, i, object->uid);
+        object->finalizers = 0;
+        server_changed(sim, name);
+        return true;
+}
+
+static bool restore(struct simulation *sim)
+{
+        struct sim_server *server = &sim->server;
+
+        if (!server->has_backup)
+                return false;
+        for (unsigned name = 0; name < NAMES; name++) {
+                const struct sim_object *object = &server->object[name], *backup = &server->backup[name];
+
+                if (object->exists && (!backup->exists || backup->uid != object->uid))
+                        model_gone(sim, object->uid, object->selected);
+                else if (object->exists)
+                        left(sim, object, backup->selected);
+                if (backup->exists && (!object->exists || object->uid != backup->uid))
+                        sim->model.revived[backup->uid] = true;
+        }
+        memcpy(server->object, server->backup, sizeof(server->object));
+        server->version = server->backup_version;
+        server->epoch++;
+        server->has_backup = false;
+        sim_tell(sim, "server: its database is restored, version %llu", (unsigned long long)server->version);
+        model_forgives(sim);
+        model_unsettle(sim);
+        return true;
+}
+
+bool server_act(struct simulation *sim, unsigned action, unsigned argument)
+{
+        unsigned name = argument % NAMES;
+
+        argument /= NAMES;
+        if (sim->server.object[name].exists)
+                model_touched(sim, sim->server.object[name].uid);
+        switch (action) {
+        case SERVER_CREATE:
+                return create(sim, name, argument);
+        case SERVER_CHANGE:
+                return change(sim, name);
+        case SERVER_RELABEL:
+                return relabel(sim, name, argument);
+        case SERVER_DELETE:
+                return delete (sim, name);
+        case SERVER_STRIP:
+                return strip(sim, name);
+        case SERVER_BACKUP:
+                memcpy(sim->server.backup, sim->server.object, sizeof(sim->server.backup));
+                sim->server.backup_version = sim->server.version;
+                sim->server.has_backup = true;
+                sim_tell(sim, "server: a backup is made, version %llu",
+                         (unsigned long long)sim->server.version);
+                return true;
+        default:
+                return restore(sim);
+        }
+}
