@@ -34,41 +34,33 @@ static void dirty_drop(struct sim_store *store, size_t index)
                 (store->dirty_count - index) * sizeof(store->dirty[0]));
 }
 
-static void dirty_add(struct sim_store *store, const struct sim_change *change)
+/* In the place that it has already, or at the end. */
+static void dirty_put(struct sim_store *store, const struct sim_change *change)
 {
         struct sim_change *dirty = dirty_find(store, change->kind, change->name, change->uid);
-        size_t place = store->dirty_count;
+        uint64_t sequence = dirty ? dirty->sequence : ++store->sequence;
 
-        if (dirty && change->kind == CHANGE_UPDATED && dirty->uid != change->uid) {
-                dirty_drop(store, (size_t)(dirty - store->dirty));
-                dirty = NULL;
-                place = store->dirty_count;
-        }
-        if (dirty) {
-                uint64_t sequence = dirty->sequence;
+        if (!dirty && store->dirty_count == PLACES_MAX)
+                return;
+        if (!dirty)
+                dirty = &store->dirty[store->dirty_count++];
+        *dirty = *change;
+        dirty->sequence = sequence;
+}
 
-                *dirty = *change;
-                dirty->sequence = sequence;
-                return;
-        }
-        if (store->dirty_count == PLACES_MAX)
-                return;
-        /* The end of an object stands before the update of the next one; its own update goes. */
-        for (size_t i = 0; i < store->dirty_count && change->kind != CHANGE_UPDATED; i++)
-                if (store->dirty[i].name == change->name && store->dirty[i].kind == CHANGE_UPDATED) {
-                        if (store->dirty[i].uid == change->uid) {
-                                dirty_drop(store, i);
-                                place = store->dirty_count;
-                        } else {
-                                place = i;
-                        }
-                        break;
-                }
-        memmove(&store->dirty[place + 1], &store->dirty[place],
-                (store->dirty_count - place) * sizeof(store->dirty[0]));
-        store->dirty[place] = *change;
-        store->dirty[place].sequence = ++store->sequence;
-        store->dirty_count++;
+/* As store_dirty_add(): the end of an object never comes behind the beginning of the next one. */
+static void dirty_add(struct sim_store *store, const struct sim_change *change)
+{
+        struct sim_change *found = dirty_find(store, CHANGE_UPDATED, change->name, 0), update = {0};
+        bool is_update = change->kind == CHANGE_UPDATED, same = found && found->uid == change->uid;
+
+        if (found)
+                update = *found;
+        if (found && !(is_update && same))
+                dirty_drop(store, (size_t)(found - store->dirty));
+        dirty_put(store, change);
+        if (found && !is_update && !same)
+                dirty_put(store, &update);
 }
 
 /* ---- tombstones and questions */
@@ -137,7 +129,7 @@ static void put(struct simulation *sim, unsigned watch, unsigned name, const str
         if (stored->exists && stored->object.uid != object->uid)
                 bury(&watcher->store, name, stored->object.uid,
                      stored->held && watcher->restored_boottime == 0);
-        if (listed)
+        if (listed || watcher->restored_boottime > 0)
                 tombstone_remove(&watcher->store, name, object->uid);
         else if (tombstone_exists(&watcher->store, name, object->uid))
                 return;

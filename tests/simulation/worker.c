@@ -142,6 +142,8 @@ static enum model_kind kind_of(const struct sim_run *run)
 static void show(struct simulation *sim, struct sim_run *run)
 {
         run->handler_ran = true;
+        if (run_reason_parse(run->run.reason) == RUN_TAKEN_OVER) /* another watch has had it meanwhile */
+                model_heard(sim, run->watch, run->uid, 0);
         model_shown(sim, run->watch, run->name, run->uid, kind_of(run), sim_fingerprint(&run->read));
 }
 

@@ -50,15 +50,17 @@ static int is_replay(struct stream *stream)
         return 1;
 }
 
-/* A UID with a tombstone does not come back, except in a database that went back in time, which only a
- * list can show. The supervisor withdraws the deletion. */
+/* A UID with a tombstone does not come back, except in a database that went back in time. A list shows it, or,
+ * where the object was not selected then, an event after that list. The supervisor withdraws the deletion. */
 static int is_dead(struct stream *stream, const struct store_object *object, bool listed)
 {
         struct store *store = stream->watcher->store;
 
         if (!store_tombstone_exists(store, object->key, object->uid))
                 return 0;
-        return listed ? store_tombstone_remove(store, object->key, object->uid) : is_replay(stream);
+        return listed || stream->watcher->restored.count > 0 || restored_lately(stream->watcher)
+                       ? store_tombstone_remove(store, object->key, object->uid)
+                       : is_replay(stream);
 }
 
 /* The store may hold more of the object than is asked for now, or less (metadataOnly), in the very same
