@@ -15,6 +15,8 @@
 
 #include "base/exit-code.h"
 #include "ipc/child.h"
+#include "store/reader.h"
+#include "store/record.h"
 #include "store/store.h"
 
 struct bench_worker {

@@ -7,6 +7,7 @@
 
 #include "base/exit-code.h"
 #include "store/suspect.h"
+#include "store/writer.h"
 
 #define MIB ((uint64_t)1 << 20)
 

@@ -19,6 +19,7 @@
 #include "kube/client.h"
 #include "kube/resource.h"
 #include "os/slot.h"
+#include "store/meta.h"
 #include "store/store.h"
 #include "watcher/failures.h"
 

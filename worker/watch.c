@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/reader.h"
 #include "worker/run/coprocess.h"
 #include "worker/run/environment.h"
 #include "worker/user.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "ctl/answer/members.h"
+#include "store/reader.h"
 #include "store/store.h"
 
 /* Read where it lies: the operator never sees an object, and neither do we: only what it is known by. */

@@ -2,6 +2,7 @@
 #pragma once
 #include <cjson/cJSON.h>
 
+#include "store/record.h"
 #include "store/store.h"
 
 /* Reads from the watch's store the object that an answer to "explain" is about. 0; -ENOENT: it is not there;

@@ -20,6 +20,7 @@
 #include "ctl/answer/stored.h"
 #include "ctl/inspect/status.h"
 #include "ctl/output/output.h"
+#include "store/record.h"
 #include "store/store.h"
 
 struct facts {

@@ -17,6 +17,7 @@
 #include "ctl/answer/query.h"
 #include "ctl/answer/stored.h"
 #include "ctl/output/output.h"
+#include "store/record.h"
 #include "store/store.h"
 #include "json/json.h"
 

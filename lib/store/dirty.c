@@ -5,10 +5,14 @@
  * the update of a key, one for each UID of it that was deleted, or of what it owns something has changed:
  * two owners of one name are two owners. (Older stores have the latter as updates.)
  */
+#include "store/dirty.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "object/hash.h"
+#include "store/disk/entry.h"
+#include "store/disk/environment.h"
 #include "store/internal.h"
 
 struct dirty_header {

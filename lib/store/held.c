@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking the marks of `held` off one object, or off all of them, in pages. */
+#include "store/held.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/internal.h"
+#include "store/record.h"
+#include "store/writer.h"
 
 #define PAGE 1024 /* objects that are looked at in one go */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the files of the store share. Private to store/. */
+/* What the files of the store share, and what they give to each other alone. Private to store/. */
 #include <lmdb.h>
 
+#include "store/record.h"
 #include "store/store.h"
 
 enum store_table {
@@ -45,34 +46,10 @@ struct store {
         bool stopped;      /* nothing is written any more */
 };
 
-int store_errno(int code); /* negative errno for an LMDB code */
-
-/* Environment of one generation. */
-int environment_open(struct store *store, uint64_t generation);
-void environment_close(struct store *store);
-/* A list is filling the store: blocks for the next transaction, behind the end of the file. */
-void environment_take_space(struct store *store);
-int environment_commit(struct store *store, MDB_txn *transaction); /* the transaction is over */
-
-/* The writer's transaction; begins one. */
-int store_begin(struct store *store);
-
-/* The only ways to change a table other than TABLE_META. flags: MDB_APPEND where the key is known to be
- * behind all others. entry_remove: -ENOENT. */
-int entry_put(struct store *store, enum store_table table, MDB_val *key, MDB_val *value, unsigned flags);
-/* The same without a copy: until entry_filled() the entry holds what happens to be there, and nothing else
- * may be written. */
-int entry_reserve(struct store *store, enum store_table table, MDB_val *key, size_t size, unsigned flags,
-                  MDB_val *ret);
-void entry_filled(struct store *store, enum store_table table, const MDB_val *key, const MDB_val *value);
-int entry_remove(struct store *store, enum store_table table, MDB_val *key);
-int sums_write(struct store *store); /* before each commit */
-int sums_read(struct store *store);
-
-/* For readers: opens the generation; 0: the current one. */
+/* reader.c: opens the generation; 0: the current one. */
 int store_reader_follow(struct store *store, uint64_t generation);
 
-/* Records: one value, checksummed together with its key. */
+/* record.c: one value, checksummed together with its key. */
 #define RECORD_HEADER_SIZE 40
 int record_size(const struct store_object *object, size_t *ret);
 void record_encode(const MDB_val *key, const struct store_object *object, char *out); /* so many bytes */
@@ -84,16 +61,10 @@ int record_decode_identity(const MDB_val *key, const MDB_val *value, struct stor
 int record_decode_unchecked(const MDB_val *key, const MDB_val *value, struct store_object *ret_borrowed);
 int record_copy(const struct store_object *borrowed, bool with_json, struct store_object *ret);
 
-/* As store_meta_get; -ESTALE for another schema, which is told. */
+struct store_meta;
+
+/* meta.c: as store_meta_get(); -ESTALE for another schema, which is told. */
 int meta_read(struct store *store, struct store_meta *ret, uint64_t *ret_schema);
 
 /* A tombstone's key: key NUL uid. */
 int tombstone_key(const char *key, const char *uid, char buffer[KEY_MAX], MDB_val *ret);
-
-/* The file CURRENT: the generation (0 when there is none yet) and how far its content is to be trusted:
- * CURRENT_CLEAN, or the boot in which it is being written. It is looked at before LMDB opens anything: what
- * a power loss leaves behind is not to be walked through. current_write waits for the disk. */
-#define CURRENT_STATE_SIZE 40
-#define CURRENT_CLEAN      "clean"
-int current_read(const char *folder, uint64_t *ret_generation, char ret_state[CURRENT_STATE_SIZE]);
-int current_write(const char *folder, uint64_t generation, const char *state);

@@ -3,10 +3,13 @@
  * Records about the store as a whole: one that says what the content belongs to, and one a stream that says
  * how far it has come. Both are numbers and two strings, under a checksum.
  */
+#include "store/meta.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "object/hash.h"
+#include "store/disk/environment.h"
 #include "store/internal.h"
 
 #define META_KEY        "meta"

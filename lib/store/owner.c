@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which owner has which objects: a key for each pair, so that an owner's are found without a walk. */
+#include "store/owner.h"
+
 #include <errno.h>
 #include <string.h>
 
+#include "store/disk/entry.h"
+#include "store/disk/environment.h"
 #include "store/internal.h"
 
 int store_owner_add(struct store *store, const char *uid, const char *key)

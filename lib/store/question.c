@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions that wait for an answer of the server: a table of their own, key NUL uid -> one byte. */
+#include "store/question.h"
+
 #include <errno.h>
 #include <string.h>
 
+#include "store/disk/entry.h"
+#include "store/disk/environment.h"
 #include "store/internal.h"
 
 int store_question_add(struct store *store, const char *key, const char *uid, bool owed)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading: a transaction a call, so that no reader ever keeps the writer's old pages alive. */
+#include "store/reader.h"
+
 #include <errno.h>
 #include <string.h>
 
+#include "store/disk/environment.h"
 #include "store/internal.h"
 
 int store_reader_new(const char *folder, struct store **ret)

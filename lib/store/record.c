@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How an object stands in the database, and how one knows that it is what was written. */
+#include "store/record.h"
+
 #include <errno.h>
 #include <string.h>
 

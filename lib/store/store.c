@@ -14,8 +14,12 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "store/disk/entry.h"
+#include "store/disk/environment.h"
 #include "store/internal.h"
+#include "store/meta.h"
 #include "store/suspect.h"
+#include "store/writer.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define BOOT_UNKNOWN "unknown"

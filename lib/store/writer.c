@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing: objects, marks, tombstones, in transactions of many objects. */
+#include "store/writer.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "object/hash.h"
+#include "store/disk/entry.h"
+#include "store/disk/environment.h"
 #include "store/internal.h"
 
 #define VISIT_PAGE 256
-
-int store_begin(struct store *store)
-{
-        if (store->transaction)
-                return 0;
-        if (store->stopped)
-                return -ENOSPC;
-        if (store->in_order && store->size_max == 0)
-                environment_take_space(store);
-        return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
-}
 
 void store_stop(struct store *store)
 {

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+#include "store/held.h"
+#include "store/record.h"
+#include "store/writer.h"
 #include "watcher/apply/apply.h"
 #include "watcher/apply/owned.h"
 #include "watcher/apply/restored.h"

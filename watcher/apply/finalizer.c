@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "object/finalizer.h"
+#include "store/held.h"
+#include "store/writer.h"
 #include "watcher/apply/owned.h"
 
 static int look(const struct watcher *watcher, const struct store_object *object, struct finalizer_view *ret)

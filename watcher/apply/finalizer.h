@@ -7,6 +7,7 @@
  * takes the finalizer off such an object wants it gone. An object that was deleted without the finalizer,
  * because it had lost it or the watch did not want it at the time, is still owed its cleanup.
  */
+#include "store/record.h"
 #include "watcher/watcher.h"
 
 /* Fills in what the object says of our finalizer, before it replaces the stored one. 0, or the errno of the

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "store/record.h"
+#include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/apply.h"
 #include "watcher/apply/doubtful.h"

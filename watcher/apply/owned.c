@@ -7,6 +7,9 @@
 
 #include "ipc/message-id.h"
 #include "object/identity.h"
+#include "store/dirty.h"
+#include "store/owner.h"
+#include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/store-failure.h"
 

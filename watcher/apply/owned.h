@@ -6,6 +6,7 @@
  * be given them. Nothing is ever `deleted` here: an owned object that is gone is a change of its owner like
  * any other.
  */
+#include "store/record.h"
 #include "watcher/watcher.h"
 
 static inline bool is_owned(const struct watcher *watcher)

@@ -3,6 +3,7 @@
 #include "watcher/apply/restored.h"
 
 #include "base/duration.h"
+#include "store/meta.h"
 
 /* in this time the supervisor may take a low version for an echo */
 #define WENT_BACK_USEC (10 * USEC_PER_SEC)

@@ -9,6 +9,7 @@
 
 #include "object/fingerprint.h"
 #include "object/namespace.h"
+#include "store/meta.h"
 
 #define HASH_DIGITS 16
 

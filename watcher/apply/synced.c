@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "store/dirty.h"
+#include "store/writer.h"
 #include "watcher/apply/absence.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/finalizer-search.h"

@@ -7,6 +7,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "store/question.h"
+#include "store/record.h"
+#include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/doubtful.h"
 #include "watcher/apply/scope.h"

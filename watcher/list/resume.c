@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/exit-code.h"
+#include "store/meta.h"
 #include "watcher/store-failure.h"
 
 bool resume_is_allowed(const struct watcher *watcher)

@@ -5,6 +5,7 @@
  * WATCH from there. A store that belongs to another cluster, another selection or another way to fingerprint
  * must never be taken for complete: where there is any doubt, everything is listed.
  */
+#include "store/meta.h"
 #include "watcher/list/stream.h"
 
 bool resume_is_allowed(const struct watcher *watcher);

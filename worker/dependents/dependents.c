@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "store/reader.h"
 #include "worker/confidential.h"
 #include "worker/kinds.h"
 #include "worker/write/object.h"

@@ -9,6 +9,7 @@
 #include "kube/client.h"
 #include "kube/search.h"
 #include "object/bookkeeping.h"
+#include "store/record.h"
 #include "worker/dependents/applied.h"
 #include "worker/dependents/dependent.h"
 #include "worker/dependents/parked/plan.h"

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "store/record.h"
 #include "worker/dependents/parked/wait.h"
 
 /* A resync, a start and a request by hand are meant to repair what was overlooked; and after a failure

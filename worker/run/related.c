@@ -6,6 +6,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "store/owner.h"
+#include "store/reader.h"
+#include "store/record.h"
 #include "worker/run/request.h"
 
 #define RELATED_MAX 1000

@@ -8,6 +8,8 @@
 
 #include "base/duration.h"
 #include "object/identity.h"
+#include "store/owner.h"
+#include "store/record.h"
 
 #define REQUEST_VERSION   1
 #define REQUEST_OWNED_MAX 1000

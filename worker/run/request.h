@@ -2,6 +2,7 @@
 #pragma once
 /* The request that a handler reads on stdin: one line of JSON. */
 #include "object/scan.h"
+#include "store/owner.h"
 #include "worker/run/run.h"
 
 /* Appends an object of a store with its apiVersion and kind, which items of a LIST lack. */

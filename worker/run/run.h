@@ -6,6 +6,7 @@
  * After run_finish() the run is freed, unless a status is written first.
  */
 #include "process/process.h"
+#include "store/record.h"
 #include "store/store.h"
 #include "worker/run/answer.h"
 #include "worker/watch.h"

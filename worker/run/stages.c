@@ -14,6 +14,8 @@
 #include "base/exit-code.h"
 #include "os/file-stamp.h"
 #include "os/file.h"
+#include "store/reader.h"
+#include "store/record.h"
 #include "worker/arguments.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/phases.h"

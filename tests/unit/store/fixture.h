@@ -15,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/reader.h"
+#include "store/record.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 struct fixture {
         char base[64], folder[80];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "store/meta.h"
 #include "watcher/list/request.h"
 #include "watcher/list/resume.h"
 

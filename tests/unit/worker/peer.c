@@ -18,6 +18,8 @@
 #include "ipc/child.h"
 #include "os/descendants.h"
 #include "os/syscall.h"
+#include "store/record.h"
+#include "store/writer.h"
 
 #define DEADLINE_USEC (30 * USEC_PER_SEC)
 

@@ -13,6 +13,8 @@
 #include "base/duration.h"
 #include "os/descendants.h"
 #include "os/syscall.h"
+#include "store/record.h"
+#include "store/writer.h"
 #include "tests/unit/valgrind.h"
 #include "tests/unit/worker/peer.h"
 

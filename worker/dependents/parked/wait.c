@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "store/record.h"
 #include "worker/dependents/parked/former.h"
 #include "worker/dependents/parked/park.h"
 #include "worker/dependents/parked/readiness.h"

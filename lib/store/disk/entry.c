@@ -3,17 +3,17 @@
  * The one way in which the writer changes a table, and what it is for: LMDB's pages carry no checksums, so
  * damage between them can hide an object or bring an old one back without a single record being wrong.
  * Therefore the number and the sum of all entries of each table are kept with every transaction, and
- * compared when a life begins (store_verify).
+ * compared when a life begins (verify.c).
  */
+#include "store/disk/entry.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "object/hash.h"
-#include "store/internal.h"
+#include "store/disk/environment.h"
 
-#define SUMS_KEY         "sums"
-#define PROGRESS_ENTRIES 4096
-#define PROGRESS_BYTES   ((size_t)32 << 20)
+#define SUMS_KEY "sums"
 
 struct sums_record {
         uint64_t checksum; /* over everything behind this field */
@@ -27,17 +27,16 @@ static MDB_val sums_key(void)
         return (MDB_val){sizeof(name) - 1, name};
 }
 
-static bool holds_records(enum store_table table)
+bool entry_is_record(enum store_table table)
 {
         return table == TABLE_OBJECTS || table == TABLE_TOMBSTONES;
 }
 
-/* Of a record its beginning, which has a checksum over the rest. */
-static uint64_t entry_hash(enum store_table table, const MDB_val *key, const MDB_val *value)
+uint64_t entry_hash(enum store_table table, const MDB_val *key, const MDB_val *value)
 {
         size_t size = value->mv_size;
 
-        if (holds_records(table) && size > RECORD_HEADER_SIZE)
+        if (entry_is_record(table) && size > RECORD_HEADER_SIZE)
                 size = RECORD_HEADER_SIZE;
         return XXH3_64bits_withSeed(value->mv_data, size, XXH3_64bits(key->mv_data, key->mv_size));
 }
@@ -160,60 +159,4 @@ int sums_read(struct store *store)
         memcpy(store->sum, record.sum, sizeof(store->sum));
         store->sums_changed = false;
         return 0;
-}
-
-/* ---- verifying */
-
-struct progress {
-        void (*callback)(void *userdata);
-        void *userdata;
-        size_t entries, bytes;
-};
-
-static void progress_note(struct progress *progress, size_t bytes)
-{
-        progress->bytes += bytes;
-        if (++progress->entries < PROGRESS_ENTRIES && progress->bytes < PROGRESS_BYTES)
-                return;
-        progress->entries = progress->bytes = 0;
-        if (progress->callback)
-                progress->callback(progress->userdata);
-}
-
-/* More entries than there should be end it: damaged pages may well lead in a circle. */
-static int verify_table(struct store *store, enum store_table table, struct progress *progress)
-{
-        const struct table_sum *expected = &store->sum[table];
-        struct table_sum found = {0};
-        struct store_object object;
-        MDB_val key, value;
-        MDB_cursor *cursor;
-        int r = store_errno(mdb_cursor_open(store->transaction, store->table[table], &cursor));
-
-        if (r < 0)
-                return r;
-        r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_FIRST));
-        while (r >= 0 && found.entries <= expected->entries) {
-                if (holds_records(table) && record_decode(&key, &value, &object) < 0)
-                        break;
-                found.entries++;
-                found.sum += entry_hash(table, &key, &value);
-                progress_note(progress, value.mv_size);
-                r = store_errno(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
-        }
-        mdb_cursor_close(cursor);
-        if (r < 0 && r != -ENOENT)
-                return r;
-        return r >= 0 || found.entries != expected->entries || found.sum != expected->sum ? -EBADMSG : 0;
-}
-
-int store_verify(struct store *store, void (*callback)(void *userdata), void *userdata)
-{
-        struct progress progress = {callback, userdata, 0, 0};
-        int r = store_begin(store);
-
-        for (enum store_table table = 0; table < TABLE_COUNT && r >= 0; table++)
-                if (table != TABLE_META)
-                        r = verify_table(store, table, &progress);
-        return r == -EINVAL ? -EBADMSG : r;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Generations on disk and the LMDB environment of one of them. */
+#include "store/disk/environment.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,6 +10,7 @@
 #include <sys/statvfs.h>
 
 #include "store/internal.h"
+#include "store/writer.h"
 
 #define READERS_MAX 256
 #define LOCK_SIZE   32768               /* more than that many readers need */
@@ -196,7 +199,7 @@ int environment_open(struct store *store, uint64_t generation)
 
 /* Page by page a file system finds blocks for a file that grows (of writing it to ext4, a third). Small
  * stores take none ahead, and where it cannot be done the file grows as ever. */
-void environment_take_space(struct store *store)
+static void take_space(struct store *store)
 {
         MDB_envinfo info;
         MDB_stat stat;
@@ -212,6 +215,17 @@ void environment_take_space(struct store *store)
         if (end >= SPACE_STEP && store->space < end + SPACE_STEP &&
             fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)store->space, (off_t)SPACE_STEP) == 0)
                 store->space += SPACE_STEP;
+}
+
+int store_begin(struct store *store)
+{
+        if (store->transaction)
+                return 0;
+        if (store->stopped)
+                return -ENOSPC;
+        if (store->in_order && store->size_max == 0)
+                take_space(store);
+        return store_errno(mdb_txn_begin(store->environment, NULL, 0, &store->transaction));
 }
 
 /* A write that was cut short, as the last one on a full disk is, LMDB tells of as a broken one's. */

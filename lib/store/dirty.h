@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The dirty index: keys that are not announced yet, in order: one entry for the update of a key, one for
+ * each UID of it that was deleted or unselected, or owns what has changed. A key marked twice keeps its
+ * place with the newest data; the end of an object stands before the update of the next object of that
+ * name. 0 or a negative errno; writes go into the writer's transaction.
+ */
+#include "ipc/message.h"
+
+struct store;
+
+int store_dirty_add(struct store *store, const struct record_change *change); /* sequence is assigned */
+/* Takes the oldest `max` entries out, calling for each with what it may borrow. A negative return ends it
+ * and is returned. */
+typedef int (*store_dirty_t)(const struct record_change *change, void *userdata);
+int store_dirty_take(struct store *store, size_t max, store_dirty_t visit, void *userdata);
+uint64_t store_dirty_count(const struct store *store);

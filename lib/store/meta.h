@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the store as a whole belongs to, and how far each stream of its watch has come. What _get returns
+ * is the caller's (_done). Without a record: -ENOENT; damaged: -EBADMSG. Writes go into the writer's
+ * transaction.
+ */
+#include <stdint.h>
+
+struct store;
+
+/* What the store's content belongs to; kept in the meta record. */
+struct store_meta {
+        char *cluster; /* identity of the cluster; "" unknown */
+        char *scope;   /* hex hash over resource, namespaces, selectors */
+        uint64_t mark;
+        uint64_t sequence; /* last one given to a dirty entry */
+};
+int store_meta_get(struct store *store, struct store_meta *ret); /* store_meta_done frees */
+int store_meta_set(struct store *store, const struct store_meta *meta);
+void store_meta_done(struct store_meta *meta);
+
+/* When the server's database was last seen to have gone back in time (CLOCK_REALTIME); 0: never. */
+int store_restored_get(struct store *store, uint64_t *ret);
+int store_restored_set(struct store *store, uint64_t realtime_usec);
+
+/* How far one stream of the watch has come: everything up to this resourceVersion is in the store. Written
+ * in the transaction of the objects that it speaks of. */
+struct store_position {
+        char *resource_version; /* "" = nothing is complete */
+        char *basis;            /* what the objects were chosen and fingerprinted by; opaque */
+        uint64_t mark;          /* of the last complete LIST */
+};
+int store_position_get(struct store *store, const char *stream, struct store_position *ret); /* -ENOENT */
+int store_position_set(struct store *store, const char *stream, const struct store_position *position);
+void store_position_done(struct store_position *position);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Objects by their owner, or by the beginning of their key. 0 or a negative errno. */
+#include "store/record.h"
+
+struct store;
+
+/* Which owner (by the UID that owner references name) has which objects (by their keys). */
+int store_owner_add(struct store *store, const char *uid, const char *key);
+int store_owner_remove(struct store *store, const char *uid, const char *key);
+/* For readers: the owner's objects whose keys begin with `prefix` ("namespace/"; "" = all), in place, in the
+ * order of their keys; the visitor must be quick. */
+int store_visit_owned(struct store *store, const char *uid, const char *prefix, store_visit_t visit,
+                      void *userdata);
+
+/* For readers, likewise: those whose keys begin with `prefix` ("namespace/"; "" = all). */
+int store_visit_prefix(struct store *store, const char *prefix, store_visit_t visit, void *userdata);
+/* About how much those would be, of which nothing is read: how many records, and their bytes. */
+struct store_extent {
+        size_t count, bytes;
+};
+int store_extent_owned(struct store *store, const char *uid, const char *prefix, struct store_extent *ret);
+int store_extent_prefix(struct store *store, const char *prefix, struct store_extent *ret);
