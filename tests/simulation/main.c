@@ -55,12 +55,14 @@ static bool play(struct script *script, bool history)
 static void make(struct script *script, uint64_t seed, size_t steps)
 {
         uint64_t random = seed ^ UINT64_C(0x5eed);
+        struct sim_mix mix;
 
         script->seed = seed;
         script->count = 0;
+        sim_mix_new(&random, &mix);
         for (size_t round = 0; round < ROUNDS; round++) {
                 for (size_t i = 0; i < steps && script->count + 1 < STEPS_MAX; i++)
-                        script->step[script->count++] = sim_random_step(&random);
+                        script->step[script->count++] = sim_random_step(&random, &mix);
                 if (script->count < STEPS_MAX)
                         script->step[script->count++] = (struct sim_step){UINT16_MAX, 0};
         }

@@ -161,6 +161,12 @@ static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
                              sim_key(name), object->uid, watch);
                 return;
         }
+        if (!(object->selected & 1U << watch) && (object->finalizers & 1U << watch) &&
+            sim->server.epoch == 0 && sim->ledgers_lost == 0)
+                model_broken(
+                        sim,
+                        "at rest: our finalizer of watch %u is left over on %s u%u, which it does not select",
+                        watch, sim_key(name), object->uid);
         if (!(object->selected & 1U << watch) || object->deleting)
                 return;
         if ((object->finalizers >> watch & 1U) != sim->config_watch[watch].finalizer)

@@ -138,6 +138,7 @@ def make(build, name, folder):
         link = link_command(build)
         at = link.index("-o")
         link = link[:at] + ["-o", str(folder / "simulate"), str(folder / "mutant.o")] + link[at + 2:]
+        link = [word for word in link if not word.endswith("_" + path.replace("/", "_") + ".o")]
         done = output(link, cwd=build)
     return (folder / "simulate", "") if done.returncode == 0 else (None, done.stdout)
 
@@ -147,7 +148,7 @@ def judge(build, name, seconds):
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         program, why = make(build, name, pathlib.Path(folder))
         if not program:
-            return False, why
+            return False, why.strip().splitlines()[-1]
         began = time.monotonic()
         done = output([str(program), "--seconds", str(seconds), "--no-shrink"], timeout=seconds * 4 + 120)
         took = time.monotonic() - began

@@ -285,7 +285,7 @@ int operator_start(struct simulation *sim)
         struct controller *controller = &sim->controller;
         struct error error = ERROR_NONE;
         char *aside = NULL;
-        int r = controller_init(controller, &effects, sim, WORKERS, WATCHES);
+        int r = controller_init(controller, &effects, sim, sim->workers, WATCHES);
 
         for (size_t i = 0; i < WAKE_COUNT; i++)
                 sim->wake_at[i] = UINT64_MAX;
@@ -314,7 +314,7 @@ int operator_start(struct simulation *sim)
                 r = judge_last_life(sim);
         for (unsigned i = 0; i < WATCHES && r >= 0; i++)
                 r = start_watch(sim, i);
-        for (size_t i = 0; i < WORKERS; i++)
+        for (size_t i = 0; i < sim->workers; i++)
                 controller->worker[i].is_up = true;
         if (r < 0)
                 return r;

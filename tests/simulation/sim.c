@@ -325,21 +325,25 @@ const char *sim_action_name(unsigned action)
         return action < ELEMENTS(actions) ? actions[action].name : "?";
 }
 
-struct sim_step sim_random_step(uint64_t *random)
+/* Each seed has its own taste: some things happen often in it, and others next to never. */
+void sim_mix_new(uint64_t *random, struct sim_mix *ret)
 {
-        static unsigned total;
-        uint64_t value = sim_random(random);
-        unsigned at, action = 0;
+        static const unsigned factor[] = {1, 2, 4, 4, 4, 4, 16};
 
-        for (size_t i = 0; total == 0 || i < ELEMENTS(actions); i++) {
-                if (i == ELEMENTS(actions) || total > 0)
-                        break;
-                for (size_t j = 0; j < ELEMENTS(actions); j++)
-                        total += actions[j].weight;
+        ret->total = 0;
+        for (size_t i = 0; i < ELEMENTS(actions); i++) {
+                ret->weight[i] = actions[i].weight * factor[sim_random(random) % ELEMENTS(factor)];
+                ret->total += ret->weight[i];
         }
-        at = (unsigned)(value % total);
-        while (at >= actions[action].weight)
-                at -= actions[action++].weight;
+}
+
+struct sim_step sim_random_step(uint64_t *random, const struct sim_mix *mix)
+{
+        uint64_t value = sim_random(random);
+        unsigned at = (unsigned)(value % mix->total), action = 0;
+
+        while (at >= mix->weight[action])
+                at -= mix->weight[action++];
         return (struct sim_step){(uint16_t)action, (uint16_t)(value >> 40)};
 }
 
@@ -445,6 +449,7 @@ int simulation_new(uint64_t seed, struct simulation **ret)
         sim->realtime = UINT64_C(1700000000) * USEC_PER_SEC;
         sim->monotonic = 500 * USEC_PER_SEC;
         sim->server.version = 100;
+        sim->workers = 1 + (unsigned)(sim_random(&sim->random) % WORKERS);
         snprintf(sim->folder, sizeof(sim->folder), "/dev/shm/reconciled-simulation-XXXXXX");
         if (!mkdtemp(sim->folder)) {
                 free(sim);

@@ -122,6 +122,7 @@ struct sim_run {
         enum run_action action;
         struct sim_object read;
         bool handler_ran, held;
+        const char *heir;
         uint64_t own_version, known_version, fingerprint;
 };
 
@@ -161,12 +162,20 @@ struct simulation {
         bool is_power_lost;  /* likewise: the note of what was under way says nothing */
         bool is_calm;        /* nobody changes anything, and handlers succeed: it is to come to rest */
         bool is_quiet;       /* no history is printed */
+        unsigned workers; /* of WORKERS, that there are */
         uint64_t steps, crashes, ledgers_lost;
 };
 
 /* ---- sim.c */
 struct sim_step {
         uint16_t action, argument;
+};
+
+#define ACTIONS_MAX 64
+
+/* How often each action comes. */
+struct sim_mix {
+        unsigned weight[ACTIONS_MAX], total;
 };
 
 int simulation_new(uint64_t seed, struct simulation **ret);
@@ -176,7 +185,8 @@ void simulation_step(struct simulation *sim, const struct sim_step *step);
 void simulation_come_to_rest(struct simulation *sim);
 const char *sim_action_name(unsigned action);
 unsigned sim_action_count(void);
-struct sim_step sim_random_step(uint64_t *random);
+void sim_mix_new(uint64_t *random, struct sim_mix *ret);
+struct sim_step sim_random_step(uint64_t *random, const struct sim_mix *mix);
 uint64_t sim_random(uint64_t *state);
 void sim_tell(struct simulation *sim, const char *format, ...) _printf_(2, 3); /* a line of history */
 

@@ -72,7 +72,7 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
                 .kinds = "",
                 .message = "",
                 .settling = "",
-                .heir = "",
+                .heir = run->heir ? run->heir : "",
                 .handler_ran = run->handler_ran,
                 .duration_usec = 1000,
         };
@@ -320,18 +320,22 @@ static enum run_result release(struct simulation *sim, struct sim_run *run)
 {
         struct sim_object *object = server_object(sim, run->name, run->uid);
         bool hands_over = run->action == ACTION_UNSELECTED;
+        unsigned before, after;
 
         if (!object)
                 return RESULT_SUCCESS;
+        /* One patch: ours goes off, and those of the watches that have it now go on. */
+        before = object->finalizers;
+        after = before & ~(1U << run->watch);
         for (unsigned i = 0; i < WATCHES && hands_over; i++)
-                if (i != run->watch && (object->selected & 1U << i) && sim->config_watch[i].finalizer &&
-                    !object->deleting && !(object->finalizers & 1U << i)) {
-                        object->finalizers |= 1U << i;
-                        server_changed(sim, run->name);
+                if (i != run->watch && (object->selected & 1U << i)) {
+                        run->heir = sim->config_watch[i].name;
+                        after |= sim->config_watch[i].finalizer && !object->deleting ? 1U << i : 0;
                 }
-        /* Another one has it again: then it stays, and that watch is told. */
-        if (object->finalizers & 1U << run->watch)
-                server_take_finalizer(sim, run->name, run->watch);
+        if (after == before)
+                return RESULT_SUCCESS;
+        object->finalizers = after;
+        server_changed(sim, run->name);
         return RESULT_SUCCESS;
 }
 
