@@ -156,13 +156,18 @@ static int decode(const char *at, const char *end, char *out, bool *ret_zero)
 static size_t string_size(const char *text, size_t size, size_t *ret_where)
 {
         for (size_t i = 1; i < size; i++) {
-                if (text[i] == '"')
+                unsigned char byte = (unsigned char)text[i];
+                size_t length = byte < 0x80 ? 1 : utf8_sequence(text + i, size - i);
+
+                if (byte == '"')
                         return i + 1;
-                if ((unsigned char)text[i] < ' ') {
+                if (byte < ' ' || length == 0) {
                         *ret_where = i;
                         return 0;
                 }
-                i += text[i] == '\\';
+                if (byte == '\\' && i + 1 < size && (unsigned char)text[i + 1] < 0x80)
+                        length = 2;
+                i += length - 1;
         }
         *ret_where = size;
         return 0;

@@ -4,7 +4,8 @@
  * JSON as a tree of cJSON's that loses nothing. cJSON's own parser makes doubles of numbers, cuts texts at a
  * \u0000 and gives up below 1,000 levels; an API server keeps 64-bit integers and takes 10,000 levels. Here
  * a number is a cJSON_Raw node that holds its text, and so is a text with a \u0000 in it: what is printed is
- * what was read. Strict: what RFC 8259 does not allow is refused.
+ * what was read. Strict: what RFC 8259 does not allow is refused, and so are bytes that are not
+ * UTF-8.
  */
 #include <cjson/cJSON.h>
 #include <stdbool.h>

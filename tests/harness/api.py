@@ -127,7 +127,7 @@ class Api:
     def raw(self, method, path, body=None, content_type=None, query=None, accept="application/json"):
         data = None
         if body is not None:
-            data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
             content_type = content_type or "application/json"
         response, text = self._send(method, self.url(path, query), data, self.headers(content_type, accept))
         return Response(response.status, response.headers, text)

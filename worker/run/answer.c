@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "worker/dependents/dependent.h"
 #include "worker/run/answer-events.h"
 #include "worker/write/condition.h"
@@ -197,12 +198,21 @@ static int check_numbers(const cJSON *root, struct error *error)
                 number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
 }
 
+/* What json_read() stopped at. */
+static const char *describe_mistake(const char *text, size_t size, size_t where)
+{
+        struct span first;
+
+        if (where < size && utf8_sequence(text + where, size - where) == 0)
+                return "a byte that is not UTF-8";
+        return scan_value(text, size, &first) >= 0 && first.size == where ? "more follows behind the object"
+                                                                          : "a syntax error";
+}
+
 static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret, struct error *error)
 {
         ssize_t control = find_control(output + start, size);
-        struct span first;
         size_t where;
-        bool valid;
         int r;
 
         if (control >= 0)
@@ -216,9 +226,8 @@ static int parse_tree(const char *output, size_t start, size_t size, cJSON **ret
                 return check_numbers(*ret, error);
         if (r == -ENOMEM)
                 return error_set(error, -ENOMEM, "no memory for the handler's answer");
-        valid = scan_value(output + start, size, &first) >= 0 && first.size == where;
         return error_set(error, -EINVAL, "the handler's answer is no valid JSON: %s (at byte %zu of stdout)",
-                         valid ? "more follows behind the object" : "a syntax error", start + where);
+                         describe_mistake(output + start, size, where), start + where);
 }
 
 static int take_members(struct answer *answer, struct error *error)
