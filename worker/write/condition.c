@@ -10,6 +10,8 @@
 #include "worker/run/answer-list.h"
 #include "json/json.h"
 
+#define CONDITIONS_MAX 100 /* in one answer; each is looked up among the others */
+
 #define TYPE_MAX    316
 #define REASON_MAX  1024
 #define MESSAGE_MAX 32768
@@ -122,6 +124,9 @@ int conditions_check(const cJSON *list, struct error *error)
 
         if (!cJSON_IsArray(list))
                 return error_set(error, -EINVAL, "the handler's answer: conditions: must be a list");
+        if (cJSON_GetArraySize(list) > CONDITIONS_MAX)
+                return error_set(error, -EINVAL, "the handler's answer: conditions: more than %d",
+                                 CONDITIONS_MAX);
         cJSON_ArrayForEach(item, list)
         {
                 int r = answer_list_check_item(&conditions, item, index, error);
