@@ -4,6 +4,7 @@
 
 #include "base/exit-code.h"
 #include "controller/run/assign.h"
+#include "controller/settle.h"
 #include "supervisor/children/crash-events.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/tell-gateway.h"

@@ -11,10 +11,15 @@
  *   run/     which worker gets which run, what a result means, what is due by itself
  *   order/   what people ask for: pause, resume, release, retry, uninstall
  *
+ * Calls go one way: settle.c calls what has pages to take or runs to give; inputs (change/change.c,
+ * run/outcome.c, order/) call what decides about one subject; below all of these are change/push.c,
+ * run/due.c, order/may-run.c, and the caller's time and effects (clock.h, effects.h).
+ *
  * Whether a changed object runs is decided in change/change.c, by the table of change/decision.c.
  *
- * Inputs change queue and ledger; controller_settle() then picks runs, commits the ledger once, and only
- * after that lets the effects go that depend on it (RUN, HANDLED). An effect must not call an input.
+ * Inputs change queue and ledger; controller_settle() (settle.h) then picks runs, commits the ledger once,
+ * and only after that lets the effects go that depend on it (RUN, HANDLED). An effect must not call an
+ * input.
  *
  * All times are in microseconds: `now` as the caller has told it; times in rows of the ledger by the
  * ledger's clock (ledger_time), which nobody sets. Functions return 0 or a negative errno unless they say
@@ -138,28 +143,3 @@ struct controller {
 int controller_init(struct controller *controller, const struct controller_effects *effects, void *userdata,
                     size_t workers, size_t watch_room);
 void controller_done(struct controller *controller); /* queue and ledger are the caller's */
-/* Before each input. */
-void controller_tell_time(struct controller *controller, const struct controller_now *now);
-
-/* The end of a turn: picks runs, commits, sends. */
-void controller_settle(struct controller *controller);
-void controller_commit_time(struct controller *controller);
-/* A portion of what has time: rows that are made due, related objects, an uninstallation. */
-void controller_idle(struct controller *controller);
-
-/* ---- for the files of the controller */
-
-/* The ledger's clock now. */
-uint64_t ledger_time(const struct controller *controller);
-uint64_t ledger_time_to_boottime(const struct controller *controller, uint64_t time);
-bool controller_has_time(const struct controller *controller);
-uint64_t controller_random(struct controller *controller, uint64_t below); /* 0 for 0 */
-void controller_settle_soon(struct controller *controller);
-/* Where the ledger cannot be written now. */
-void controller_settle_later(struct controller *controller);
-void controller_log(struct controller *controller, int priority, const char *message_id,
-                    const struct log_field *field, const char *format, ...) _printf_(5, 6);
-void controller_fatal(struct controller *controller, int exit_code, const char *key, const char *format, ...)
-        _printf_(4, 5);
-/* The ledger has failed; the operator ends for it. */
-void ledger_failed(struct controller *controller, int status);

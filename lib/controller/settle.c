@@ -11,60 +11,18 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/handled.h"
 #include "controller/change/owed.h"
 #include "controller/change/related.h"
+#include "controller/effects.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "controller/run/retry.h"
 
-#define COMMIT_DELAY_USEC    (5 * USEC_PER_MSEC)
 #define COMMIT_PATIENCE_USEC USEC_PER_MINUTE
 #define COMMIT_TOLD_USEC     USEC_PER_SEC
 
 /* ---- what leaves after the commit */
-
-int handled_add(struct watch *watch, const char *key, const char *uid, uint64_t sequence)
-{
-        struct handled *grown = reallocarray(watch->handled, watch->handled_count + 1, sizeof(*grown));
-        struct handled handled = {strdup(key), strdup(uid), sequence};
-
-        if (grown)
-                watch->handled = grown;
-        if (!grown || !handled.key || !handled.uid) {
-                free(handled.key);
-                free(handled.uid);
-                return -ENOMEM;
-        }
-        watch->handled[watch->handled_count++] = handled;
-        watch->controller->commit.due = true;
-        return 0;
-}
-
-static void send_handled(struct watch *watch)
-{
-        const struct controller *controller = watch->controller;
-        struct record_handled record[PAGE_HANDLED];
-        size_t sent = 0;
-
-        while (sent < watch->handled_count && watch->is_up) {
-                struct message_handled message = {.watch = watch->config->name, .handled = record};
-
-                while (message.handled_count < PAGE_HANDLED &&
-                       sent + message.handled_count < watch->handled_count) {
-                        const struct handled *handled = &watch->handled[sent + message.handled_count];
-
-                        record[message.handled_count++] =
-                                (struct record_handled){handled->sequence, handled->key, handled->uid};
-                }
-                controller->effects->handled(controller->userdata, watch, &message);
-                sent += message.handled_count;
-        }
-        for (size_t i = 0; i < watch->handled_count; i++) {
-                free(watch->handled[i].key);
-                free(watch->handled[i].uid);
-        }
-        watch->handled_count = 0;
-}
 
 /* Credit bounds how much may still be announced; with what is queued it never exceeds the limit. Delayed
  * keys hold none: a crowd that fails must not starve new ones. Given in portions, not one by one. */
@@ -93,15 +51,6 @@ static bool is_working(const struct controller *controller)
                 if (controller->worker[i].given_count > 0)
                         return true;
         return false;
-}
-
-void controller_settle_later(struct controller *controller)
-{
-        if (controller->commit.is_armed)
-                return;
-        controller->commit.is_armed = true;
-        controller->effects->wake(controller->userdata, WAKE_COMMIT,
-                                  controller->now.boottime + COMMIT_DELAY_USEC);
 }
 
 void controller_commit_time(struct controller *controller)
@@ -192,7 +141,7 @@ void controller_settle(struct controller *controller)
         ledger_checkpoint_maybe(controller->ledger);
         assign_send(controller);
         FOREACH_WATCH(watch, controller) {
-                send_handled(watch);
+                handled_send(watch);
                 give_credit(watch);
                 owed_continue(watch);
         }

@@ -10,12 +10,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "controller/change/finalizer.h"
-#include "controller/change/related.h"
+#include "controller/clock.h"
 #include "controller/controller.h"
-#include "controller/order/uninstall.h"
-#include "controller/run/handler-change.h"
-#include "controller/run/refusal.h"
 
 unsigned watch_number(const struct watch *watch)
 {
@@ -92,39 +88,4 @@ int watch_take(struct controller *controller, const struct config_watch *config,
         };
         *ret = watch;
         return 0;
-}
-
-static void handled_free(struct watch *watch)
-{
-        for (size_t i = 0; i < watch->handled_count; i++) {
-                free(watch->handled[i].key);
-                free(watch->handled[i].uid);
-        }
-        free(watch->handled);
-}
-
-void watch_empty(struct watch *watch)
-{
-        handled_free(watch);
-        free(watch->resource_version);
-        refusal_free(watch);
-        free(watch->owed_key);
-        free(watch->owed_uid);
-        free(watch->retry_key);
-        free(watch->retry_uid);
-        free(watch->pause_reason);
-        handler_forget(watch);
-        finalizer_forget(watch);
-        uninstall_watch_done(watch);
-        related_forget(watch);
-        *watch = (struct watch){.controller = watch->controller, .userdata = watch->userdata};
-}
-
-int watch_release(struct watch *watch)
-{
-        int r = queue_clear(watch->controller->queue, watch_number(watch), 0);
-
-        if (r >= 0)
-                watch_empty(watch);
-        return r;
 }

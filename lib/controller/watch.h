@@ -128,9 +128,6 @@ unsigned watch_number(const struct watch *watch); /* its place, also in the queu
 struct watch *watch_find(const struct controller *controller, const char *name);
 /* A free place, for the watch of this configuration. -ENOSPC: there is none. -EAGAIN: another turn. */
 int watch_take(struct controller *controller, const struct config_watch *config, struct watch **ret);
-/* Its watcher is gone and nothing of it runs: its place is free. -EBUSY; -EAGAIN: it takes another turn. */
-int watch_release(struct watch *watch);
-void watch_empty(struct watch *watch); /* frees what it holds, without the queue */
 /* How many of its runs may be given to workers; 0 = as many as there is use for: one for each worker may be
  * under way anyway. */
 unsigned watch_limit(const struct controller *controller, const struct config_watch *config);

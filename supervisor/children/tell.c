@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "controller/change/owed.h"
+#include "controller/effects.h"
 #include "controller/run/retry.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"

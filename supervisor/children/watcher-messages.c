@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "controller/change/change.h"
-#include "controller/change/owned.h"
+#include "controller/order/may-run.h"
 #include "controller/run/retry.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor.h"

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "controller/effects.h"
 #include "controller/run/assign.h"
 #include "ipc/log.h"
 #include "ipc/run-reason.h"

@@ -6,7 +6,7 @@
 
 #include "base/duration.h"
 #include "base/text.h"
-#include "controller/change/owned.h"
+#include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "ipc/log.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "controller/change/change.h"
 #include "controller/change/unsure.h"
+#include "controller/reason.h"
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
 #include "supervisor/folders/under-way-old.h"

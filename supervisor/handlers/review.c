@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "controller/effects.h"
 #include "controller/run/handler-change.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "controller/run/assign.h"
+#include "controller/watch-end.h"
 #include "os/slot.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/folders/secrets.h"

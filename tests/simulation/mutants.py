@@ -41,7 +41,7 @@ MUTANTS = {
         "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_RESTORE)", "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_NOTHING)"),
     "withdrawn deletion stays in the queue": (CHANGE, "queue_withdraw_deletion(controller->queue, watch_number(watch)",
                                               "if (false)\n                queue_withdraw_deletion(controller->queue, watch_number(watch)"),
-    "clock that goes back": ("lib/controller/controller.c", "return controller->now.boottime + controller->clock_offset;",
+    "clock that goes back": ("lib/controller/clock.c", "return controller->now.boottime + controller->clock_offset;",
                              "return controller->now.realtime;"),
     "two watches run one object at once": ("lib/controller/watch.c", "return config->owner ? 0 : hash;", "return hash * 0;"),
     "finalizer switched off stays": ("lib/controller/change/finalizer.c",

@@ -10,17 +10,19 @@
 #include <string.h>
 
 #include "controller/change/change.h"
-#include "controller/change/finalizer.h"
 #include "controller/change/owed.h"
 #include "controller/change/unsure.h"
+#include "controller/clock.h"
 #include "controller/order/pause.h"
 #include "controller/order/run-now.h"
+#include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/due.h"
 #include "controller/run/last-life.h"
 #include "controller/run/lost-ledger.h"
 #include "controller/run/outcome.h"
 #include "controller/run/retry.h"
+#include "controller/settle.h"
 #include "tests/simulation/checkpoint.h"
 #include "tests/simulation/simulation.h"
 

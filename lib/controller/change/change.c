@@ -7,49 +7,24 @@
 
 #include "controller/change/decision.h"
 #include "controller/change/finalizer.h"
+#include "controller/change/handled.h"
 #include "controller/change/handover.h"
 #include "controller/change/owed.h"
 #include "controller/change/owned.h"
+#include "controller/change/push.h"
 #include "controller/change/related.h"
 #include "controller/change/unsure.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
+#include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
+#include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/due.h"
 #include "controller/run/outcome.h"
 #include "controller/run/refusal.h"
 #include "controller/run/retry.h"
-#include "controller/settle.h"
 #include "ipc/message-id.h"
-
-int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
-                const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec)
-{
-        uint64_t now = watch->controller->now.boottime;
-        struct queue_item item = {
-                .key = change->key,
-                .uid = change->uid,
-                .kind = kind,
-                .priority = change->first && kind == CHANGE_UPDATED ? QUEUE_LOW : QUEUE_NORMAL,
-                .fingerprint = change->fingerprint,
-                .version = resource_version_number(change->resource_version),
-                .sequence = change->sequence,
-                .suspect = row && ledger_row_is_suspect(row),
-                .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
-                .on_record = reason == RUN_CHILD_CHANGED,
-                .not_before = delay_usec > 0 ? now + delay_usec : 0,
-                .reason = reason,
-        };
-        int r = queue_push(watch->controller->queue, watch_number(watch), &item, now);
-
-        watch->metrics.adds += r == QUEUE_ADDED;
-        return r < 0 ? r : 0;
-}
-
-bool run_is_without_handler(enum run_reason reason)
-{
-        return reason == RUN_RELEASE || reason == RUN_UNINSTALL || reason == RUN_FINALIZER ||
-               reason == RUN_FINALIZER_LOST;
-}
 
 static bool is_being_handled(const struct watch *watch, const struct record_change *change)
 {
@@ -340,7 +315,8 @@ static int take_change(struct watch *watch, const struct record_change *change)
         if (watch->controller->uninstall.active)
                 return uninstall_take(watch, change);
         if (watch->config->owner)
-                return owned_changed(watch, change);
+                return watch->config->is_related ? related_changed(watch, change)
+                                                 : owned_changed(watch, change);
         switch (change->kind) {
         case CHANGE_UPDATED:
                 return take_update(watch, change);

@@ -16,9 +16,3 @@ int change_synced(struct watch *watch, const struct message_synced *synced);
 int change_checked(struct watch *watch, const struct message_checked *checked);
 /* All that its store has was announced. */
 int change_swept(struct watch *watch, const struct message_swept *swept);
-
-/* For the files of the controller. row: the ledger's, or NULL. */
-int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
-                const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec);
-/* Only our finalizer is put on or taken off. */
-bool run_is_without_handler(enum run_reason reason);

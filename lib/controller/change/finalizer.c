@@ -11,20 +11,16 @@
 #include <xxhash.h>
 
 #include "base/duration.h"
-#include "controller/change/change.h"
 #include "controller/change/decision.h"
 #include "controller/change/finalizer.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/assign.h"
 #include "controller/run/backoff.h"
 #include "controller/run/outcome.h"
 #include "controller/run/refusal.h"
 #include "controller/run/retry.h"
 #include "ipc/message-id.h"
-
-bool finalizer_is_reason(enum run_reason reason)
-{
-        return reason == RUN_FINALIZER_LOST || reason == RUN_FINALIZER;
-}
 
 /* ---- how often lately, per object: open addressing, by a hash that stands for key and UID */
 

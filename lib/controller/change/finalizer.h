@@ -3,7 +3,6 @@
 /* Our finalizer where it is not as the watch wants it, on objects that need no other run. */
 #include "controller/controller.h"
 
-bool finalizer_is_reason(enum run_reason reason); /* of such a run */
 int finalizer_review(struct watch *watch, const struct record_change *change);
 int finalizer_ended(struct controller *controller, const struct assignment *given,
                     const struct message_done *done);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/change/change.h"
+#include "controller/change/push.h"
 
 /* Twice the same kind does no harm. */
 static int join_kinds(struct ledger_row *row, const char *kinds)

@@ -10,6 +10,8 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/owed.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/due.h"
 
 struct page {

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "controller/change/change.h"
 #include "controller/change/owned.h"
-#include "controller/change/related.h"
-#include "controller/order/pause.h"
+#include "controller/change/push.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/assign.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
@@ -103,35 +103,6 @@ int owned_related_changed(struct watch *parent, const struct ledger_row *row)
                            child_delay(parent, row->key, row));
 }
 
-/* ---- none of them runs before all of it is known */
-
-const char *owned_awaited(const struct watch *parent)
-{
-        const struct controller *controller = parent->controller;
-        const struct config *config = controller->config;
-
-        for (size_t i = 0; i < config->watch_count; i++) {
-                const struct config_watch *other = &config->watch[i];
-                const struct watch *watch;
-
-                if (!other->owner || strcmp(other->owner, parent->config->name) != 0)
-                        continue;
-                watch = watch_find(controller, other->name);
-                if (!watch || (!watch->synced && watch->health != WATCH_ABSENT))
-                        return other->name;
-        }
-        return NULL;
-}
-
-void owned_known(struct watch *watch)
-{
-        struct watch *parent =
-                watch->config->owner ? watch_find(watch->controller, watch->config->owner) : NULL;
-
-        if (parent)
-                pause_apply(parent);
-}
-
 int owned_changed(struct watch *watch, const struct record_change *change)
 {
         struct controller *controller = watch->controller;
@@ -140,8 +111,6 @@ int owned_changed(struct watch *watch, const struct record_change *change)
         const char *key;
         int r;
 
-        if (parent && watch->config->is_related)
-                return related_changed(parent, change);
         r = parent ? find_owner(parent, change, &key, &row) : -EPROTO;
 
         /* One that was never handed out runs anyway. */

@@ -10,7 +10,3 @@ int owned_related_changed(struct watch *parent, const struct ledger_row *row);
 /* A child has changed while the run that has just succeeded was under way: that is on record, like all that
  * is due. */
 int owned_keep_due(const struct watch *watch, struct ledger_row *row);
-/* The first watch of an owned or related kind whose objects are not all known yet, and that is served; NULL:
- * none. Till then nothing of `parent` runs: a handler would take those that are missing for gone. */
-const char *owned_awaited(const struct watch *parent);
-void owned_known(struct watch *watch); /* its owner may have waited for that */

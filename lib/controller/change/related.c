@@ -17,6 +17,7 @@
 #include "base/exit-code.h"
 #include "controller/change/owned.h"
 #include "controller/change/related.h"
+#include "controller/effects.h"
 
 #define QUEUED_MAX    (CREDIT_LIMIT / 2)
 #define PATIENCE_USEC (100 * USEC_PER_MSEC) /* of a page, while the loop has no idle turn */
@@ -146,13 +147,18 @@ static int ask_all(struct watch *parent, const char *namespace)
         return r < 0 ? r : text_replace(&cursor->until_uid, cursor->uid);
 }
 
-int related_changed(struct watch *parent, const struct record_change *change)
+int related_changed(struct watch *watch, const struct record_change *change)
 {
+        struct watch *parent = watch_find(watch->controller, watch->config->owner);
         const char *slash = strchr(change->key, '/');
-        _cleanup_free_ char *namespace = strndup(
-                change->key, slash && !parent->is_of_cluster ? (size_t)(slash + 1 - change->key) : 0);
-        int r = namespace ? ask_all(parent, namespace) : -ENOMEM;
+        _cleanup_free_ char *namespace = NULL;
+        int r;
 
+        if (!parent)
+                return -EPROTO;
+        namespace = strndup(change->key,
+                            slash && !parent->is_of_cluster ? (size_t)(slash + 1 - change->key) : 0);
+        r = namespace ? ask_all(parent, namespace) : -ENOMEM;
         controller_settle_soon(parent->controller);
         return r;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "controller/change/unsure.h"
+#include "controller/effects.h"
 #include "ipc/message-id.h"
 
 #define TIMES_ROW "/unsure" /* no watch has a slash in its name */

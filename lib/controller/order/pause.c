@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "controller/change/owned.h"
+#include "controller/effects.h"
+#include "controller/order/may-run.h"
 #include "controller/order/pause.h"
 #include "controller/run/assign.h"
 #include "controller/run/due.h"
@@ -29,13 +30,6 @@ static void tell_paused(const struct watch *watch, const char *since)
                 "changes is kept",
                 watch->config->name, since, user, watch->pause_reason[0] ? ": " : "", watch->pause_reason,
                 watch->config->name);
-}
-
-void pause_apply(struct watch *watch)
-{
-        queue_pause(watch->controller->queue, watch_number(watch),
-                    watch->paused_realtime > 0 || owned_awaited(watch) || watch->awaits_token ||
-                            watch->controller->uninstall.active);
 }
 
 /* ---- at the start */

@@ -4,7 +4,6 @@
 #include "controller/controller.h"
 
 int pause_load(struct watch *watch);
-void pause_apply(struct watch *watch); /* tells the queue whether anything of it may run */
 /* 0: it is so already, 1: it is new. */
 int pause_watch(struct watch *watch, const char *reason, uint64_t user);
 int pause_resume(struct watch *watch, uint64_t user);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/effects.h"
 #include "controller/order/release.h"
 #include "ipc/message-id.h"
 

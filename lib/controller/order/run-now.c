@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "ipc/message-id.h"
 
 struct search {

@@ -11,7 +11,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/order/pause.h"
+#include "controller/effects.h"
+#include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "ipc/message-id.h"

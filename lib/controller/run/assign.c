@@ -13,9 +13,9 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/change/change.h"
 #include "controller/change/decision.h"
-#include "controller/change/finalizer.h"
+#include "controller/clock.h"
+#include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/doubt.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "controller/controller.h"
+#include "controller/effects.h"
 #include "controller/run/outcome.h"
 
 #define RESYNC_GRAIN_USEC (60 * USEC_PER_SEC)

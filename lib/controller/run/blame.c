@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/backoff.h"
 #include "controller/run/blame.h"
 #include "controller/run/handler-change.h"

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "ipc/message-id.h"
 
 #define DAY_USEC (24 * USEC_PER_HOUR)

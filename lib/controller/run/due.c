@@ -8,6 +8,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/due.h"
 #include "controller/run/outcome.h"
 

@@ -3,6 +3,8 @@
  * Runs that have failed. One failure is counted for one elapsed backoff, whatever events arrive meanwhile;
  * only a success ends the count.
  */
+#include "controller/run/failure.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +12,10 @@
 #include <sys/wait.h>
 
 #include "base/duration.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/backoff.h"
 #include "controller/run/blame.h"
-#include "controller/run/ending.h"
 #include "controller/run/handler-change.h"
 #include "controller/run/outcome.h"
 #include "controller/run/refusal.h"

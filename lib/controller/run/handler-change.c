@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/effects.h"
 #include "ipc/message-id.h"
 #include "os/file-stamp.h"
 

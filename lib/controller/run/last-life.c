@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/blame.h"
 
 static int suspect(struct controller *controller, const struct config_watch *config,

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "controller/effects.h"
+
 #define LOST_ROW "" /* no watch has this name */
 
 int ledger_lost_load(struct controller *controller, bool lost)

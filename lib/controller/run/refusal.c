@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/effects.h"
 
 #define WITNESS_TRIES 4 /* within a deadline, at least */
 

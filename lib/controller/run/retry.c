@@ -16,6 +16,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/clock.h"
+#include "controller/effects.h"
 #include "controller/run/due.h"
 #include "controller/run/handler-change.h"
 #include "controller/run/retry.h"

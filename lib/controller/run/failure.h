@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A run that has ended, while its outcome is worked out: between outcome.c and failure.c. */
+/* Runs that have failed: how their row, their entry in the queue and the log change. */
 #include "controller/controller.h"
 
+/* A run that has ended, while its outcome is worked out. */
 struct ending {
         struct watch *watch;
         const struct message_done *done;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/change/push.h"
+
+#include "controller/change/decision.h"
+
+int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
+                const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec)
+{
+        uint64_t now = watch->controller->now.boottime;
+        struct queue_item item = {
+                .key = change->key,
+                .uid = change->uid,
+                .kind = kind,
+                .priority = change->first && kind == CHANGE_UPDATED ? QUEUE_LOW : QUEUE_NORMAL,
+                .fingerprint = change->fingerprint,
+                .version = resource_version_number(change->resource_version),
+                .sequence = change->sequence,
+                .suspect = row && ledger_row_is_suspect(row),
+                .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
+                .on_record = reason == RUN_CHILD_CHANGED,
+                .not_before = delay_usec > 0 ? now + delay_usec : 0,
+                .reason = reason,
+        };
+        int r = queue_push(watch->controller->queue, watch_number(watch), &item, now);
+
+        watch->metrics.adds += r == QUEUE_ADDED;
+        return r < 0 ? r : 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Above all that a watch has: each gives up what is its own. */
+#include "controller/watch-end.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "controller/change/finalizer.h"
+#include "controller/change/handled.h"
+#include "controller/change/related.h"
+#include "controller/order/uninstall.h"
+#include "controller/run/handler-change.h"
+#include "controller/run/refusal.h"
+
+void watch_empty(struct watch *watch)
+{
+        handled_forget(watch);
+        free(watch->resource_version);
+        refusal_free(watch);
+        free(watch->owed_key);
+        free(watch->owed_uid);
+        free(watch->retry_key);
+        free(watch->retry_uid);
+        free(watch->pause_reason);
+        handler_forget(watch);
+        finalizer_forget(watch);
+        uninstall_watch_done(watch);
+        related_forget(watch);
+        *watch = (struct watch){.controller = watch->controller, .userdata = watch->userdata};
+}
+
+int watch_release(struct watch *watch)
+{
+        int r = queue_clear(watch->controller->queue, watch_number(watch), 0);
+
+        if (r >= 0)
+                watch_empty(watch);
+        return r;
+}
