@@ -24,7 +24,7 @@ static void block_signals(void)
         sigaddset(&mask, SIGCHLD);
         sigprocmask(SIG_BLOCK, &mask, NULL);
         signal(SIGPIPE, SIG_IGN);
-        signal(SIGCHLD, SIG_DFL); /* ignored, as whoever has started us may do it, it is never sent */
+        signal(SIGCHLD, SIG_DFL); /* the starter may have it ignored, and then it is never sent */
 }
 
 static int load_config(const struct options *options, struct config **ret)

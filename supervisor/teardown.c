@@ -160,7 +160,7 @@ void stop_gracefully(struct supervisor *supervisor)
         if (supervisor->phase > PHASE_RUNNING &&
             (supervisor->reload.restarting || supervisor->exit_code != EXIT_CODE_OK)) {
                 /* A stop in the middle of a reload: the same way, without a beginning behind it, by us or
-                 * (in another version) by who starts us. */
+                 * (in another version) by the service manager. */
                 supervisor->reload.restarting = false;
                 supervisor->exit_code = EXIT_CODE_OK;
                 notify_stopping(supervisor);
@@ -172,7 +172,7 @@ void stop_gracefully(struct supervisor *supervisor)
                 return;
         }
         supervisor_set_phase(supervisor, PHASE_STOPPING_WORKERS);
-        under_way_blameless(supervisor); /* who loses patience and kills us may do so */
+        under_way_blameless(supervisor); /* a SIGKILL from here on is impatience */
         notify_stopping(supervisor);
         gateway_tell_change(supervisor);
         stop_kind(supervisor, true, grace);

@@ -57,7 +57,7 @@ void tell_ready(struct child_slot *child)
                 ledger_failed(&supervisor->controller, r);
                 return;
         }
-        /* One that a reload has started is bound by the wishes of the server as well. Nothing is read before
+        /* The wishes of the server bind a child that a reload has started, too. Nothing is read before
          * it has its credential. */
         send_throttles(child);
         send_credential(child);
@@ -103,13 +103,13 @@ static void tell_held_back(const struct throttles *throttles, const struct messa
                     strcmp(throttles->entry[i].resource, throttle->resource) == 0)
                         return;
         if (throttle->until_boottime <= now + STILL_USEC / 20)
-                return; /* one that overloads for a moment */
+                return; /* an overload for a moment */
         duration_format((throttle->until_boottime - now + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC,
                         text, sizeof(text));
         log_write(
                 LOG_WARNING, MESSAGE_ID_HELD_BACK, NULL,
-                "the API server wants no requests%s%s for %s (Retry-After): %s; what needs them waits, and "
-                "nothing else does",
+                "the API server asks for no requests%s%s for %s (Retry-After): %s; only runs that need them "
+                "wait",
                 slash ? " for " : "", slash ? slash + 1 : "", text, throttle->reason);
 }
 

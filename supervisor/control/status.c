@@ -209,7 +209,7 @@ static int write_failing(const char *watch, const struct ledger_row *row, void *
         return 0;
 }
 
-/* Times are of the clock that stands still for nobody; people want them as of the wall. */
+/* Kept by CLOCK_BOOTTIME; shown by CLOCK_REALTIME. */
 static void write_slowest(struct supervisor *supervisor, struct text *json)
 {
         uint64_t now = clock_boottime_usec(), realtime = clock_realtime_usec();

@@ -25,12 +25,12 @@ static void tell_failing(const struct access_state *state, bool was_failing)
         if (state->failing && !was_failing)
                 log_write(
                         LOG_WARNING, MESSAGE_ID_ACCESS_FAILING, fields,
-                        "what the handler of watch %s has cannot be renewed; it stays in use as long as it "
-                        "is valid, and is tried again: %s",
+                        "the access of the handler of watch %s cannot be renewed; it stays in use while it is "
+                        "valid, and renewal is retried: %s",
                         state->watch, state->trouble.reason);
         else if (!state->failing && was_failing)
                 log_write(LOG_INFO, MESSAGE_ID_ACCESS_RENEWED, fields,
-                          "what the handler of watch %s has can be renewed again", state->watch);
+                          "the access of the handler of watch %s can be renewed again", state->watch);
 }
 
 static bool is_past_deadline(const struct watch *watch, const struct message_access *message)

@@ -8,7 +8,7 @@
  *
  * Files are read step by step, so that a large one does not hold up the loop; each of them once, however
  * many handlers name it. The hash is keyed (HMAC-SHA-256), since arguments and environment may hold secrets,
- * which nobody is to guess from it.
+ * which must not be guessed from it.
  */
 #include "base/error.h"
 #include "config/config.h"

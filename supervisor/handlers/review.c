@@ -51,8 +51,8 @@ static int make_key(const char *path, uint8_t ret[HANDLER_KEY_SIZE])
         return 0;
 }
 
-/* In a file of its own: who comes by a copy of the ledger cannot try values that arguments or environment
- * might have. */
+/* In a file of its own: with a copy of the ledger alone, values that arguments or environment might have cannot
+ * be tried. */
 static int load_key(const struct supervisor *supervisor, uint8_t ret[HANDLER_KEY_SIZE])
 {
         _cleanup_free_ char *path = NULL;
@@ -81,12 +81,11 @@ static void tell_unread(struct watch *watch, char *text, bool is_known)
         if (unread[0])
                 log_write(LOG_WARNING, MESSAGE_ID_HANDLER_UNREAD,
                           LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                          "whether the handler of watch %s has changed %s: %s; it runs all the same. Make "
-                          "the file "
-                          "readable for the operator, or say its version in handler.version",
+                          "changes of the handler of watch %s %s: %s; it runs all the same. Make the file "
+                          "readable for the operator, or set handler.version",
                           watch->config->name,
-                          is_known ? "is judged without a file that the operator has no right to read"
-                                   : "is not known before the next reload or start",
+                          is_known ? "are found without a file that the operator has no right to read"
+                                   : "are not found before the next reload or start",
                           place_of(watch)->handler_unread);
 }
 

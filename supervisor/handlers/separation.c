@@ -134,12 +134,12 @@ static int warn_readable(const struct supervisor *supervisor, const struct confi
         return 0;
 }
 
-/* Once: a user database that is slow for one is slow for all, and nobody is served meanwhile. */
+/* Once: a user database that is slow for one is slow for all, and no process is served meanwhile. */
 static void tell_unknown(const struct config_watch *watch, int error)
 {
         log_warning(
-                "whether handlers could read credentials could not be found out, as the user %s of watch "
-                "%s: %s; look whether the system's user database (LDAP?) answers",
+                "cannot tell whether handlers running as user %s (watch %s) could read the credentials: %s; "
+                "check that the system's user database (LDAP?) answers",
                 watch->handler.user, watch->name, strerror(-error));
 }
 

@@ -291,7 +291,7 @@ static void release(struct watch *watch)
                 r = begin_next(&counted, &former, reason, supervisor, next);
         if (r < 0)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL, "watch %s cannot be %s: %s",
-                                 name, next ? "started" : "taken out", strerror(-r));
+                                 name, next ? "started" : "removed", strerror(-r));
 }
 
 static void end_leaving(struct supervisor *supervisor)
@@ -316,7 +316,7 @@ static bool has_place(const struct supervisor *supervisor, const char *name)
         return false;
 }
 
-/* One that leaves for a successor of the same name still has its place: the successor waits. */
+/* A watch that leaves for a successor of the same name still has its place: the successor waits. */
 static void begin_wanted(struct supervisor *supervisor)
 {
         const struct config *config = supervisor->config;

@@ -45,8 +45,7 @@ static bool needs_restart(const struct supervisor *supervisor, const struct conf
                          "the shortest `deadline` of the watches has changed, by which all of it goes");
         else if (config_access_differs(supervisor->config, config))
                 snprintf(why, size,
-                         "what handlers are given (`credentials`, `kubernetes`, `user`) has changed, which "
-                         "is "
+                         "access of handlers (`credentials`, `kubernetes`, `user`) has changed, which is "
                          "read at the start");
         else if (config->watch_count > supervisor->controller.watch_room)
                 snprintf(why, size,
@@ -63,8 +62,8 @@ static bool needs_restart(const struct supervisor *supervisor, const struct conf
 static void restart(struct supervisor *supervisor, const char *why)
 {
         log_write(LOG_NOTICE, MESSAGE_ID_RELOADING, NULL,
-                  "operator %s reloads its configuration by a restart in place, because %s: what runs may "
-                  "finish, then everything starts anew",
+                  "operator %s reloads its configuration by a restart in place, because %s: running "
+                  "handlers may finish, then everything restarts",
                   supervisor->config->operator_name, why);
         supervisor->reload.restarting = true;
         stop_gracefully(supervisor);
@@ -72,11 +71,12 @@ static void restart(struct supervisor *supervisor, const char *why)
 
 static void end_for_new_version(struct supervisor *supervisor)
 {
-        log_write(LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
-                  "the program of operator %s has been replaced by another version, which a reload cannot "
-                  "begin: what runs may finish, then it ends with exit code %d (%s), so that it is started "
-                  "again",
-                  supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
+        log_write(
+                LOG_NOTICE, MESSAGE_ID_PROGRAM_REPLACED, NULL,
+                "the program of operator %s has been replaced by another version, which a reload cannot "
+                "begin: running handlers may finish, then it ends with exit code %d (%s), so that it is started "
+                "again",
+                supervisor->config->operator_name, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
         supervisor->exit_code = EXIT_CODE_SOFTWARE;
         stop_gracefully(supervisor);
 }
@@ -102,7 +102,7 @@ void reload_by_restart(struct supervisor *supervisor, const char *why)
 
 static void not_reloaded(struct supervisor *supervisor, const char *why)
 {
-        log_error("the new configuration is not taken; everything goes on with the old one: %s", why);
+        log_error("the new configuration is not taken; the old one stays in force: %s", why);
         notify_not_reloaded(supervisor, why);
 }
 
@@ -123,7 +123,7 @@ void reload(struct supervisor *supervisor)
                 return;
         }
         if (config_load_and_tell(supervisor->options, &config, first, sizeof(first)) < 0) {
-                log_error("the new configuration is not taken; everything goes on with the old one");
+                log_error("the new configuration is not taken; the old one stays in force");
                 notify_not_reloaded(supervisor, first);
                 return;
         }

@@ -15,8 +15,8 @@ void watches_free(struct supervisor *supervisor);
 int watch_begin(struct supervisor *supervisor, const struct config_watch *config, struct watch **ret);
 /* Nothing new of it runs; its runs are cancelled when the grace is over. */
 void watch_leave(struct watch *watch, uint64_t grace_usec);
-/* It leaves, with all that it owns or depends on, and the reload that goes on at the end of the turn begins it
- * again, as it is configured. */
+/* The watch leaves, with all that it owns or depends on, and the reload that goes on at the end of the turn
+ * begins it again, as it is configured. */
 void watch_begin_anew(struct watch *watch);
 /* Its watcher is gone and nothing of it runs. -EBUSY; -EAGAIN: it takes another turn. */
 int watch_end(struct watch *watch);

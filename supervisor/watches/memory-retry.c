@@ -35,8 +35,7 @@ static int on_pause_over(sd_event_source *source _unused_, uint64_t usec _unused
         if (watch->leaving || supervisor_of(watch)->phase != PHASE_RUNNING)
                 return 0;
         log_write(LOG_INFO, NULL, LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
-                  "watch %s begins anew: there may be room in memory for its objects now",
-                  watch->config->name);
+                  "watch %s restarts: there may be room in memory for its objects now", watch->config->name);
         place_of(watch)->memory_retry.begun = true;
         watch_begin_anew(watch);
         return 0;
@@ -49,7 +48,7 @@ static void wait_for_room(struct watch *watch)
         if (sd_event_add_time_relative(supervisor_of(watch)->event, &place_of(watch)->memory_retry.timer,
                                        CLOCK_BOOTTIME, pause_of(watch), USEC_PER_SEC, on_pause_over,
                                        watch) < 0)
-                log_warning("watch %s cannot be begun anew by itself: no timer; a reload does it",
+                log_warning("watch %s cannot be restarted without a reload: there is no timer",
                             watch->config->name);
 }
 

@@ -159,6 +159,6 @@ def test_a_user_database_that_does_not_answer_ends_nobody(devserver, sandbox, ha
     users = [sandbox.user().uid for _ in range(2)]
     operator.configure(devserver, [watch(f"widgets-{uid}", handler, id=str(uid), handler_options={"user": f"{uid}:{uid}"}) for uid in users])
     operator.start_ready().wait_synced()
-    said = operator.logs(where=lambda record: "could not be found out" in record["message"])
+    said = operator.logs(where=lambda record: "cannot tell whether handlers" in record["message"])
     assert len(said) == 1 and str(users[0]) in said[0]["message"], "it is waited for once"
     operator.stop()

@@ -693,7 +693,7 @@ def test_a_broken_kubeconfig_changes_nothing(configured, devserver, handler, wid
     configured.user.give(broken, 0o600)
     configured.write_config(text.replace(str(configured.folder / "kubeconfig"), str(broken)))
     os.kill(configured.pid, signal.SIGHUP)
-    configured.wait_for_log(f"the new configuration is not taken; everything goes on with the old one: cluster.kubeconfig: {broken}:")
+    configured.wait_for_log(f"the new configuration is not taken; the old one stays in force: cluster.kubeconfig: {broken}:")
     widgets.create("a", spec={})
     handler.wait_finished(name="a")
     configured.write_config(text)

@@ -283,7 +283,7 @@ def test_secrets_that_grow_beyond_the_bound_fail_their_watch_as_well(devserver, 
 
 
 def tries(operator):
-    return operator.logs(where=lambda line: "begins anew: there may be room" in line["message"])
+    return operator.logs(where=lambda line: "restarts: there may be room" in line["message"])
 
 
 @pytest.mark.parametrize("grown", [False, True])
