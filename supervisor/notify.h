@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Messages for systemd and, in a container, for the kubelet: READY, STATUS in words, STOPPING, how much longer
- * the stop may take, and the cause of a failure.
+ * Messages for systemd and, in a container, for the kubelet: READY, STATUS in words, STOPPING, how much
+ * longer the stop may take, and the cause of a failure.
  */
 
 struct supervisor;

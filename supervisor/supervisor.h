@@ -15,8 +15,8 @@
  *   reload/    the configuration: read, and carried out watch by watch
  *   control/   answers for reconciledctl, and for the gateway
  *
- * Calls go down only. A part that cannot go on calls supervisor_fatal(), which notes the cause; the loop ends
- * the operator behind the dispatch (teardown.c).
+ * Calls go down only. A part that cannot go on calls supervisor_fatal(), which notes the cause; the loop
+ * ends the operator behind the dispatch (teardown.c).
  */
 #include <systemd/sd-event.h>
 

@@ -39,10 +39,10 @@ void turn_begin(struct turns *turns, uint64_t now)
 #define SHORT_USEC 100 /* the first bound of the histogram */
 #define UNREAD_MAX 16
 
-/* The processor's clock is a system call, which costs more than its answer is worth for a short turn. A short
- * turn counts as long as it was by the wall, which is never less. For a long turn, the clock tells how much
- * was used since it was read; the short turns since then are taken off. What the waits between them have
- * used remains, so UNREAD_MAX bounds their number. */
+/* The processor's clock is a system call, which costs more than its answer is worth for a short turn. A
+ * short turn counts as long as it was by the wall, which is never less. For a long turn, the clock tells
+ * how much was used since it was read; the short turns since then are taken off. What the waits between
+ * them have used remains, so UNREAD_MAX bounds their number. */
 static uint64_t processor_usec(struct turns *turns, uint64_t wall_usec)
 {
         uint64_t now, took, unread_usec = turns->unread_usec;

@@ -22,10 +22,9 @@ struct child_slot {
         uint64_t log_dropped;
         struct child_counters counters, past; /* past: of the processes that were here before this one */
         sd_event_source *eof_timer;
-        uint64_t
-                end_by; /* CLOCK_MONOTONIC: a child that a reload has told to end is killed then; 0: no such */
-        bool killed;    /* by us */
-        bool blameless; /* it says that its object is not why it ends */
+        uint64_t end_by; /* CLOCK_MONOTONIC: a reload has told it to end, and kills it then; 0: it has not */
+        bool killed;     /* by us */
+        bool blameless;  /* it says that its object is not why it ends */
 };
 
 /* "watcher of watch widgets (pid 12)" */

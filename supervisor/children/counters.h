@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Counters that children send with their heartbeats: a few words each; they begin at zero with each start. */
+/* Counters that children send with their heartbeats: a few words each; they begin at zero with each
+ * start. */
 #include <stddef.h>
 #include <stdint.h>
 

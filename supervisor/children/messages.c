@@ -31,17 +31,17 @@
 #include "supervisor/supervisor.h"
 #include "supervisor/turn.h"
 
+#define EOF_GRACE_USEC (2 * USEC_PER_SEC)
+
 static struct watch *watch_of(const struct child_slot *child)
 {
         return child->process.role == ROLE_WATCHER ? &child->supervisor->controller.watch[child->index]
                                                    : NULL;
 }
 
-#define EOF_GRACE_USEC (2 * USEC_PER_SEC)
-
 static int run_ended(struct worker *worker, const struct message_done *done)
 {
-        struct supervisor *supervisor = ((struct supervisor *)worker->controller->userdata);
+        struct supervisor *supervisor = worker->controller->userdata;
         struct assignment given;
         int r = assign_take(worker, done, &given);
 

@@ -94,9 +94,9 @@ bool spawner_check(struct supervisor *supervisor, uint64_t now, uint64_t *longes
         return false;
 }
 
-/* Injected code can run no program and start no process in here: only the spawner does that, and it knows our
- * own programs only. A restart in place finds all of it done. (The ledger's thread lives already: Landlock
- * does not bind it.) */
+/* Injected code can run no program and start no process in here: only the spawner does that, and it knows
+ * our own programs only. A restart in place finds all of it done. (The ledger's thread lives already:
+ * Landlock does not bind it.) */
 int supervisor_close_in(const struct supervisor *supervisor)
 {
         const struct options *options = supervisor->options;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The ledger's rows of configured watches. It keeps those of removed ones, in case a watch of that name comes
- * back: nothing of these runs, so none of their objects is in trouble.
+ * The ledger's rows of configured watches. It keeps those of removed ones, in case a watch of that name
+ * comes back: nothing of these runs, so none of their objects is in trouble.
  */
 #include "base/text.h"
 #include "ledger/ledger.h"

@@ -17,7 +17,7 @@ void gateway_tell(struct supervisor *supervisor)
         struct health health;
         size_t offset = 0;
 
-        /* A document that it has not read yet is old anyway; a gateway that reads no more misses its heartbeats. */
+        /* An unread document is old anyway; a gateway that reads no more misses its heartbeats. */
         if (supervisor->phase == PHASE_TEARDOWN || !gateway || gateway->process.state != CHILD_RUNNING ||
             channel_queued(gateway->process.channel) > 0 || metrics_write(supervisor, &text) < 0)
                 return;

@@ -25,7 +25,8 @@
 
 /* ---- the folder */
 
-/* Where handlers' users are let through (handlers/access-folder.c), the mode shows the right to search as the group's. */
+/* Where handlers' users are let through (handlers/access-folder.c), the mode shows the right to search as
+ * the group's. */
 static int make_private(const char *path)
 {
         struct stat st;
@@ -203,8 +204,8 @@ static int each_entry(struct supervisor *supervisor, const char *folder, const c
         return r;
 }
 
-/* The ledger says of which kind the objects of a watch are (watcher/apply/scope.c), the name that a watch gives to
- * an owned or related kind does so itself. */
+/* The ledger says of which kind the objects of a watch are (watcher/apply/scope.c), the name that a watch
+ * gives to an owned or related kind does so itself. */
 static int judge_disk_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
 {
         static const char kind[] = "\0Secret"; /* the group, which is empty, and the kind */

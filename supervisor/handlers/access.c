@@ -25,8 +25,8 @@ static void tell_failing(const struct access_state *state, bool was_failing)
         if (state->failing && !was_failing)
                 log_write(
                         LOG_WARNING, MESSAGE_ID_ACCESS_FAILING, fields,
-                        "the access of the handler of watch %s cannot be renewed; it stays in use while it is "
-                        "valid, and renewal is retried: %s",
+                        "the access of the handler of watch %s cannot be renewed; it stays in use while it "
+                        "is valid, and renewal is retried: %s",
                         state->watch, state->trouble.reason);
         else if (!state->failing && was_failing)
                 log_write(LOG_INFO, MESSAGE_ID_ACCESS_RENEWED, fields,

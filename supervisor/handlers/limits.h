@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Limits of handlers: control groups are taken where they are delegated to us, and a limit that does not hold
- * is logged at once, not when it fails to hold. */
+/* Limits of handlers: control groups are taken where they are delegated to us, and a limit that does not
+ * hold is logged at once, not when it fails to hold. */
 
 struct supervisor;
 struct watch;

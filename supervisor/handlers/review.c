@@ -51,8 +51,8 @@ static int make_key(const char *path, uint8_t ret[HANDLER_KEY_SIZE])
         return 0;
 }
 
-/* In a file of its own: with a copy of the ledger alone, values that arguments or environment might have cannot
- * be tried. */
+/* In a file of its own: with a copy of the ledger alone, values that arguments or environment might have
+ * cannot be tried. */
 static int load_key(const struct supervisor *supervisor, uint8_t ret[HANDLER_KEY_SIZE])
 {
         _cleanup_free_ char *path = NULL;

@@ -35,7 +35,8 @@ static bool is_mapped(const char *map, unsigned id)
         return false;
 }
 
-/* Processes that a handler leaves behind are found in /proc; those of other users may be hidden (hidepid). */
+/* Processes that a handler leaves behind are found in /proc; those of other users may be hidden
+ * (hidepid). */
 static bool others_are_hidden(void)
 {
         _cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");

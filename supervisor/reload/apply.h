@@ -5,11 +5,11 @@
  * becomes possible, and reload_continue() looks at the state of things, not at what was done before, so that
  * one reload may come in the middle of another one.
  *
- * A watch whose watcher would be told something else, or that is not wanted any more, leaves: nothing new of
- * it runs, its runs may finish (for `stop.grace`, then they are cancelled), its watcher ends, and its place is
- * free. Its rows in the ledger stay. A watch that is wanted and has no place gets one, and begins as at a
- * start. All others keep their watcher, with its store and its connections. Workers are told everything by
- * their first message: each one ends when it is idle, and another one takes its place.
+ * A watch whose watcher would be told something else, or that is not wanted any more, leaves: nothing new
+ * of it runs, its runs may finish (for `stop.grace`, then they are cancelled), its watcher ends, and its
+ * place is free. Its rows in the ledger stay. A watch that is wanted and has no place gets one, and
+ * begins as at a start. All others keep their watcher, with its store and its connections. Workers are
+ * told everything by their first message: each one ends when it is idle, and another one takes its place.
  */
 #include "config/config.h"
 

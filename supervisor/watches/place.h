@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The supervisor's side of a watch, beside the place that the controller has for it (lib/controller/watch.h):
- * its child, its trouble as people are told, timers.
+ * The supervisor's side of a watch, beside the place that the controller has for it
+ * (lib/controller/watch.h): its child, its trouble as people are told, timers.
  */
 #include <systemd/sd-event.h>
 
