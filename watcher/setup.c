@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "ipc/message-id.h"
+#include "kube/discovery.h"
 #include "store/meta.h"
 #include "watcher/memory-full.h"
 #include "watcher/store-failure.h"

@@ -9,6 +9,7 @@
 #include "base/exit-code.h"
 #include "ipc/close-in.h"
 #include "ipc/message-id.h"
+#include "kube/discovery.h"
 #include "object/namespace.h"
 #include "store/dirty.h"
 #include "store/meta.h"

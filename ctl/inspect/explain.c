@@ -21,7 +21,6 @@
 #include "ctl/inspect/status.h"
 #include "ctl/output/output.h"
 #include "store/record.h"
-#include "store/store.h"
 
 struct facts {
         const cJSON *answer, *watch, *queue;

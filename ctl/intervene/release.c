@@ -18,7 +18,6 @@
 #include "ctl/answer/stored.h"
 #include "ctl/output/output.h"
 #include "store/record.h"
-#include "store/store.h"
 #include "json/json.h"
 
 static bool is_confirmed(const struct consent *consent)

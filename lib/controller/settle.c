@@ -18,6 +18,7 @@
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "controller/run/retry.h"
+#include "queue/look.h"
 
 #define COMMIT_PATIENCE_USEC USEC_PER_MINUTE
 #define COMMIT_TOLD_USEC     USEC_PER_SEC

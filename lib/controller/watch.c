@@ -12,6 +12,7 @@
 
 #include "controller/clock.h"
 #include "controller/controller.h"
+#include "queue/watch.h"
 
 unsigned watch_number(const struct watch *watch)
 {

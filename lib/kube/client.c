@@ -14,7 +14,7 @@
 
 #include "base/duration.h"
 #include "kube/libcurl.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 #include "kube/transfer.h"
 
 #define CONNECT_TIMEOUT_MS 30000L

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <string.h>
+#include "kube/path.h"
 
-#include "kube/resource.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* RFC 3986: unreserved characters stay. */
 static bool is_unreserved(unsigned char c)

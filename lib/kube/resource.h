@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * From apiVersion + kind to a resource and its paths, by discovery (/api/v1, /apis/<group>/<version>). The
- * plural is never guessed.
- */
-#include "kube/client.h"
+/* A resource of the API: what apiVersion and kind stand for on this server. */
+#include <stdbool.h>
+#include <stddef.h>
 
 struct kube_resource {
         char *group;   /* "" for the core group */
@@ -23,24 +21,3 @@ int kube_api_version_split(const char *api_version, char **ret_group, char **ret
 /* Finds `kind` in an APIResourceList document. 0, -ENOENT when the group has no such kind, -EBADMSG. */
 int kube_resource_from_list(const char *api_version, const char *kind, const char *document, size_t size,
                             struct kube_resource *ret);
-
-struct kube_discovery;
-/* on_done is called once: resource (owned by the callee from then on: kube_resource_done) or NULL with error
- * (a kind that is not served: HTTP failure 404 with a message that says so). */
-typedef void (*kube_discovery_done_t)(struct kube_resource *resource, const struct kube_error *error,
-                                      const struct kube_response *response, void *userdata);
-int kube_discovery_start(struct kube_client *client, const char *api_version, const char *kind,
-                         kube_discovery_done_t on_done, void *userdata, struct kube_discovery **ret);
-void kube_discovery_cancel(struct kube_discovery *discovery); /* frees; after on_done it is freed already */
-
-/* "/apis/example.com/v1/namespaces/default/widgets/a/status": namespace, name, subresource may be NULL or
- * "". Each segment is percent-escaped. The caller owns the result; NULL on lack of memory. */
-char *kube_path(const struct kube_resource *resource, const char *namespace_name, const char *name,
-                const char *subresource);
-/* The resource that a Retry-After holds for: "example.com/widgets" or "/pods", "" for any other path. */
-void kube_path_resource(const char *path, char *buffer, size_t size);
-/* Appends "?key=value" or "&key=value", escaped. */
-int kube_path_add(struct text *path, const char *key, const char *value);
-
-/* "namespace/name" -> its parts (namespace "" when there is no slash); both owned by the caller. */
-int kube_key_split(const char *key, char **ret_namespace, char **ret_name);

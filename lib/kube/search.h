@@ -6,7 +6,7 @@
  * listed and cannot be asked (an aggregated API that is down, a server that has just started) leaves it
  * open.
  */
-#include "kube/resource.h"
+#include "kube/discovery.h"
 
 struct kube_search;
 /* on_done as of a discovery: the resource, in whatever version, or an error; its http_status is 404 when the

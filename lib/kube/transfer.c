@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
-#include "kube/resource.h"
+#include "kube/path.h"
 
 #define BODY_MAX_DEFAULT ((size_t)64 * 1024 * 1024)
 #define ERROR_BODY_MAX   ((size_t)1024 * 1024)

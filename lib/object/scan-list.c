@@ -4,6 +4,8 @@
  * piece ended in the middle of: at most one item, or one member of the list itself, and a part of the next
  * piece.
  */
+#include "object/scan-list.h"
+
 #include <errno.h>
 #include <string.h>
 

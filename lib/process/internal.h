@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shared by the files that implement process.h: one process, and its three pipes (streams.c). */
+/* Shared by process.c and streams.c: one process. */
 #include "process/lines.h"
 #include "process/process.h"
 
@@ -17,10 +17,12 @@ struct process {
         sd_event_source *source[STREAMS];
         sd_event_source *sweep;
         sd_event_source *timer; /* of the timeout, then of KILL */
-        uint64_t listen_at;     /* CLOCK_MONOTONIC: it is not listened to, and has no timer, until then; 0 */
-        uint64_t timeout_at;    /* CLOCK_MONOTONIC; 0: none */
-        uint64_t kill_at;       /* CLOCK_BOOTTIME; 0: not planned */
-        uint64_t killed_since;  /* CLOCK_BOOTTIME; 0: not yet */
+        /* A pipe of one that serves is broken: it is of no use any more. */
+        void (*on_broken)(struct process *process);
+        uint64_t listen_at;    /* CLOCK_MONOTONIC: it is not listened to, and has no timer, until then; 0 */
+        uint64_t timeout_at;   /* CLOCK_MONOTONIC; 0: none */
+        uint64_t kill_at;      /* CLOCK_BOOTTIME; 0: not planned */
+        uint64_t killed_since; /* CLOCK_BOOTTIME; 0: not yet */
         struct text input, output;
         size_t input_sent;
         bool started, output_too_large, left_over, stuck, finished;
@@ -33,13 +35,3 @@ struct process {
         enum process_memory_end memory_end;
         struct process_usage usage; /* of what is gone */
 };
-
-/* ---- streams.c */
-
-void stream_close(struct process *process, int which);
-/* As much of the input as the pipe takes now; the rest when it has room. 0, or a negative errno. */
-int stream_send_input(struct process *process);
-/* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
-int stream_listen(struct process *process);
-/* Reads what is left in the pipe when the last writer is gone. */
-void stream_drain(struct process *process, int which);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "process/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +17,7 @@
 #include "process/group.h"
 #include "process/internal.h"
 #include "process/spawn.h"
+#include "process/streams.h"
 #include "process/usage.h"
 
 #define LINGER_USEC      (100 * USEC_PER_MSEC) /* for what the handler left behind to end by itself */
@@ -369,6 +372,11 @@ void process_end(struct process *process, uint64_t grace_usec)
         end_with(process, PROCESS_ENDED, grace_usec);
 }
 
+static void on_broken(struct process *process)
+{
+        end_with(process, PROCESS_ENDED, process->options.grace_usec);
+}
+
 /* A search for what one process left behind reads all of /proc, to spare the others: after the end of each
  * of many, the time would grow with their square. After the last end no process is spared any more, and the
  * kernel says at once whether any is left. */
@@ -515,6 +523,7 @@ int process_start(sd_event *event, const struct process_options *options, struct
                 return -ENOMEM;
         process->event = sd_event_ref(event);
         process->options = *options;
+        process->on_broken = on_broken;
         if (options->input) {
                 process->input = *options->input;
                 *options->input = TEXT_EMPTY;

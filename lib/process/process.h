@@ -92,13 +92,6 @@ struct process_options {
 
 /* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). */
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
-/* More for its stdin; only with on_output. `more` is taken over. */
-int process_write(struct process *process, struct text *more);
-/* A line of its stdout that is to be logged as those of stderr are: on_line gets it, cleaned. */
-void process_log(struct process *process, const char *line, size_t size);
-/* What follows is output of another run: what was left out of this one's is told, and the bounds begin anew.
- */
-void process_next_run(struct process *process);
 /* What it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);
 /* Its memory in bytes, 0 when it has ended. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process's standard input and outputs: what is written to it and read from it, a piece a turn. */
+#include "process/streams.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -36,7 +38,7 @@ static bool write_input(struct process *process)
         if (r < 0 || !process->options.on_output)
                 stream_close(process, STDIN);
         if (r < 0 && process->options.on_output)
-                process_end(process, process->options.grace_usec);
+                process->on_broken(process);
         return false;
 }
 
@@ -158,7 +160,7 @@ static bool read_piece(struct process *process, int which)
                 stream_close(process, which);
                 /* A serving handler whose output failed is of no use any more. */
                 if (process->output_error < 0 && process->options.on_output)
-                        process_end(process, process->options.grace_usec);
+                        process->on_broken(process);
                 return false;
         }
         take_output(process, which, buffer, (size_t)r);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the queue, which change nothing. */
+#include "queue/look.h"
+
 #include <string.h>
 
 #include "base/duration.h"

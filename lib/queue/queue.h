@@ -78,19 +78,7 @@ struct queue_counts {
 
 int queue_new(struct queue **ret);
 void queue_free(struct queue *queue);
-/* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
-int queue_add_watch(struct queue *queue, unsigned concurrency);
-void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency);
-
-/* Watches of one kind (not 0) have the same objects under the same keys. Before anything is pushed. */
-void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind);
-
-void queue_pause(struct queue *queue, unsigned watch, bool paused);
-
-/* A watch that is taken out of the configuration: from now on nothing of it is picked, not even what is
- * urgent; what runs goes on. */
-void queue_close(struct queue *queue, unsigned watch);
-/* Forgets everything of it. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
+/* Forgets everything of a watch. -EBUSY while something runs; -EAGAIN: there is so much of it that it takes
  * further calls. Its number may then serve another watch, which is
  * neither closed nor paused. */
 int queue_clear(struct queue *queue, unsigned watch, unsigned concurrency);
@@ -131,37 +119,4 @@ void queue_withdraw_deletion(struct queue *queue, unsigned watch, const char *ke
 /* Forgets what is pending for a key's UID (unselected); a running run goes on. */
 void queue_forget(struct queue *queue, unsigned watch, const char *key, const char *uid, uint64_t now);
 
-/* Where a key stands, for a person who asks. */
-enum queue_state {
-        QUEUE_AT_REST,
-        QUEUE_QUEUED,
-        QUEUE_SUSPECT,
-        QUEUE_RUNNING,
-        QUEUE_RUNNING_DIRTY,
-        QUEUE_DELAYED,
-};
-struct queue_view {
-        enum queue_state state;
-        const char *uid; /* of what is next, or runs; borrowed; NULL at rest */
-        enum run_reason reason;
-        uint64_t since; /* QUEUED, SUSPECT: since when it could run */
-        uint64_t due;   /* DELAYED */
-};
-struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
-
-/* The reason of the run that a worker has of this very object, unless it is of its deletion or tells that it
- * is not selected any more; RUN_REASON_NONE: there is none. */
-enum run_reason queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid);
-/* Whether the run that this UID is owed is pending or running: its deletion, or any other one. Work for
- * another UID of the key is none of it. */
-bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
-               enum change_kind kind);
-/* Whether an update of another UID of this key is pending: one more would take its place. */
-bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid);
-uint64_t queue_next_time(
-        const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
-/* The reason of the nudge that is pending; RUN_REASON_NONE: there is none. */
-enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
-struct queue_counts queue_count(const struct queue *queue, unsigned watch);
-struct queue_counts queue_count_all(const struct queue *queue);
 DEFINE_CLEANUP(struct queue *, queue_free);

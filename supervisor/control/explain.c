@@ -12,6 +12,7 @@
 #include "controller/run/assign.h"
 #include "ipc/log.h"
 #include "ipc/run-reason.h"
+#include "queue/look.h"
 #include "supervisor/control/json.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/control/status.h"

@@ -15,6 +15,7 @@
 #include "controller/run/assign.h"
 #include "ipc/child.h"
 #include "ipc/log.h"
+#include "queue/look.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/counters.h"
 #include "supervisor/control/configured.h"

@@ -15,6 +15,7 @@
 #include "controller/run/assign.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
+#include "queue/watch.h"
 #include "supervisor/children/child.h"
 #include "supervisor/children/configure.h"
 #include "supervisor/children/start.h"

@@ -9,6 +9,7 @@
 #include "controller/run/assign.h"
 #include "controller/watch-end.h"
 #include "os/slot.h"
+#include "queue/watch.h"
 #include "supervisor/control/slowest.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/access-state.h"

@@ -10,6 +10,7 @@
 
 #include "object/fingerprint.h"
 #include "object/identity.h"
+#include "object/scan-list.h"
 #include "object/scan.h"
 #include "json/json.h"
 

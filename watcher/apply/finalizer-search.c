@@ -7,8 +7,10 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "kube/path.h"
 #include "object/finalizer.h"
 #include "object/identity.h"
+#include "object/scan-list.h"
 #include "store/dirty.h"
 #include "store/record.h"
 #include "store/writer.h"

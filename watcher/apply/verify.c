@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "kube/path.h"
 #include "store/question.h"
 #include "store/record.h"
 #include "store/writer.h"

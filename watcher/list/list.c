@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "object/scan-list.h"
 #include "store/writer.h"
 #include "watcher/apply/announce.h"
 #include "watcher/apply/apply.h"

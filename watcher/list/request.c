@@ -3,6 +3,7 @@
 #include "watcher/list/request.h"
 
 #include "base/duration.h"
+#include "kube/path.h"
 
 #define REMEMBERED_USEC    USEC_PER_HOUR /* how long a refused parameter is left out */
 #define WATCH_LIST_MINOR   27            /* older servers ignore the parameter */

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "object/scan-list.h"
 
 int streams_new(struct watcher *watcher, const struct stream_driver *driver)
 {

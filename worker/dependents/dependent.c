@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "kube/path.h"
 #include "object/bookkeeping.h"
 #include "worker/dependents/secret-data.h"
 

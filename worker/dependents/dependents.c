@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/discovery.h"
+#include "kube/path.h"
 #include "store/reader.h"
 #include "worker/confidential.h"
 #include "worker/kinds.h"

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/path.h"
+#include "object/scan-list.h"
 #include "worker/dependents/notes.h"
 #include "worker/write/object.h"
 #include "worker/write/sibling.h"

@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "ipc/message-id.h"
+#include "process/streams.h"
 #include "worker/arguments.h"
 #include "worker/limits.h"
 #include "worker/recording.h"

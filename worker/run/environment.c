@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kube/path.h"
 #include "object/identity.h"
 
 /* No other variable of ours reaches a handler. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/path.h"
 #include "object/identity.h"
 #include "store/owner.h"
 #include "store/record.h"

@@ -12,6 +12,8 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "kube/discovery.h"
+#include "kube/path.h"
 #include "os/file-stamp.h"
 #include "os/file.h"
 #include "store/reader.h"

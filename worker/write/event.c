@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/duration.h"
+#include "kube/path.h"
 #include "worker/dependents/dependents.h"
 #include "worker/run/run.h"
 #include "worker/write/refusal.h"

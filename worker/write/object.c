@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/discovery.h"
+#include "kube/path.h"
 #include "object/fingerprint.h"
 #include "worker/write/refusal.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/path.h"
 #include "worker/write/object.h"
 
 #define TIMEOUT_USEC    (30 * USEC_PER_SEC)

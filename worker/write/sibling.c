@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "kube/path.h"
 #include "object/bookkeeping.h"
 #include "object/fingerprint.h"
 #include "object/namespace.h"
+#include "object/scan-list.h"
 #include "worker/dependents/notes.h"
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"

@@ -25,6 +25,7 @@
 #include "controller/run/refusal.h"
 #include "controller/run/retry.h"
 #include "ipc/message-id.h"
+#include "queue/look.h"
 
 static bool is_being_handled(const struct watch *watch, const struct record_change *change)
 {

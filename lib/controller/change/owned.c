@@ -9,6 +9,7 @@
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/assign.h"
+#include "queue/look.h"
 
 /* In a backoff the owner will see it with its next attempt: what an attempt does to its own children must
  * not be a reason for another one. While one is under way nobody knows how it will end: if it fails, the

@@ -18,6 +18,7 @@
 #include "controller/change/owned.h"
 #include "controller/change/related.h"
 #include "controller/effects.h"
+#include "queue/look.h"
 
 #define QUEUED_MAX    (CREDIT_LIMIT / 2)
 #define PATIENCE_USEC (100 * USEC_PER_MSEC) /* of a page, while the loop has no idle turn */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "queue/watch.h"
+
 const char *owned_awaited(const struct watch *parent)
 {
         const struct controller *controller = parent->controller;

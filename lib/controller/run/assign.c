@@ -18,6 +18,7 @@
 #include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/doubt.h"
+#include "queue/look.h"
 
 #define AHEAD_USEC (3 * USEC_PER_MSEC)
 

@@ -12,6 +12,7 @@
 #include "controller/effects.h"
 #include "controller/run/due.h"
 #include "controller/run/outcome.h"
+#include "queue/look.h"
 
 /* A name that this release does not know is a retry: what is due runs. */
 static enum run_reason reason_of(const struct ledger_row *row)

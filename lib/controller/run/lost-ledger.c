@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "controller/effects.h"
+#include "queue/look.h"
 
 #define LOST_ROW "" /* no watch has this name */
 

@@ -21,6 +21,7 @@
 #include "controller/run/due.h"
 #include "controller/run/handler-change.h"
 #include "controller/run/retry.h"
+#include "queue/look.h"
 
 #define PACE_USEC            (USEC_PER_SEC / HANDLER_RUNS_A_SECOND) /* between two that have waited */
 /* Between two that may bring the operator down once more. */

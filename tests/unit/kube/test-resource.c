@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "kube/discovery.h"
+#include "kube/path.h"
 #include "kube/resource.h"
 #include "tests/unit/kube/fixture.h"
 

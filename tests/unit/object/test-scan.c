@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "object/scan-list.h"
 #include "object/scan.h"
 
 static const char list_text[] =

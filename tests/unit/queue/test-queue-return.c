@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "queue/look.h"
+#include "queue/watch.h"
 #include "tests/unit/queue/queue-items.h"
 
 static void test_unselected_is_told_once(void **state)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A process's standard input and outputs. */
+#include "process/process.h"
+
+/* More for its stdin; only with on_output. `more` is taken over. */
+int process_write(struct process *process, struct text *more);
+/* A line of its stdout that is to be logged as those of stderr are: on_line gets it, cleaned. */
+void process_log(struct process *process, const char *line, size_t size);
+/* What follows is output of another run: what was left out of this one's is told, and the bounds begin anew.
+ */
+void process_next_run(struct process *process);
+
+/* ---- for process.c. which: STDIN, STDOUT or STDERR (internal.h). */
+
+void stream_close(struct process *process, int which);
+/* As much of the input as the pipe takes now; the rest when it has room. 0, or a negative errno. */
+int stream_send_input(struct process *process);
+/* From now on what it writes is read as it comes. Asked again, it does what could not be done before. */
+int stream_listen(struct process *process);
+/* Reads what is left in the pipe when the last writer is gone. */
+void stream_drain(struct process *process, int which);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Questions to the queue, which change nothing. Times as everywhere in it: CLOCK_BOOTTIME usec. */
+#include "queue/queue.h"
+
+/* Where a key stands, for a person who asks. */
+enum queue_state {
+        QUEUE_AT_REST,
+        QUEUE_QUEUED,
+        QUEUE_SUSPECT,
+        QUEUE_RUNNING,
+        QUEUE_RUNNING_DIRTY,
+        QUEUE_DELAYED,
+};
+struct queue_view {
+        enum queue_state state;
+        const char *uid; /* of what is next, or runs; borrowed; NULL at rest */
+        enum run_reason reason;
+        uint64_t since; /* QUEUED, SUSPECT: since when it could run */
+        uint64_t due;   /* DELAYED */
+};
+struct queue_view queue_look(const struct queue *queue, unsigned watch, const char *key);
+
+/* The reason of the run that a worker has of this very object, unless it is of its deletion or tells that it
+ * is not selected any more; RUN_REASON_NONE: there is none. */
+enum run_reason queue_running(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+/* Whether the run that this UID is owed is pending or running: its deletion, or any other one. Work for
+ * another UID of the key is none of it. */
+bool queue_has(const struct queue *queue, unsigned watch, const char *key, const char *uid,
+               enum change_kind kind);
+/* Whether an update of another UID of this key is pending: one more would take its place. */
+bool queue_has_other(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+uint64_t queue_next_time(
+        const struct queue *queue); /* when something delayed is due, and may run; USEC_INFINITY = never */
+/* The reason of the nudge that is pending; RUN_REASON_NONE: there is none. */
+enum run_reason queue_nudge(const struct queue *queue, unsigned watch, const char *key, const char *uid);
+struct queue_counts queue_count(const struct queue *queue, unsigned watch);
+struct queue_counts queue_count_all(const struct queue *queue);

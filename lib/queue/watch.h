@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The watches whose work the queue holds, by their numbers. */
+#include "queue/queue.h"
+
+/* Returns the number of the watch (0, 1, ...) or a negative errno. concurrency 0 = no limit. */
+int queue_add_watch(struct queue *queue, unsigned concurrency);
+void queue_set_concurrency(struct queue *queue, unsigned watch, unsigned concurrency);
+
+/* Watches of one kind (not 0) have the same objects under the same keys. Before anything is pushed. */
+void queue_set_kind(struct queue *queue, unsigned watch, uint64_t kind);
+
+void queue_pause(struct queue *queue, unsigned watch, bool paused);
+
+/* A watch that is taken out of the configuration: from now on nothing of it is picked, not even what is
+ * urgent; what runs goes on. */
+void queue_close(struct queue *queue, unsigned watch);
