@@ -71,20 +71,27 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
                 seen->seen = true;
                 seen->ended = false;
                 seen->content = content;
+                seen->is_done = seen->is_given_up = false;
                 if (object && (object->selected & 1U << watch))
                         seen->released = false;
         }
 }
 
 void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
-                    bool own)
+                    bool own, bool permanent)
 {
         struct model_seen *seen = &sim->model.seen[watch][uid];
+        unsigned limit = sim->config_watch[watch].retry_attempts;
 
         if (kind == MODEL_DELETED || kind == MODEL_FINALIZE)
                 seen->ended = seen->ended || success;
         if (kind == MODEL_UNSELECTED && success)
                 seen->seen = false;
+        seen->failures = success ? 0 : seen->failures + own;
+        if (kind == MODEL_RECONCILE) {
+                seen->is_done = success;
+                seen->is_given_up = permanent || (limit > 0 && seen->failures >= limit);
+        }
         if (success) {
                 seen->has_failed = false;
                 return;
@@ -181,6 +188,11 @@ static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
                              "at rest: watch %u was last shown %s u%u with fingerprint %llu, and it is %llu",
                              watch, sim_key(name), object->uid, (unsigned long long)seen->content,
                              (unsigned long long)content);
+        else if (!seen->is_done && !seen->is_given_up)
+                model_broken(
+                        sim,
+                        "at rest: the last run of %s u%u for watch %u has not succeeded, and nobody tries again",
+                        sim_key(name), object->uid, watch);
 }
 
 static bool lives(const struct simulation *sim, unsigned uid)

@@ -3,7 +3,8 @@
 /*
  * The promises, and nothing of the code: what handlers were shown, by UID, against what the server had.
  *   1 no change is lost: at rest the last content that the handler of a watch was shown of an object that the
- *     watch selects is what the server has, also if it went back to an older one meanwhile;
+ *     watch selects is what the server has, also if it went back to an older one meanwhile, and the handler
+ *     has succeeded with it, unless it was given up;
  *   2 an end is told: of each object that a handler has seen (deleted, finalize), unless somebody else took
  *     our finalizer away, or the database went back;
  *   3 never two runs of one object at once, in whichever watch;
@@ -21,12 +22,15 @@ struct simulation;
 
 /* What one watch's handler has seen of one object. */
 struct model_seen {
-        bool seen, ended; /* ended: the end was told, successfully */
-        bool released;    /* somebody else took our finalizer, or the watch has left it */
-        bool has_failed;  /* by a handler's own failure, and nobody has asked for a run since */
-        bool has_news;    /* other content was heard since the last run began */
-        bool at_rest;     /* nothing has happened to it since the last rest: it has no reason to run */
-        uint64_t content; /* last shown, by its fingerprint */
+        bool seen, ended;  /* ended: the end was told, successfully */
+        bool released;     /* somebody else took our finalizer, or the watch has left it */
+        bool has_failed;   /* by a handler's own failure, and nobody has asked for a run since */
+        bool is_done;      /* the handler was shown that content, and has succeeded */
+        bool is_given_up;  /* or has failed for good, or as often as it may */
+        unsigned failures; /* its own, since the last success */
+        bool has_news;     /* other content was heard since the last run began */
+        bool at_rest;      /* nothing has happened to it since the last rest: it has no reason to run */
+        uint64_t content;  /* last shown, by its fingerprint */
         uint64_t failed_content; /* of the last failed attempt */
         uint64_t failed_time;    /* CLOCK_BOOTTIME */
 };
@@ -52,9 +56,9 @@ void model_run_ends(struct simulation *sim, unsigned name);
 /* A handler is shown the object. retry: by backoff alone, nothing asked for it. */
 void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
                  uint64_t content);
-/* own: the handler itself has failed. */
+/* own: the handler itself has failed. permanent: for good. */
 void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
-                    bool own);
+                    bool own, bool permanent);
 void model_touched(struct simulation *sim, unsigned uid); /* by a user */
 /* The controller is told of it. */
 void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content);

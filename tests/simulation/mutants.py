@@ -33,8 +33,8 @@ MUTANTS = {
     "reverted change is lost": (OUTCOME, "if (ending->done->handler_ran && ending->done->result != RESULT_SUCCESS)",
                                 "if (false)"),
     "change during a run is compared with the row": (DECISION, "if (is_running)\n", "if (false && is_running)\n"),
-    "back to the handled content while it fails": (DECISION,
-        "[ROW_FAILING] = {ALIVE(DECIDE_RUN, DECIDE_RUN,", "[ROW_FAILING] = {ALIVE(DECIDE_NOTHING, DECIDE_NOTHING,"),
+    "given up, and a change does not help": (DECISION,
+        "[ROW_GIVEN_UP] = {ALIVE(DECIDE_RUN, DECIDE_RUN,", "[ROW_GIVEN_UP] = {ALIVE(DECIDE_NOTHING, DECIDE_NOTHING,"),
     "due work beside the deletion of a predecessor": (DUE,
         "if (item.kind != CHANGE_DELETED && queue_has_other(", "if (false && queue_has_other("),
     "restored database and a pending deletion": (DECISION,
@@ -62,12 +62,16 @@ MUTANTS = {
                                        "ending.outcome.handled = true;\n        if (r >= 0)\n"
                                        "                r = queue_done(controller->queue, run->id, &ending.outcome,"),
     "lost ledger is ignored": (CHANGE, "if (watch->config->finalizer || !watch->controller->ledger_lost)", "if (true)"),
-    "forgets by key without UID": (QUEUE, "if (work_is(entry->update, CHANGE_UPDATED, uid))\n                drop(&entry->update);",
-                                   "if (entry->update)\n                drop(&entry->update);"),
+    "deletion takes the update of the next object": (QUEUE,
+        "if (work_is_of(entry->update, item->uid))
+                drop(&entry->update);
+        if (work_is_of(entry->nudge",
+        "if (entry->update)
+                drop(&entry->update);
+        if (work_is_of(entry->nudge"),
     "own write: comparison turned round": (DECISION, "version <= row->known_version", "version >= row->known_version"),
     "own write: for ever": (DECISION, "return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;",
                             "return row->written_realtime <= now;"),
-    "own writes outlive a restore": (CHANGE, "back.known_version = 0;", ""),
     "deletion is not kept": (CHANGE, "return keep_row(watch, &deleting)\n", "return true\n"),
     "unselected is not kept": (CHANGE, "return keep_row(watch, &left)\n", "return true\n"),
     "selected again keeps what was handled": (CHANGE,

@@ -162,7 +162,7 @@ struct simulation {
         bool is_power_lost;  /* likewise: the note of what was under way says nothing */
         bool is_calm;        /* nobody changes anything, and handlers succeed: it is to come to rest */
         bool is_quiet;       /* no history is printed */
-        unsigned workers; /* of WORKERS, that there are */
+        unsigned workers;    /* of WORKERS, that there are */
         uint64_t steps, crashes, ledgers_lost;
 };
 

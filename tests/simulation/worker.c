@@ -380,7 +380,8 @@ bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
         }
         if (asked)
                 model_answered(sim, run->watch, run->uid, kind_of(run), result == RESULT_SUCCESS,
-                               result == RESULT_RETRY || result == RESULT_PERMANENT);
+                               result == RESULT_RETRY || result == RESULT_PERMANENT,
+                               result == RESULT_PERMANENT);
         say_done(sim, worker, run, result,
                  result == RESULT_SUCCESS && run->action == ACTION_RECONCILE ? requeue : 0);
         return true;
