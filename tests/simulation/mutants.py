@@ -63,12 +63,8 @@ MUTANTS = {
                                        "                r = queue_done(controller->queue, run->id, &ending.outcome,"),
     "lost ledger is ignored": (CHANGE, "if (watch->config->finalizer || !watch->controller->ledger_lost)", "if (true)"),
     "deletion takes the update of the next object": (QUEUE,
-        "if (work_is_of(entry->update, item->uid))
-                drop(&entry->update);
-        if (work_is_of(entry->nudge",
-        "if (entry->update)
-                drop(&entry->update);
-        if (work_is_of(entry->nudge"),
+        "if (work_is_of(entry->update, item->uid))\n                drop(&entry->update);\n        if (work_is_of(entry->nudge",
+        "if (entry->update)\n                drop(&entry->update);\n        if (work_is_of(entry->nudge"),
     "own write: comparison turned round": (DECISION, "version <= row->known_version", "version >= row->known_version"),
     "own write: for ever": (DECISION, "return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;",
                             "return row->written_realtime <= now;"),
