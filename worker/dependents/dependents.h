@@ -18,6 +18,7 @@
 enum dependents_phase {
         DEPENDENTS_RECALL,   /* look for those that the object's annotation does not name any more */
         DEPENDENTS_RESOLVE,  /* look up the kinds of those that are wanted */
+        DEPENDENTS_CLASH,    /* look at those that are in the list of another watch of the kind */
         DEPENDENTS_REMEMBER, /* write down what is going to be made */
         DEPENDENTS_APPLY,
         DEPENDENTS_LOOK,    /* whether they are ready: of a parked attempt */

@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "worker/dependents/apply.h"
+#include "worker/dependents/clash.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/parked/former.h"
@@ -71,6 +72,7 @@ static const struct {
 } phase_table[DEPENDENTS_PHASE_COUNT] = {
         [DEPENDENTS_RECALL] = {recall_next, .of_apply = true, .of_cleanup = true},
         [DEPENDENTS_RESOLVE] = {apply_resolve_next, .of_apply = true},
+        [DEPENDENTS_CLASH] = {clash_next, .of_apply = true},
         [DEPENDENTS_REMEMBER] = {remember_next, .of_apply = true},
         [DEPENDENTS_APPLY] = {apply_next, .of_apply = true},
         [DEPENDENTS_LOOK] = {wait_next, .of_wait = true},
@@ -215,6 +217,19 @@ static bool is_of_others(const struct run *run)
         return tooling && strncmp(tooling, NOTES_TOOLING, strlen("reconciled/")) != 0;
 }
 
+/* Others have written meanwhile: other watches may select the object now. */
+static int begin_again(struct dependents *dependents)
+{
+        if (dependents->phase == DEPENDENTS_REMEMBER || dependents->phase == DEPENDENTS_APPLY) {
+                dependents->phase = DEPENDENTS_CLASH;
+                dependents->position = 0;
+                dependents->remembered = false;
+        }
+        for (size_t i = 0; i < dependents->wanted.count; i++)
+                dependents->wanted.item[i].reclaimed = false;
+        return remember_join(dependents);
+}
+
 int dependents_send(struct run *run)
 {
         int r;
@@ -225,11 +240,7 @@ int dependents_send(struct run *run)
                            "); its children are not touched");
                 return 0;
         }
-        if (!run->dependents) {
-                r = dependents_new(run, &run->dependents);
-        } else {
-                r = remember_join(run->dependents);
-        }
+        r = run->dependents ? begin_again(run->dependents) : dependents_new(run, &run->dependents);
         if (r < 0)
                 return r;
         dependents_advance(run->dependents);

@@ -28,11 +28,22 @@ static int join(struct dependent_list *list, struct dependent_list *found)
         return r;
 }
 
+static int keep(struct dependents *dependents, const struct dependent *theirs, const struct sibling *holder)
+{
+        int r = dependent_list_copy(theirs, &dependents->kept);
+        struct dependent *kept = r >= 0 ? dependent_list_find(&dependents->kept, theirs) : NULL;
+
+        if (kept && holder)
+                kept->holder = holder;
+        return r;
+}
+
 /* Dependents of a watch that does not select the object any more are ours from now on; those of other
  * watches stay theirs. */
 static int take_record(const char *key, const struct dependent_list *list, void *userdata)
 {
         struct dependents *dependents = userdata;
+        const struct sibling *holder = sibling_holder(dependents->run, key);
         bool is_left = sibling_is_left(dependents->run, key);
         int r = 0;
 
@@ -40,7 +51,8 @@ static int take_record(const char *key, const struct dependent_list *list, void 
                 return 0;
         dependents->takes_over = dependents->takes_over || is_left;
         for (size_t i = 0; i < list->count && r >= 0; i++)
-                r = dependent_list_copy(&list->item[i], is_left ? &dependents->known : &dependents->kept);
+                r = is_left ? dependent_list_copy(&list->item[i], &dependents->known)
+                            : keep(dependents, &list->item[i], holder);
         return r;
 }
 
@@ -92,14 +104,53 @@ static void add_member(struct text *body, const char *key, const struct text *va
                 text_append_string(body, "null");
 }
 
-/* The lists that we take over go in the same write that makes ours longer. */
-static void drop_lists(const struct run *run, struct text *body)
+static bool is_reclaimed(const struct dependents *dependents, const struct dependent *theirs)
 {
-        for (size_t i = 0; i < run->siblings.count; i++)
+        const struct dependent *wanted = dependent_list_find(&dependents->wanted, theirs);
+
+        return wanted && wanted->reclaimed;
+}
+
+/* Writes the list of a watch that selects the object without what we reclaim, if it has any of that. */
+static int shorten_list(const struct dependents *dependents, const char *key, struct text *body)
+{
+        _cleanup_free_ char *record = notes_find(object_json(dependents->run), false, key);
+        _cleanup_text_ struct text rest = TEXT_EMPTY;
+        struct dependent_list list = {0};
+        size_t gone = 0;
+        int r = record ? dependent_list_from_record(record, &list) : 0;
+
+        for (size_t i = 0; i < list.count; i++)
+                if (is_reclaimed(dependents, &list.item[i]))
+                        gone++;
+                else
+                        dependent_record_add(&rest, &list.item[i]);
+        dependent_list_done(&list);
+        if (gone > 0) {
+                add_member(body, key, &rest);
+                text_append_string(body, ",");
+        }
+        return r < 0 ? r : rest.failed ? -ENOMEM : 0;
+}
+
+/* The lists that we take over go, and those that we take something from are shortened, in the same write
+ * that makes ours longer. */
+static int write_other_lists(const struct dependents *dependents, struct text *body)
+{
+        const struct run *run = dependents->run;
+        int r = 0;
+
+        for (size_t i = 0; i < run->siblings.count && r >= 0; i++) {
+                const char *key = run->siblings.item[i].watch->config->children_key;
+
                 if (run->siblings.item[i].state == SIBLING_SELECTS_NOT) {
-                        text_json_string(body, run->siblings.item[i].watch->config->children_key);
+                        text_json_string(body, key);
                         text_append_string(body, ":null,");
+                } else if (run->siblings.item[i].state == SIBLING_SELECTS) {
+                        r = shorten_list(dependents, key, body);
                 }
+        }
+        return r;
 }
 
 /* An object without dependents, of any watch and operator, is not the parent of an ApplySet any more. */
@@ -107,6 +158,8 @@ static int record_body(struct dependents *dependents, const struct text *record,
                        struct text *body)
 {
         _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
+        int r;
+
         if (kinds->size > 0) {
                 text_append_string(&set, dependents->owner.set);
                 text_append_string(&tooling, NOTES_TOOLING);
@@ -118,7 +171,9 @@ static int record_body(struct dependents *dependents, const struct text *record,
         text_append_string(body, ",\"labels\":{");
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
-        drop_lists(dependents->run, body);
+        r = write_other_lists(dependents, body);
+        if (r < 0)
+                return r;
         add_member(body, dependents->run->watch->config->children_key, record);
         text_append_string(body, ",");
         add_member(body, TOOLING_KEY, &tooling);

@@ -99,49 +99,41 @@ bool sibling_is_left(const struct run *run, const char *key)
         return sibling && sibling->state == SIBLING_SELECTS_NOT;
 }
 
-/* ---- a dependent that two watches name */
+const struct sibling *sibling_holder(const struct run *run, const char *key)
+{
+        const struct sibling *sibling = by_record(run, key);
+
+        return sibling && sibling->state == SIBLING_SELECTS ? sibling : NULL;
+}
+
+/* ---- a dependent that another watch has in its list */
 
 struct clash {
         const struct run *run;
         struct dependent_list wanted;
         struct dependent_owner owner;
-        struct sibling *sibling;         /* the sibling that is to be asked for */
-        const struct sibling *certainly; /* this one has the dependent for certain */
-        char name[600];
+        struct sibling *sibling; /* the sibling that is to be asked for */
 };
-
-static bool is_same_dependent(const struct dependent_owner *owner, const struct dependent *wanted,
-                              const struct dependent *recorded)
-{
-        const char *place = wanted->namespace_name[0] ? wanted->namespace_name : owner->namespace_name;
-
-        return strcmp(wanted->name, recorded->name) == 0 && dependent_is_same_kind(wanted, recorded) &&
-               (!recorded->namespace_name[0] || strcmp(place, recorded->namespace_name) == 0);
-}
 
 static int look_for_clash(const char *key, const struct dependent_list *list, void *userdata)
 {
         struct clash *clash = userdata;
         struct sibling *sibling = (struct sibling *)(uintptr_t)by_record(clash->run, key);
 
-        if (!sibling || sibling->state == SIBLING_SELECTS_NOT || clash->certainly)
+        if (!sibling || sibling->state != SIBLING_UNKNOWN)
                 return 0;
         for (size_t i = 0; i < list->count; i++)
-                for (size_t k = 0; k < clash->wanted.count; k++) {
-                        if (!is_same_dependent(&clash->owner, &clash->wanted.item[k], &list->item[i]))
-                                continue;
-                        if (sibling->state == SIBLING_UNKNOWN) {
+                for (size_t k = 0; k < clash->wanted.count; k++)
+                        if (dependent_is_recorded_as(&clash->owner, &clash->wanted.item[k],
+                                                     &list->item[i])) {
                                 clash->sibling = sibling;
                                 return 0;
                         }
-                        clash->certainly = sibling;
-                        dependent_describe(&list->item[i], clash->name, sizeof(clash->name));
-                        return 0;
-                }
         return 0;
 }
 
-/* Returns 1: the server must be asked whether *ret selects the object; 0; negative: the run was ended. */
+/* Whether the sibling selects the object decides what its list means: dependents/clash.c. Returns 1: the
+ * server must be asked whether *ret does; 0; negative: the run was ended. */
 static int find_clash(struct run *run, struct sibling **ret)
 {
         const struct record_watch *config = run->watch->config;
@@ -159,12 +151,7 @@ static int find_clash(struct run *run, struct sibling **ret)
         if (r < 0)
                 run_finish(run, RESULT_RETRY, "the lists of its children cannot be compared: %s",
                            strerror(-r));
-        else if (clash.certainly)
-                run_finish(run, RESULT_PERMANENT,
-                           "the handler's answer: children: watch %s has %s already, for the same object: "
-                           "only one of the watches of a kind may name a child",
-                           clash.certainly->watch->config->name, clash.name);
-        return r < 0 || clash.certainly ? -EINVAL : clash.sibling != NULL;
+        return r < 0 ? -EINVAL : clash.sibling != NULL;
 }
 
 /* ---- what must be known */

@@ -5,7 +5,8 @@
  * object under names of its own. Several may select the same object, and an object may move from one to
  * another: then the first of the two to handle it puts the new watch's finalizer on in the same request that
  * takes the old one's off. The API server is asked which of them select the object, by the object's name and
- * their selectors: only the server knows what the object is now.
+ * their selectors: only the server knows what the object is now. A dependent is in one list at a time; what
+ * follows when two handlers name it is decided by dependents/clash.c.
  */
 #include "object/scan.h"
 #include "worker/run/run.h"
@@ -28,6 +29,9 @@ void sibling_done(struct run *run);
 /* Whether the list of dependents under this annotation belongs to another watch or operator, so that what is
  * in it is left alone. */
 bool sibling_keeps(const struct run *run, const char *key);
+/* The other watch of ours that it belongs to and that selects the object, as far as is known; NULL: there is
+ * none. */
+const struct sibling *sibling_holder(const struct run *run, const char *key);
 /* Whether it belongs to another watch of ours that does not select the object any more: we take over what is
  * in it. */
 bool sibling_is_left(const struct run *run, const char *key);
