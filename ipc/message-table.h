@@ -30,6 +30,7 @@
         R(owed)                                                                                             \
         R(doubt)                                                                                            \
         R(handled)                                                                                          \
+        R(holder)                                                                                           \
         R(watch)
 
 #define RECORD_string_FIELDS(U64, BOOL, STR, BIN, LIST) STR(value)
@@ -96,6 +97,11 @@
         U64(sequence)                                                                                       \
         STR(key)                                                                                            \
         STR(uid)
+
+/* A watch whose finalizer is on an object. left: the API server says that it does not select the object. */
+#define RECORD_holder_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+        STR(watch)                                                                                          \
+        BOOL(left)
 
 /* A watch as a worker needs to know it. owner: of a watch of owned objects the watch of their owners, else
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
@@ -359,7 +365,8 @@
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
- * heir: the watch of its kind that was given the list of its children, because the object has left this one.
+ * heir: the watch of its kind that was given the list of its children, because the object has left this one;
+ * holder: those of its kind whose finalizer it has now.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
  * handler_stamp: which version of its files it was started from (lib/os/file-stamp.h); 0 = none ran.
@@ -392,6 +399,7 @@
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
         STR(heir)                                                                                           \
+        LIST(holder, holder)                                                                                \
         BOOL(handler_ran)                                                                                   \
         U64(handler_stamp)                                                                                  \
         BOOL(not_started)

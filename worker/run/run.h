@@ -118,8 +118,9 @@ struct run {
         struct {
                 struct sibling *item; /* the other watches of its kind; NULL: not looked for */
                 size_t count;
-                struct sibling *asked; /* whose selection is being asked for */
-        } siblings;                    /* write/sibling.c */
+                struct sibling *asked;        /* whose selection is being asked for */
+                struct record_holder *holder; /* room for one of each */
+        } siblings;                           /* write/sibling.c */
         const char *heir; /* the watch that our list of dependents was given to; borrowed; NULL */
 
         struct dependents *dependents; /* NULL: not begun */

@@ -116,6 +116,8 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
                 .http_status = (uint64_t)run->request.http_status,
                 .heir = run->heir,
+                .holder = run->siblings.holder,
+                .holder_count = sibling_list_holders(run),
                 .handler_ran = run->handler.ran,
                 .handler_stamp = stamp_of(run, result),
                 .not_started = run->handler.not_started,

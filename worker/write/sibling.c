@@ -46,7 +46,8 @@ static int find_siblings(struct run *run)
         if (run->siblings.item)
                 return 0;
         run->siblings.item = calloc(worker->watch_count, sizeof(*run->siblings.item));
-        if (!run->siblings.item)
+        run->siblings.holder = calloc(worker->watch_count, sizeof(*run->siblings.holder));
+        if (!run->siblings.item || !run->siblings.holder)
                 return -ENOMEM;
         for (size_t i = 0; i < worker->watch_count; i++)
                 if (is_sibling(run->watch->config, worker->watch[i].config))
@@ -63,7 +64,9 @@ void sibling_forget(struct run *run)
 void sibling_done(struct run *run)
 {
         free(run->siblings.item);
+        free(run->siblings.holder);
         run->siblings.item = NULL;
+        run->siblings.holder = NULL;
         run->siblings.count = 0;
 }
 
@@ -177,6 +180,26 @@ static bool has_theirs_only(const struct run *run, const struct sibling *sibling
                has_finalizer(run, sibling->watch->config->finalizer_key);
 }
 
+static bool is_holder(const struct run *run, const struct sibling *sibling)
+{
+        return sibling->watch->config->finalizer &&
+               has_finalizer(run, sibling->watch->config->finalizer_key);
+}
+
+size_t sibling_list_holders(struct run *run)
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < run->siblings.count && run->order->action == ACTION_UNSELECTED; i++) {
+                const struct sibling *sibling = &run->siblings.item[i];
+
+                if (is_holder(run, sibling))
+                        run->siblings.holder[count++] = (struct record_holder){
+                                sibling->watch->config->name, sibling->state == SIBLING_SELECTS_NOT};
+        }
+        return count;
+}
+
 /* Before this watch got an id, its finalizer had the name that now belongs to the watch without an id. An
  * object that goes, or leaves the selection, gets no new finalizer: the old one holds it for us. */
 static bool was_named_so(const struct run *run, const struct sibling *sibling)
@@ -214,6 +237,13 @@ static bool has_their_list(const struct run *run, const struct sibling *sibling)
         return theirs != NULL;
 }
 
+/* A former attempt of this run may have been cut off behind its hand-over, and the object may have left the
+ * other watch since then. */
+static bool may_be_left(const struct run *run, const struct sibling *sibling)
+{
+        return run->carrying_out && run->action == ACTION_UNSELECTED && is_holder(run, sibling);
+}
+
 /* Returns 1: the server must be asked about *ret; 0; negative: the run was ended. */
 static int find_unknown(struct run *run, struct sibling **ret)
 {
@@ -224,7 +254,7 @@ static int find_unknown(struct run *run, struct sibling **ret)
         for (size_t i = 0; i < run->siblings.count; i++) {
                 *ret = &run->siblings.item[i];
                 if ((*ret)->state == SIBLING_UNKNOWN &&
-                    (leaves || comes_from(run, *ret) || was_named_so(run, *ret) ||
+                    (leaves || may_be_left(run, *ret) || comes_from(run, *ret) || was_named_so(run, *ret) ||
                      ((names || ends) && has_their_list(run, *ret))))
                         return 1;
         }

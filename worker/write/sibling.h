@@ -25,6 +25,9 @@ int sibling_send(struct run *run);
 /* After others have written to the object: the siblings are to be asked anew. */
 void sibling_forget(struct run *run);
 void sibling_done(struct run *run);
+/* Lists those whose finalizer is on the object now, in run->siblings.holder, and returns how many they are; for
+ * an object that has left this watch. */
+size_t sibling_list_holders(struct run *run);
 
 /* Whether the list of dependents under this annotation belongs to another watch or operator, so that what is
  * in it is left alone. */

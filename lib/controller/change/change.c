@@ -228,7 +228,7 @@ static int tell_unselected(struct watch *watch, const struct record_change *chan
 
 static int leave_untold(struct watch *watch, const struct ledger_row *row)
 {
-        int r = handover_tell(watch, row, "");
+        int r = handover_tell(watch, row, NULL);
 
         if (r >= 0)
                 r = ledger_remove(watch->controller->ledger, watch->config->name, row->key, row->uid);
@@ -249,8 +249,9 @@ static int leave(struct watch *watch, const struct record_change *change, const 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
         refusal_forget(watch, change->key, change->uid);
-        if (!row && controller->ledger_lost && told)
-                row = &unknown; /* it may have been handed out, and have our finalizer */
+        if (!row && told &&
+            (controller->ledger_lost || handover_is_under_way(watch, change->key, change->uid)))
+                row = &unknown; /* it may have been handed out, or over, and have our finalizer */
         if (!row)
                 return 0;
         controller_log(controller, LOG_INFO, NULL,

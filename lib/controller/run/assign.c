@@ -118,7 +118,8 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
         return 0;
 }
 
-bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
+/* NULL: no worker has a run of it. */
+static const struct queue_run *find_run(const struct watch *watch, const char *key, const char *uid)
 {
         const struct controller *controller = watch->controller;
 
@@ -130,10 +131,22 @@ bool assign_is_under_way(const struct watch *watch, const char *key, const char 
 
                         if (run->watch == watch_number(watch) && strcmp(run->key, key) == 0 &&
                             strcmp(run->uid, uid) == 0)
-                                return true;
+                                return run;
                 }
         }
-        return false;
+        return NULL;
+}
+
+bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
+{
+        return find_run(watch, key, uid) != NULL;
+}
+
+bool assign_tells_unselected(const struct watch *watch, const char *key, const char *uid)
+{
+        const struct queue_run *run = find_run(watch, key, uid);
+
+        return run && run->kind == CHANGE_UNSELECTED;
 }
 
 struct queue_counts assign_count(const struct controller *controller, const struct watch *watch)

@@ -268,7 +268,7 @@ static int write_row(struct controller *controller, struct ending *ending)
         if (ending->keep_row)
                 return 0;
         if (ending->remove_row && ending->kind == CHANGE_UNSELECTED) {
-                int r = handover_tell(ending->watch, &ending->row, done->heir);
+                int r = handover_tell(ending->watch, &ending->row, done);
 
                 if (r < 0)
                         return r;
