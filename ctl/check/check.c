@@ -12,6 +12,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "config/limits.h"
 #include "ctl/check/unit.h"
 #include "ctl/output/output.h"
 #include "kubeconfig/kubeconfig.h"

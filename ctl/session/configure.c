@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "config/access.h"
 #include "config/config.h"
+#include "config/message.h"
 #include "ctl/session/internal.h"
 #include "ctl/session/session.h"
 #include "ipc/channel.h"

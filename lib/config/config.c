@@ -9,7 +9,12 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
-#include "config/internal.h"
+#include "config/check/check.h"
+#include "config/limits.h"
+#include "config/notes.h"
+#include "config/read/problem.h"
+#include "config/read/reader.h"
+#include "config/table.h"
 #include "os/syscall.h"
 
 #define FILE_SIZE_MAX  ((size_t)1024 * 1024)

@@ -19,7 +19,7 @@ struct config_pair {
 struct config_handler {
         struct config_pair *environment; /* as the handler gets it: ${NAME} is replaced. May hold secrets */
         size_t environment_count;
-        /* For this handler alone (lib/config/access.c): */
+        /* For this handler alone (access.h): */
         struct config_pair *credentials; /* a file's name for the handler, and where it is copied from */
         size_t credentials_count;
         bool kubernetes;            /* access to the API server, by one of these two: */
@@ -164,48 +164,10 @@ struct config_problems {
 /* path: a file, or NULL for the default place with its conf.d. Returns 0 (ret filled; problems holds
  * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
+/* With all defaults but texts, which config_load() sets; NULL on lack of memory. */
+struct config *config_new(void);
 void config_free(struct config *config);
-/* lib/config/program.c: whether the kubeconfig that `cluster` names can be used, as the credential process
- * reads it. Where the search decides (cluster.kubeconfig is not set) that is for its start to say. */
-int config_check_cluster(const struct config *config, struct error *error);
-/* lib/config/differ.c: whether something differs that concerns the whole operator and is only read at its
- * start; *ret_key names it ("heartbeat.interval"). */
-bool config_differs(const struct config *old, const struct config *new, char *ret_key, size_t size);
 void config_problems_done(struct config_problems *problems);
-/* lib/config/message.c: what children are told; texts are borrowed. The lists of namespaces, the folder,
- * and what the ledger knows, are left to the caller. */
-const struct config_watch *config_watch_find(const struct config *config, const char *name);
-struct record_string *config_strings(char *const *text, size_t count); /* likewise */
-void config_watcher_message(const struct config *config, const struct config_watch *watch,
-                            const struct config_watch *owner, struct message_config_watcher *ret);
-bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b); /* in any version */
-/* The watch does not want its finalizer: it is taken off where it is left over. */
-bool config_releases(const struct config_watch *watch);
-/* 0 or -ENOMEM; its lists are freed by config_worker_watch_done(). */
-int config_worker_watch(const struct config *whole, const struct config_watch *config,
-                        const char *store_folder, const char *access_folder, struct record_watch *ret);
-void config_worker_watch_done(struct record_watch *watch);
-/* lib/config/access.c: what handlers are given for themselves alone, each in a folder below `access_folder`.
- */
-bool config_has_access(const struct config_watch *watch);
-bool config_gives_access(const struct config *config); /* any of its watches */
-bool config_access_differs(const struct config *old, const struct config *new);
-/* What the credential process is told; texts are borrowed, the list is freed by config_access_done(). */
-int config_access(const struct config *config, const char *access_folder, struct record_access **ret,
-                  size_t *ret_count);
-void config_access_done(struct record_access *access, size_t count);
-/* Makes the folder, anew and empty, with one for each watch that has access. A handler's user can enter its
- * own, and reach it by `above` (NULL at the end), folders of ours. */
-int config_access_folders(const struct config *config, const char *access_folder, const char *const *above,
-                          struct error *error);
-/* lib/config/notes.c: what each watch notes on objects, and under which names. 0, -ENOMEM. */
-int config_name_notes(struct config *config);
-bool config_needs_memory(const struct config *config); /* something of it may hold Secrets */
-bool config_has_limits(const struct config_watch *watch);
-/* What becomes of the limits of a watch's handler where control groups hold only these controllers (bits of
- * lib/os/cgroup.h): "" when all are held as they are meant. */
-void config_limits_weakened(const struct config_watch *watch, unsigned controllers, char *buffer,
-                            size_t size);
 /* "file:line: key: text" into `line`. */
 int config_problem_format(const struct config_problem *problem, struct text *line);
 DEFINE_CLEANUP(struct config *, config_free);

@@ -3,9 +3,11 @@
  * What differs between two configurations of the whole operator. By the same tables that they are read with:
  * a key that is added there counts, unless it stands in the list below.
  */
+#include "config/differ.h"
+
 #include <string.h>
 
-#include "config/internal.h"
+#include "config/table.h"
 
 /* Looked up each time that they are needed, or told to workers, each of which a reload replaces. */
 static const char *const live[] = {"stop.grace", "record"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a handler's limits where control groups do not hold them: lib/process/process.h. */
-#include "base/duration.h"
-#include "config/internal.h"
+#include "config/limits.h"
+
 #include "os/cgroup.h"
 
 struct sentence {

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration as children are told of it. Everything is borrowed from it. */
+#include "config/message.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "config/config.h"
-
-const struct config_watch *config_watch_find(const struct config *config, const char *name)
-{
-        for (size_t i = 0; i < config->watch_count; i++)
-                if (strcmp(config->watch[i].name, name) == 0)
-                        return &config->watch[i];
-        return NULL;
-}
+#include "config/access.h"
+#include "config/watch.h"
 
 bool config_needs_memory(const struct config *config)
 {
@@ -39,27 +34,6 @@ static struct record_pair *pairs(const struct config_pair *pair, size_t count)
         for (size_t i = 0; record && i < count; i++)
                 record[i] = (struct record_pair){.name = pair[i].name, .value = pair[i].value};
         return record;
-}
-
-/* The length of the group in "group/version"; 0 for "version", the core group. */
-static size_t group_size(const char *api_version)
-{
-        const char *slash = strchr(api_version, '/');
-
-        return slash ? (size_t)(slash - api_version) : 0;
-}
-
-bool config_is_of_kind(const struct config_watch *a, const struct config_watch *b)
-{
-        size_t size = group_size(a->api_version);
-
-        return strcmp(a->kind, b->kind) == 0 && size == group_size(b->api_version) &&
-               memcmp(a->api_version, b->api_version, size) == 0;
-}
-
-bool config_releases(const struct config_watch *watch)
-{
-        return !watch->finalizer && !watch->owner;
 }
 
 void config_watcher_message(const struct config *config, const struct config_watch *watch,

@@ -4,11 +4,15 @@
  * have an object, now or one after the other, so each notes that under names of its own: all but one of them
  * have an `id`. Which of them stands first in the file decides nothing.
  */
+#include "config/notes.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#include "config/internal.h"
+#include "config/read/node.h"
+#include "config/read/problem.h"
+#include "config/watch.h"
 #include "object/bookkeeping.h"
 
 #define ID_MAX 53 /* with ".finalizer" behind it: the API server's limit for the part behind the slash */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A key without a row here, and a row without a key, end the build. */
-#include "config/schema.h"
+#include "config/schema-words.h"
 
 #include <stddef.h>
 

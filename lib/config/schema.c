@@ -12,8 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/duration.h"
-#include "config/internal.h"
-#include "config/schema.h"
+#include "config/check/check.h"
+#include "config/config.h"
+#include "config/schema-words.h"
+#include "config/table.h"
 
 #define DIALECT    "https://json-schema.org/draft/2020-12/schema"
 #define KEY_LENGTH 256

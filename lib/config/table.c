@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every key of the configuration. man/reconciled.yaml.5 repeats it for people. */
+#include "config/table.h"
+
 #include "base/duration.h"
-#include "config/internal.h"
 
 #define TABLE(name, ...)                                                                                    \
         static const struct key name##_key[] = {__VA_ARGS__};                                               \

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/access.h"
+#include "config/message.h"
+#include "config/watch.h"
 #include "supervisor/children/child.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/supervisor.h"

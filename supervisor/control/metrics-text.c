@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of families, each with how to find its value. Names of watches need no escaping (lib/config/check.c
+ * Tables of families, each with how to find its value. Names of watches need no escaping (lib/config/check/check.c
  * lets nothing else through).
  */
 #include "supervisor/control/metrics-text.h"

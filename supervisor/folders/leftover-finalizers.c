@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "config/watch.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/file.h"

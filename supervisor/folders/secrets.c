@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "base/memory.h"
+#include "config/message.h"
+#include "config/watch.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/kept.h"

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "config/access.h"
 #include "ipc/spawner/client.h"
 #include "supervisor/supervisor.h"
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "config/limits.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "os/cgroup.h"

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "config/access.h"
 #include "ipc/spawner/client.h"
 #include "supervisor/supervisor.h"
 

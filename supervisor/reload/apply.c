@@ -10,6 +10,7 @@
 #include "base/exit-code.h"
 #include "base/text.h"
 #include "children/program.h"
+#include "config/watch.h"
 #include "controller/change/unsure.h"
 #include "controller/order/pause.h"
 #include "controller/run/assign.h"

@@ -8,6 +8,9 @@
 
 #include "base/error.h"
 #include "base/exit-code.h"
+#include "config/access.h"
+#include "config/cluster.h"
+#include "config/differ.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/children/configure.h"

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/watch.h"
 #include "controller/change/push.h"
 #include "controller/run/assign.h"
 #include "queue/look.h"

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "config/watch.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/due.h"

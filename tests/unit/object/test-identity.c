@@ -2,10 +2,7 @@
 /* Which object it is, and whose: what others write there is taken within its bounds, and reaches nobody. */
 #include "object/identity.h"
 #include "store/owner.h"
-#include "store/reader.h"
 #include "store/record.h"
-#include "store/verify.h"
-#include "store/writer.h"
 #include "tests/unit/store/fixture.h"
 
 #define WIDGET "\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\""

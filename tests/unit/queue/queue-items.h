@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* A queue, what goes into it, and the end of a run: for the tests of the queue. Include cmocka.h before. */
+#include "queue/look.h"
 #include "queue/queue.h"
 #include "queue/watch.h"
 

@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include "queue/look.h"
-#include "queue/watch.h"
 #include "tests/unit/queue/queue-items.h"
 
 static struct queue *new_twins(void)

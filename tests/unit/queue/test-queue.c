@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include "queue/look.h"
-#include "queue/watch.h"
 #include "tests/unit/queue/queue-items.h"
 
 static void test_one_run_a_key(void **state)
@@ -383,35 +381,6 @@ static void test_deletion_before_the_next_object(void **state)
         queue_free(queue);
 }
 
-/* The next object of its name does not take its place. */
-static void test_that_it_has_left_is_told_before_the_next_object(void **state)
-{
-        struct queue *queue = new_queue(1, 0);
-        struct queue_item left = {
-                .key = "a", .uid = "old", .kind = CHANGE_UNSELECTED, .reason = RUN_UNSELECTED};
-        struct queue_item next = {
-                .key = "a", .uid = "new", .kind = CHANGE_UPDATED, .fingerprint = 7, .reason = RUN_ADDED};
-        struct queue_outcome fails = {.delay_usec = 100, .reason = RUN_RETRY};
-        struct queue_run run;
-
-        (void)state;
-        queue_push(queue, 0, &left, 1);
-        queue_push(queue, 0, &next, 1);
-        assert_true(queue_next(queue, 1, &run));
-        assert_string_equal(run.uid, "old");
-        assert_int_equal(run.kind, CHANGE_UNSELECTED);
-        assert_int_equal(queue_done(queue, run.id, &fails, 2, NULL), 0);
-        assert_false(queue_next(queue, 101, &run));
-        assert_true(queue_next(queue, 102, &run));
-        assert_string_equal(run.uid, "old");
-        done(queue, run.id, 0, 103);
-        assert_true(queue_next(queue, 103, &run));
-        assert_string_equal(run.uid, "new");
-        done(queue, run.id, 7, 104);
-        assert_int_equal(queue_look(queue, 0, "a").state, QUEUE_AT_REST);
-        queue_free(queue);
-}
-
 static void test_delayed_add_then_add_is_one_run(void **state)
 {
         struct queue *queue = new_queue(1, 0);
@@ -699,7 +668,6 @@ int main(void)
                 cmocka_unit_test(test_what_was_read_needs_no_run),
                 cmocka_unit_test(test_an_own_write_that_is_taken_back),
                 cmocka_unit_test(test_deletion_before_the_next_object),
-                cmocka_unit_test(test_that_it_has_left_is_told_before_the_next_object),
                 cmocka_unit_test(test_delayed_add_then_add_is_one_run),
                 cmocka_unit_test(test_far_future_adds_of_one_key_are_one_entry),
                 cmocka_unit_test(test_watches_take_turns_and_concurrency_holds),

@@ -15,9 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/dirty.h"
+#include "store/held.h"
+#include "store/meta.h"
+#include "store/question.h"
 #include "store/reader.h"
-#include "store/record.h"
 #include "store/store.h"
+#include "store/verify.h"
 #include "store/writer.h"
 
 struct fixture {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dirty index: order, one entry a key, and never an end behind the next beginning. */
 #include "fixture.h"
-#include "store/dirty.h"
-#include "store/verify.h"
 
 struct taken {
         char text[512];

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damage inside a record: what has a wrong checksum is given to nobody. */
 #include "fixture.h"
-#include "store/record.h"
-#include "store/verify.h"
-#include "store/writer.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

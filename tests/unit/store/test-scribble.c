@@ -5,12 +5,6 @@
  * believe it is not.
  */
 #include "fixture.h"
-#include "store/dirty.h"
-#include "store/question.h"
-#include "store/reader.h"
-#include "store/record.h"
-#include "store/verify.h"
-#include "store/writer.h"
 #include "tests/unit/scribble.h"
 
 #include <stdlib.h>

@@ -2,14 +2,7 @@
 /* The store seen from outside: what is written is read, by other processes too; what is damaged is never
  * given to anyone. */
 #include "fixture.h"
-#include "store/held.h"
-#include "store/meta.h"
-#include "store/question.h"
-#include "store/reader.h"
-#include "store/record.h"
 #include "store/suspect.h"
-#include "store/verify.h"
-#include "store/writer.h"
 
 #include <fcntl.h>
 #include <lmdb.h>

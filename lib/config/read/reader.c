@@ -1,56 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the tables to YAML: every mistake becomes a problem with its place, and reading goes on. */
+#include "config/read/reader.h"
+
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/distance.h"
 #include "base/duration.h"
-#include "base/exit-code.h"
-#include "config/internal.h"
+#include "config/check/check.h"
+#include "config/read/node.h"
+#include "config/read/problem.h"
+#include "config/table.h"
 
 #define PATH_MAX_LENGTH     256
-#define PROBLEMS_MAX        200
 #define SUGGESTION_DISTANCE 3
-
-void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
-                 const char *format, ...)
-{
-        struct config_problems *problems = reader->problems;
-        struct config_problem *grown, *problem;
-        va_list arguments;
-
-        if (problems->count == PROBLEMS_MAX)
-                return;
-        grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
-        if (!grown) {
-                reader->out_of_memory = true;
-                return;
-        }
-        problems->problem = grown;
-        problem = &grown[problems->count++];
-        *problem = (struct config_problem){
-                .file = strdup(reader->file),
-                .line = node ? (unsigned)node->start_mark.line + 1 : 0,
-                .key = strdup(key),
-                .warning = warning,
-        };
-        va_start(arguments, format);
-        if (vasprintf(&problem->text, format, arguments) < 0)
-                problem->text = NULL;
-        va_end(arguments);
-        if (!problem->file || !problem->key || !problem->text)
-                reader->out_of_memory = true;
-}
-
-void note_system_error(struct reader *reader, int error)
-{
-        if (error == -ETIMEDOUT || error == -ECONNRESET) /* of a process that was asked */
-                error = -EAGAIN;
-        if (exit_code_for(error, EXIT_CODE_CONFIGURATION) != EXIT_CODE_CONFIGURATION)
-                reader->system_error = error;
-}
 
 /* ---- nearest key */
 
@@ -80,15 +44,10 @@ static const struct key *find_key(const struct key_table *table, const char *nam
 
 /* ---- values */
 
-static const char *scalar_text(const yaml_node_t *node)
-{
-        return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
-}
-
 /* true, and told: behind a NUL ("a\\0b") nobody would see the rest of the text. */
 static bool holds_nul(struct reader *reader, const yaml_node_t *node, const char *path)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
 
         if (!text || strlen(text) == node->data.scalar.length)
                 return false;
@@ -108,7 +67,7 @@ static int set_string(struct reader *reader, char **place, const char *text)
 
 static void read_text(struct reader *reader, const yaml_node_t *node, const char *path, char **place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
 
         if (!text)
                 problem_add(reader, node, false, path, "a text is expected");
@@ -121,7 +80,7 @@ static void read_text(struct reader *reader, const yaml_node_t *node, const char
 static void read_duration(struct reader *reader, const yaml_node_t *node, const char *path,
                           const struct key *key, uint64_t *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
         uint64_t usec;
         char min[64], max[64];
 
@@ -140,7 +99,7 @@ static void read_duration(struct reader *reader, const yaml_node_t *node, const 
 static void read_unsigned(struct reader *reader, const yaml_node_t *node, const char *path,
                           const struct key *key, unsigned *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
         char *end = NULL;
         unsigned long value = text ? strtoul(text, &end, 10) : 0;
 
@@ -169,7 +128,7 @@ static const char *format_size(uint64_t bytes, char *text, size_t size)
 static void read_size(struct reader *reader, const yaml_node_t *node, const char *path,
                       const struct key *key, uint64_t *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
         char *end = NULL;
         bool is_number = text && text[0] >= '0' && text[0] <= '9', is_size = false;
         unsigned long long value = is_number ? strtoull(text, &end, 10) : 0;
@@ -199,7 +158,7 @@ static void read_size(struct reader *reader, const yaml_node_t *node, const char
 static void read_cpu(struct reader *reader, const yaml_node_t *node, const char *path, const struct key *key,
                      unsigned *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
         unsigned whole = 0, fraction = 0;
         char dot = '\0', unit = '\0', rest = '\0';
         uint64_t milli = 0;
@@ -242,7 +201,7 @@ static void read_texts(struct reader *reader, const yaml_node_t *node, const cha
         for (size_t i = 0; i < wanted; i++) {
                 const yaml_node_t *item =
                         yaml_document_get_node(reader->document, node->data.sequence.items.start[i]);
-                const char *text = scalar_text(item);
+                const char *text = node_text(item);
 
                 if (!text)
                         problem_add(reader, item, false, path, "element %zu is no text", i);
@@ -254,7 +213,7 @@ static void read_texts(struct reader *reader, const yaml_node_t *node, const cha
 static void read_trigger(struct reader *reader, const yaml_node_t *node, const char *path,
                          enum trigger *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
 
         for (int i = 0; i < TRIGGER_JQ; i++)
                 if (text && strcmp(text, trigger_name((enum trigger)i)) == 0) {
@@ -267,7 +226,7 @@ static void read_trigger(struct reader *reader, const yaml_node_t *node, const c
 
 static void read_bool(struct reader *reader, const yaml_node_t *node, const char *path, bool *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
 
         if (text && strcmp(text, "true") == 0)
                 *place = true;
@@ -280,7 +239,7 @@ static void read_bool(struct reader *reader, const yaml_node_t *node, const char
 static void read_choice(struct reader *reader, const yaml_node_t *node, const char *path,
                         const struct key *key, unsigned *place)
 {
-        const char *text = scalar_text(node);
+        const char *text = node_text(node);
         char words[128] = "";
         size_t used = 0;
 
@@ -326,7 +285,7 @@ static bool is_duplicate(struct reader *reader, const yaml_node_t *mapping, cons
                          const char *name)
 {
         for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < here; pair++) {
-                const char *text = scalar_text(yaml_document_get_node(reader->document, pair->key));
+                const char *text = node_text(yaml_document_get_node(reader->document, pair->key));
 
                 if (text && strcmp(text, name) == 0)
                         return true;
@@ -349,7 +308,7 @@ static void read_pairs(struct reader *reader, yaml_node_t *node, const char *pat
              pair++) {
                 yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
                 yaml_node_t *value_node = yaml_document_get_node(reader->document, pair->value);
-                const char *name = scalar_text(key), *value = scalar_text(value_node);
+                const char *name = node_text(key), *value = node_text(value_node);
                 struct config_pair *grown = reallocarray(*place, *count + 1, sizeof(*grown));
                 char inner[PATH_MAX_LENGTH];
 
@@ -466,20 +425,6 @@ static void read_value(struct reader *reader, yaml_node_t *node, const char *pat
 
 /* ---- mappings */
 
-yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const char *name)
-{
-        if (!mapping || mapping->type != YAML_MAPPING_NODE)
-                return NULL;
-        for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
-             pair < mapping->data.mapping.pairs.top; pair++) {
-                const char *text = scalar_text(yaml_document_get_node(reader->document, pair->key));
-
-                if (text && strcmp(text, name) == 0)
-                        return yaml_document_get_node(reader->document, pair->value);
-        }
-        return NULL;
-}
-
 static void join_path(char *out, size_t size, const char *path, const char *name)
 {
         snprintf(out, size, "%s%s%s", path, path[0] ? "." : "", name);
@@ -536,7 +481,7 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
 {
         yaml_node_t *key_node = yaml_document_get_node(reader->document, pair->key);
         yaml_node_t *value = yaml_document_get_node(reader->document, pair->value);
-        const char *name = scalar_text(key_node);
+        const char *name = node_text(key_node);
         const struct key *key = name ? find_key(table, name) : NULL;
         char inner[PATH_MAX_LENGTH];
 

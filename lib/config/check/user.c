@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handler.user: who that is. Whether the operator may become it is for its start to say (separation.c). */
+#include "config/check/user.h"
+
 #include <errno.h>
 #include <pwd.h>
 #include <string.h>
 
-#include "config/internal.h"
+#include "config/read/problem.h"
 
 /* "1000:1000", for images without /etc/passwd. */
 static bool parse_numbers(const char *text, unsigned *ret_uid, unsigned *ret_gid)

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What no single key can tell: defaults, names, programs that must exist, values that contradict each other.
  */
+#include "config/check/check.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
-#include "config/internal.h"
+#include "config/check/handler.h"
+#include "config/check/program.h"
+#include "config/notes.h"
+#include "config/read/expand.h"
+#include "config/read/node.h"
+#include "config/read/problem.h"
 
 #define CONDITION_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 

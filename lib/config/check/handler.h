@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* A watch's handler: its command, and what it is given. Private to config/. */
+#include "config/internal.h"
+
+/* node, path: of the watch. */
+void check_handler(struct reader *reader, yaml_node_t *node, const char *path, struct config_watch *watch);
+void handler_done(struct config_handler *handler); /* frees what it holds */

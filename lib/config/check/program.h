@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What other programs know better. Private to config/. */
+#include "config/internal.h"
+
+void check_program(struct reader *reader, yaml_node_t *node, const char *key,
+                   const char *program); /* of jq */
+void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path);
+void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file);
+/* Whether its handler would act as the operator itself (handler.kubernetes). */
+void check_separate(struct reader *reader, const struct config_watch *watch);

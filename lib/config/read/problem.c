@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/read/problem.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/exit-code.h"
+
+#define PROBLEMS_MAX 200
+
+void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
+                 const char *format, ...)
+{
+        struct config_problems *problems = reader->problems;
+        struct config_problem *grown, *problem;
+        va_list arguments;
+
+        if (problems->count == PROBLEMS_MAX)
+                return;
+        grown = reallocarray(problems->problem, problems->count + 1, sizeof(*grown));
+        if (!grown) {
+                reader->out_of_memory = true;
+                return;
+        }
+        problems->problem = grown;
+        problem = &grown[problems->count++];
+        *problem = (struct config_problem){
+                .file = strdup(reader->file),
+                .line = node ? (unsigned)node->start_mark.line + 1 : 0,
+                .key = strdup(key),
+                .warning = warning,
+        };
+        va_start(arguments, format);
+        if (vasprintf(&problem->text, format, arguments) < 0)
+                problem->text = NULL;
+        va_end(arguments);
+        if (!problem->file || !problem->key || !problem->text)
+                reader->out_of_memory = true;
+}
+
+void note_system_error(struct reader *reader, int error)
+{
+        if (error == -ETIMEDOUT || error == -ECONNRESET) /* of a process that was asked */
+                error = -EAGAIN;
+        if (exit_code_for(error, EXIT_CODE_CONFIGURATION) != EXIT_CODE_CONFIGURATION)
+                reader->system_error = error;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What is wrong with a configuration, collected with its place. Private to config/. */
+#include "config/internal.h"
+
+/* Adds a problem at a node (NULL: the file). warning: it does not prevent the start. key: as people write
+ * it, "watches[0].name". */
+void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
+                 const char *format, ...) _printf_(5, 6);
+
+/* What was to be checked could not be: where the reason is not the configuration, the next start may find
+ * that it is right. error: a negative errno, or what a program that was asked has said. */
+void note_system_error(struct reader *reader, int error);
