@@ -96,3 +96,26 @@ def test_annotations_that_others_have_filled_harm_that_object_only(start, handle
     widgets.merge_patch("full", {"metadata": {"annotations": {"example.org/full": "\"" * (250 * 1024)}}})
     wait_until(lambda: config_maps.exists("full"), "its child, once there is room")
     operator.stop()
+
+
+@pytest.mark.parametrize("replaced", ["with the label", "after it has left"])
+def test_the_record_is_taken_off_while_the_object_is_away(start, handler, widgets, config_maps, replaced):
+    """The kinds were in the ledger's row, which goes when the object leaves the selection. Owned kinds are found in the stores."""
+    handler.answer({"children": [config_map("a"), config_map("b")]})
+    operator = start(labelSelector="use=yes", finalizer=True, owns=[{"apiVersion": "v1", "kind": "ConfigMap"}])
+    widgets.create("w", labels={"use": "yes"})
+    wait_until(lambda: config_maps.exists("a") and config_maps.exists("b"), "both")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the end of its run")
+    handler.answer({"children": [config_map("a")]})
+    if replaced != "with the label":
+        widgets.merge_patch("w", {"metadata": {"labels": {"use": "no"}}})
+        wait_until(lambda: not widgets.get("w")["metadata"].get("finalizers"), "it to have left")
+    widgets.replace(widgets.object("w", spec={}, labels={"use": "no"},
+                                   metadata={"resourceVersion": widgets.get("w")["metadata"]["resourceVersion"]}))
+    wait_until(lambda: operator.ctl.status()["watches"][0]["objects"] == 0, "it to have left")
+    widgets.merge_patch("w", {"metadata": {"labels": {"use": "yes"}}})
+    wait_until(lambda: not config_maps.exists("b"), lambda: f"b to go: {widgets.get('w')['metadata'].get('annotations')}")
+    assert config_maps.exists("a")
+    wait_until(lambda: widgets.get("w")["metadata"]["annotations"]["widgets.example.com/children"] == "v1/ConfigMap/default/a",
+               "the new list")
+    operator.stop()

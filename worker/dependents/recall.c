@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "kube/path.h"
 #include "object/scan-list.h"
+#include "store/owner.h"
 #include "worker/dependents/notes.h"
 #include "worker/write/object.h"
 #include "worker/write/sibling.h"
@@ -60,12 +61,55 @@ static int add_kind(struct dependent_list *list, const char *text, size_t size)
         return dependent_list_add(list, &dependent);
 }
 
+/* ---- kinds, as the stores show them */
+
+struct member_search {
+        const char *set;
+        bool found;
+};
+
+static int look_at_member(const struct store_object *object, void *userdata)
+{
+        struct member_search *search = userdata;
+        _cleanup_free_ char *json = strndup(object->json, object->json_size);
+        _cleanup_free_ char *set = json ? notes_find(json, true, NOTES_PART_OF) : NULL;
+
+        search->found = search->found || (set && strcmp(set, search->set) == 0);
+        return json ? 0 : -ENOMEM;
+}
+
+/* The ledger's row goes when the object leaves the selection. If the annotation goes as well before the
+ * object is back, only the stores still know of its dependents, where the watch owns their kinds. */
+static int add_owned_kinds(struct dependents *dependents)
+{
+        const struct run *run = dependents->run;
+        int r = 0;
+
+        for (size_t i = 0; i < run->worker->watch_count && r >= 0; i++) {
+                const struct worker_watch *watch = &run->worker->watch[i];
+                struct member_search search = {.set = dependents->owner.set};
+                _cleanup_text_ struct text kind = TEXT_EMPTY;
+
+                if (watch->config->related || strcmp(watch->config->owner, run->watch->config->name) != 0)
+                        continue;
+                r = store_visit_owned(watch->reader, run->order->uid, "", look_at_member, &search);
+                if (r == -ENOENT || r == -EBADMSG) /* no store yet; or damage, which the request has met */
+                        r = 0;
+                if (r < 0 || !search.found)
+                        continue;
+                text_printf(&kind, "%s/%s", watch->config->api_version, watch->config->kind);
+                r = kind.failed ? -ENOMEM : add_kind(&dependents->lost, kind.data, kind.size);
+        }
+        return r;
+}
+
 int recall_begin(struct dependents *dependents)
 {
-        _cleanup_free_ char *record = notes_find_record(dependents->run, object_json(dependents->run));
-        const char *kinds = dependents->run->order->kinds;
+        struct run *run = dependents->run;
+        _cleanup_free_ char *record = notes_find_record(run, object_json(run));
+        const char *kinds = run->order->kinds;
         /* perhaps under the name of a sibling */
-        bool is_there = record || sibling_has_left_list(dependents->run);
+        bool is_there = record || sibling_has_left_list(run);
         int r = 0;
 
         while (!is_there && *kinds && r >= 0) {
@@ -75,6 +119,8 @@ int recall_begin(struct dependents *dependents)
                 kinds += size;
                 kinds += *kinds == ',';
         }
+        if (!is_there && !run->order->kinds[0] && r >= 0)
+                r = add_owned_kinds(dependents);
         return r;
 }
 

@@ -3,7 +3,8 @@
 /*
  * When somebody has replaced an object's annotations, the object does not know its dependents any more. The
  * ledger still knows of which kinds they were, so those with the label of the object's ApplySet are listed,
- * before anything is written, pruned or released.
+ * before anything is written, pruned or released. If the object has left the selection meanwhile, the ledger
+ * has forgotten it; then the kinds come from the stores of what the watch owns.
  */
 #include "worker/dependents/dependents.h"
 
