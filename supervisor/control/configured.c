@@ -67,8 +67,8 @@ void configured_write_removed(const struct supervisor *supervisor, struct text *
                         continue;
                 text_append_string(json, "{");
                 json_string(json, "watch", name);
-                json_number(json, "objects", (uint64_t)rows);
-                json_number(json, "failing", failing.failing);
+                json_uint64(json, "objects", (uint64_t)rows);
+                json_uint64(json, "failing", failing.failing);
                 json_close(json, "},");
         }
 }

@@ -259,7 +259,7 @@ static int answer_retry_all(struct control_peer *peer, const struct message_quer
         if (r < 0)
                 return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
         text_append_string(&json, "{");
-        json_number(&json, "objects", count);
+        json_uint64(&json, "objects", count);
         json_close(&json, "}");
         return json.failed ? -ENOMEM : send_document(peer, &json);
 }
@@ -278,7 +278,7 @@ static int answer_changed(struct control_peer *peer, const struct watch *watch, 
         }
         text_append_string(&json, "{");
         json_bool(&json, "changed", changed > 0);
-        json_number(&json, "running", assign_count(&supervisor->controller, watch).running);
+        json_uint64(&json, "running", assign_count(&supervisor->controller, watch).running);
         json_close(&json, "}");
         return json.failed ? -ENOMEM : send_document(peer, &json);
 }

@@ -83,8 +83,8 @@ static int write_run(const struct ledger_run *run, void *userdata)
         if (run->ended_realtime == 0)
                 return 0;
         text_append_string(json, "\"lastRun\":{");
-        json_number(json, "endedAt", run->ended_realtime);
-        json_number(json, "took", run->duration_usec);
+        json_uint64(json, "endedAt", run->ended_realtime);
+        json_uint64(json, "took", run->duration_usec);
         json_string(json, "action", run->action);
         json_string(json, "reason", run->reason);
         json_string(json, "result", run->result);
@@ -114,21 +114,21 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_string(json, "uid", row->uid);
         write_fingerprint(json, "handledFingerprint", row->fingerprint);
         write_fingerprint(json, "failedFingerprint", row->failed_fingerprint);
-        json_number(json, "handledAt", ledger_to_realtime(question->supervisor, row->handled_realtime));
-        json_number(json, "attempts", row->attempts);
+        json_uint64(json, "handledAt", ledger_to_realtime(question->supervisor, row->handled_realtime));
+        json_uint64(json, "attempts", row->attempts);
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
-        json_number(json, "next", ledger_to_realtime(question->supervisor, next_time(question->watch, row)));
+        json_uint64(json, "next", ledger_to_realtime(question->supervisor, next_time(question->watch, row)));
         json_string(json, "nextReason", row->next_reason);
         json_bool(json, "permanent", row->permanent);
-        json_number(json, "throttled", row->throttled);
-        json_number(json, "refused", row->refused);
+        json_uint64(json, "throttled", row->throttled);
+        json_uint64(json, "refused", row->refused);
         json_bool(json, "deleting", row->deleting);
         json_bool(json, "unselected", row->unselected);
         json_bool(json, "settling", row->settling[0] != '\0');
-        json_number(json, "crashes", row->crashes);
-        json_number(json, "lastCrash", ledger_to_realtime(question->supervisor, row->crashed_realtime));
-        json_number(json, "quarantinedUntil",
+        json_uint64(json, "crashes", row->crashes);
+        json_uint64(json, "lastCrash", ledger_to_realtime(question->supervisor, row->crashed_realtime));
+        json_uint64(json, "quarantinedUntil",
                     ledger_to_realtime(question->supervisor, row->quarantined_until));
         json_string(json, "writtenVersion", row->written_version);
         r = ledger_run_see(question->supervisor->controller.ledger, watch_name, row->key, row->uid,
@@ -168,9 +168,9 @@ static void write_queue(const struct question *question)
         json_string(json, "uid", view.uid);
         json_string(json, "reason", run_reason_name(view.reason));
         if (view.state == QUEUE_QUEUED || view.state == QUEUE_SUSPECT)
-                json_number(json, "waitingFor", now - view.since);
+                json_uint64(json, "waitingFor", now - view.since);
         if (view.state == QUEUE_DELAYED)
-                json_number(json, "dueIn", view.due > now ? view.due - now : 0);
+                json_uint64(json, "dueIn", view.due > now ? view.due - now : 0);
         json_close(json, "},");
 }
 
@@ -246,7 +246,7 @@ int explain_write(const struct watch *watch, const char *key, struct text *json)
                                         ledger_now(supervisor), DOUBTS_LOOKED_MAX, write_doubt, &question);
         json_close(json, "],\"store\":{");
         json_string(json, "folder", place_of(watch)->store_folder);
-        json_number(json, "generation", watch->generation);
+        json_uint64(json, "generation", watch->generation);
         json_close(json, "}}");
         return r < 0 ? r : json->failed ? -ENOMEM : 0;
 }

@@ -13,7 +13,7 @@ void json_string(struct text *json, const char *name, const char *value)
         text_append(json, ",", 1);
 }
 
-void json_number(struct text *json, const char *name, uint64_t value)
+void json_uint64(struct text *json, const char *name, uint64_t value)
 {
         text_printf(json, "\"%s\":%" PRIu64 ",", name, value);
 }

@@ -35,10 +35,10 @@ static void write_handler(const struct watch *watch, struct text *json)
 
         text_append_string(json, "\"handler\":{");
         json_string(json, "hash", change->hash);
-        json_number(json, "changedAt", change->changed_realtime);
+        json_uint64(json, "changedAt", change->changed_realtime);
         json_bool(json, "pending", change->pass != HANDLER_PASS_NONE);
-        json_number(json, "changes", change->changes);
-        json_number(json, "madeDue", change->made_due);
+        json_uint64(json, "changes", change->changes);
+        json_uint64(json, "madeDue", change->made_due);
         json_string(json, "unread", place_of(watch)->handler_unread);
         json_close(json, "},");
 }
@@ -49,9 +49,9 @@ static void write_failing_counts(const struct supervisor *supervisor, const stru
         struct ledger_failing failing = {0};
 
         (void)ledger_count_failing(supervisor->controller.ledger, watch->config->name, &failing);
-        json_number(json, "failing", failing.failing);
-        json_number(json, "permanent", failing.permanent);
-        json_number(json, "throttled", failing.throttled);
+        json_uint64(json, "failing", failing.failing);
+        json_uint64(json, "permanent", failing.permanent);
+        json_uint64(json, "throttled", failing.throttled);
 }
 
 static void write_watch_uninstall(const struct watch *watch, struct text *json)
@@ -99,12 +99,12 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "waitsFor", waits_for ? waits_for : "");
         json_bool(json, "accessAwaited", access_awaited(watch));
         json_string(json, "accessTrouble", access && access->failing ? access->trouble.reason : "");
-        json_number(json, "accessExpires", access ? access->expires_realtime : 0);
+        json_uint64(json, "accessExpires", access ? access->expires_realtime : 0);
         json_bool(json, "unsure", watch->unsure);
-        json_number(json, "pausedSince", watch->paused_realtime);
-        json_number(json, "pausedBy", watch->paused_by);
+        json_uint64(json, "pausedSince", watch->paused_realtime);
+        json_uint64(json, "pausedBy", watch->paused_by);
         json_string(json, "pauseReason", watch->pause_reason);
-        json_number(json, "degradedSince",
+        json_uint64(json, "degradedSince",
                     watch->health != WATCH_HEALTHY ? place_of(watch)->degraded_realtime : 0);
         json_bool(json, "confidential", watch->config->confidential);
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
@@ -113,27 +113,27 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         if (!watch->config->owner)
                 write_handler(watch, json);
         json_string(json, "resourceVersion", watch->resource_version);
-        json_number(json, "syncedSince", watch->synced_realtime);
-        json_number(json, "objects", watch->objects);
-        json_number(json, "queued", counts.queued);
-        json_number(json, "running", counts.running);
-        json_number(json, "waiting", counts.delayed);
-        json_number(json, "settling", counts.settling);
+        json_uint64(json, "syncedSince", watch->synced_realtime);
+        json_uint64(json, "objects", watch->objects);
+        json_uint64(json, "queued", counts.queued);
+        json_uint64(json, "running", counts.running);
+        json_uint64(json, "waiting", counts.delayed);
+        json_uint64(json, "settling", counts.settling);
         if (watch->config->finalizer)
-                json_number(json, "held",
+                json_uint64(json, "held",
                             (uint64_t)ledger_count(supervisor->controller.ledger, watch->config->name));
         write_watch_uninstall(watch, json);
-        json_number(json, "finalizersWritten", watch->finalizers_written);
-        json_number(json, "finalizersFailed", watch->finalizers_failed);
+        json_uint64(json, "finalizersWritten", watch->finalizers_written);
+        json_uint64(json, "finalizersFailed", watch->finalizers_failed);
         write_failing_counts(supervisor, watch, json);
-        json_number(json, "runs", watch->metrics.work.count);
-        json_number(json, "runTime", watch->metrics.work.sum_usec);
-        json_number(json, "succeeded", watch->successes);
-        json_number(json, "failed", watch->failures_total);
+        json_uint64(json, "runs", watch->metrics.work.count);
+        json_uint64(json, "runTime", watch->metrics.work.sum_usec);
+        json_uint64(json, "succeeded", watch->successes);
+        json_uint64(json, "failed", watch->failures_total);
         for (size_t i = 0; i < ELEMENTS(counter); i++)
-                json_number(json, counter[i].member,
+                json_uint64(json, counter[i].member,
                             counters_get(&child_of(watch)->counters, counter[i].name));
-        json_number(json, "pid", (uint64_t)child_of(watch)->process.pid);
+        json_uint64(json, "pid", (uint64_t)child_of(watch)->process.pid);
         json_close(json, "},");
 }
 
@@ -143,13 +143,13 @@ void status_write_worker(const struct supervisor *supervisor, size_t index, stru
         const struct queue_run *run = worker_run(worker);
 
         text_append_string(json, "{");
-        json_number(json, "index", index);
-        json_number(json, "pid", (uint64_t)worker_child(worker)->process.pid);
+        json_uint64(json, "index", index);
+        json_uint64(json, "pid", (uint64_t)worker_child(worker)->process.pid);
         json_string(json, "state", run ? "running" : "idle");
         if (run) {
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
-                json_number(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
+                json_uint64(json, "runningFor", clock_boottime_usec() - worker->started_boottime);
         }
         json_close(json, "},");
 }
@@ -173,9 +173,9 @@ static int write_quarantined(const char *watch, const struct ledger_row *row, vo
         json_string(json, "watch", watch);
         json_string(json, "key", row->key);
         json_string(json, "uid", row->uid);
-        json_number(json, "crashes", row->crashes);
-        json_number(json, "lastCrash", ledger_to_realtime(supervisor, row->crashed_realtime));
-        json_number(json, "until", ledger_to_realtime(supervisor, row->quarantined_until));
+        json_uint64(json, "crashes", row->crashes);
+        json_uint64(json, "lastCrash", ledger_to_realtime(supervisor, row->crashed_realtime));
+        json_uint64(json, "until", ledger_to_realtime(supervisor, row->quarantined_until));
         json_string(json, "error", row->first_error);
         json_close(json, "},");
         return 0;
@@ -188,14 +188,14 @@ void status_write_row(const struct supervisor *supervisor, const char *watch, co
         json_string(json, "watch", watch);
         json_string(json, "key", row->key);
         json_string(json, "uid", row->uid);
-        json_number(json, "attempts", row->attempts);
+        json_uint64(json, "attempts", row->attempts);
         json_bool(json, "permanent", row->permanent);
-        json_number(json, "throttled", row->throttled);
+        json_uint64(json, "throttled", row->throttled);
         json_bool(json, "deleting", row->deleting);
-        json_number(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
+        json_uint64(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
         json_string(json, "nextReason", row->next_realtime > 0 ? row->next_reason : "");
-        json_number(json, "crashes", row->crashes);
-        json_number(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
+        json_uint64(json, "crashes", row->crashes);
+        json_uint64(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
         json_close(json, "},");
@@ -221,8 +221,8 @@ static void write_slowest(struct supervisor *supervisor, struct text *json)
                 text_append_string(json, "{");
                 json_string(json, "watch", supervisor->controller.watch[run->watch].config->name);
                 json_string(json, "key", run->key);
-                json_number(json, "took", run->took_usec);
-                json_number(json, "endedAt", realtime - (now - run->ended));
+                json_uint64(json, "took", run->took_usec);
+                json_uint64(json, "endedAt", realtime - (now - run->ended));
                 json_string(json, "result", run->result);
                 json_close(json, "},");
         }
@@ -235,9 +235,9 @@ void status_write_doubt(const struct supervisor *supervisor, const struct ledger
         json_string(json, "watch", doubt->watch);
         json_string(json, "key", doubt->key);
         json_string(json, "uid", doubt->uid);
-        json_number(json, "crashes", doubt->crashes);
-        json_number(json, "lastCrash", ledger_to_realtime(supervisor, doubt->crashed_realtime));
-        json_number(json, "until", ledger_to_realtime(supervisor, doubt->until_realtime));
+        json_uint64(json, "crashes", doubt->crashes);
+        json_uint64(json, "lastCrash", ledger_to_realtime(supervisor, doubt->crashed_realtime));
+        json_uint64(json, "until", ledger_to_realtime(supervisor, doubt->until_realtime));
         json_bool(json, "unread", doubt->unread);
         json_string(json, "error", doubt->error);
         json_close(json, "},");
@@ -262,7 +262,7 @@ static void write_held_back(const struct throttles *throttles, struct text *json
                         continue;
                 text_append_string(json, "{");
                 json_string(json, "resource", throttles->entry[i].resource);
-                json_number(json, "until", clock_realtime_usec() + (throttles->entry[i].until - now));
+                json_uint64(json, "until", clock_realtime_usec() + (throttles->entry[i].until - now));
                 json_close(json, "},");
         }
 }
@@ -270,10 +270,10 @@ static void write_held_back(const struct throttles *throttles, struct text *json
 static void write_turn(struct text *json, const char *name, const struct turn *turn)
 {
         text_printf(json, "\"%s\":{", name);
-        json_number(json, "took", turn->wall_usec);
-        json_number(json, "processor", turn->processor_usec);
+        json_uint64(json, "took", turn->wall_usec);
+        json_uint64(json, "processor", turn->processor_usec);
         json_string(json, "what", turn->what ? turn->what : "");
-        json_number(json, "endedAt", turn->ended_realtime);
+        json_uint64(json, "endedAt", turn->ended_realtime);
         json_close(json, "},");
 }
 
@@ -282,8 +282,8 @@ static void write_turns(const struct supervisor *supervisor, struct text *json)
         const struct turns *turns = &supervisor->turns;
 
         text_append_string(json, "\"turns\":{");
-        json_number(json, "count", turns->processor.count);
-        json_number(json, "slow", turns->slow);
+        json_uint64(json, "count", turns->processor.count);
+        json_uint64(json, "slow", turns->slow);
         write_turn(json, "longest", &turns->longest);
         write_turn(json, "longestProcessor", &turns->longest_processor);
         json_close(json, "},");
@@ -293,9 +293,9 @@ static void write_uninstall(const struct supervisor *supervisor, struct text *js
 {
         const struct controller *controller = &supervisor->controller;
 
-        json_number(json, "uninstallingSince",
+        json_uint64(json, "uninstallingSince",
                     controller->uninstall.active ? controller->uninstall.realtime : 0);
-        json_number(json, "uninstallingBy", controller->uninstall.by);
+        json_uint64(json, "uninstallingBy", controller->uninstall.by);
         json_bool(json, "uninstalled", uninstall_is_done(controller));
 }
 
@@ -310,23 +310,23 @@ int status_write(struct supervisor *supervisor, struct text *json)
         json_string(json, "operator", supervisor->config->operator_name);
         json_string(json, "version", RECONCILED_VERSION);
         json_string(json, "phase", phase_name(supervisor->phase));
-        json_number(json, "pid", (uint64_t)getpid());
-        json_number(json, "startedAt", supervisor->life.started_realtime);
-        json_number(json, "restarts", supervisor->life.starts - 1);
+        json_uint64(json, "pid", (uint64_t)getpid());
+        json_uint64(json, "startedAt", supervisor->life.started_realtime);
+        json_uint64(json, "restarts", supervisor->life.starts - 1);
         json_string(json, "server", supervisor->credential ? supervisor->credential->credential.server : "");
         json_string(json, "identity",
                     supervisor->credential ? supervisor->credential->credential.identity : "");
         json_string(json, "log", log_target_name(LOG_TARGET_AUTO)); /* as it was resolved */
-        json_number(json, "logLinesDropped", dropped);
+        json_uint64(json, "logLinesDropped", dropped);
         json_string(json, "notReloaded", supervisor->reload.refused);
         write_uninstall(supervisor, json);
         write_turns(supervisor, json);
         text_append_string(json, "\"events\":{");
-        json_number(json, "written", workers_sum(supervisor, "events_written"));
-        json_number(json, "dropped", workers_sum(supervisor, "events_dropped"));
+        json_uint64(json, "written", workers_sum(supervisor, "events_written"));
+        json_uint64(json, "dropped", workers_sum(supervisor, "events_dropped"));
         json_close(json, "},");
         text_append_string(json, "\"gateway\":{");
-        json_number(json, "certificateExpires", gateway_count(supervisor, "certificate_expires"));
+        json_uint64(json, "certificateExpires", gateway_count(supervisor, "certificate_expires"));
         json_bool(json, "certificateStale", gateway_count(supervisor, "certificate_stale") > 0);
         json_bool(json, "certificateExpired", gateway_count(supervisor, "certificate_expired") > 0);
         json_close(json, "},");

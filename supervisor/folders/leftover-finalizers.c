@@ -165,7 +165,7 @@ void leftover_finalizers_write_status(const struct supervisor *supervisor, struc
                 json_string(json, "apiVersion", left->api_version);
                 json_string(json, "kind", left->kind);
                 json_string(json, "finalizer", left->finalizer);
-                json_number(json, "objects", left->objects);
+                json_uint64(json, "objects", left->objects);
                 json_close(json, "},");
         }
 }
