@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "devserver/tree/fields.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,50 +60,76 @@ char *fields_element_path(const cJSON *element, const struct list_rule *rule)
 
 static cJSON *fields_of(const cJSON *value, struct place place);
 
-static void add_path(cJSON *fields, const char *path, cJSON *inner)
+/* A set of fields that grows: cJSON would look for each new path among all others. */
+struct growing {
+        cJSON *fields;
+        void *known; /* a tree of tsearch() over the paths in `fields` */
+};
+
+static int compare_paths(const void *a, const void *b)
 {
-        if (path && !cJSON_HasObjectItem(fields, path))
-                cJSON_AddItemToObject(fields, path, inner);
-        else
+        return strcmp(a, b);
+}
+
+static void ignore(void *path _unused_)
+{
+}
+
+/* Takes both. A path that is there already stays as it is. */
+static void add_path(struct growing *growing, char *path, cJSON *inner)
+{
+        void *node = path && inner ? tsearch(path, &growing->known, compare_paths) : NULL;
+
+        if (!node || *(char **)node != path) {
+                free(path);
                 cJSON_Delete(inner);
+                return;
+        }
+        free(inner->string);
+        inner->string = path;
+        cJSON_AddItemToArray(growing->fields, inner);
+}
+
+static cJSON *take_fields(struct growing *growing)
+{
+        tdestroy(growing->known, ignore);
+        return growing->fields;
 }
 
 static cJSON *fields_of_list(const cJSON *list, struct place place, const struct list_rule *rule)
 {
-        cJSON *fields = cJSON_CreateObject();
+        struct growing growing = {.fields = cJSON_CreateObject()};
         const cJSON *element;
 
         cJSON_ArrayForEach(element, list)
         {
-                _cleanup_free_ char *path = fields_element_path(element, rule);
                 cJSON *inner = rule->type == LIST_SET ? cJSON_CreateObject()
                                                       : fields_of(element, place_element(place));
 
                 if (rule->type == LIST_MAP)
                         cJSON_AddItemToObject(inner, ".", cJSON_CreateObject());
-                add_path(fields, path, inner);
+                add_path(&growing, fields_element_path(element, rule), inner);
         }
-        return fields;
+        return take_fields(&growing);
 }
 
 static cJSON *fields_of(const cJSON *value, struct place place)
 {
         struct list_rule rule = place_list_rule(place, value);
-        cJSON *fields;
+        struct growing growing = {0};
         const cJSON *member;
 
         if (rule.type != LIST_ATOMIC)
                 return fields_of_list(value, place, &rule);
-        fields = cJSON_CreateObject();
+        growing.fields = cJSON_CreateObject();
         if (!cJSON_IsObject(value) || place_is_atomic_map(place))
-                return fields;
+                return growing.fields;
         cJSON_ArrayForEach(member, value)
         {
-                _cleanup_free_ char *path = member_path(member->string);
-
-                add_path(fields, path, fields_of(member, place_member(place, member->string)));
+                add_path(&growing, member_path(member->string),
+                         fields_of(member, place_member(place, member->string)));
         }
-        return fields;
+        return take_fields(&growing);
 }
 
 static void drop(cJSON *object, const char *const *name, size_t count)
@@ -160,6 +187,11 @@ static bool has_identity(const cJSON *element, const cJSON *identity)
                         return false;
         }
         return true;
+}
+
+static cJSON *value_from(const cJSON *value, const char *path, const cJSON **at)
+{
+        return path[0] == 'f' ? json_member_from(value, path + 2, at) : fields_value_at(value, path);
 }
 
 cJSON *fields_value_at(const cJSON *value, const char *path)
@@ -264,7 +296,7 @@ void fields_add(cJSON *fields, const cJSON *more)
 cJSON *fields_changed(const cJSON *before, const cJSON *after, const cJSON *fields)
 {
         cJSON *changed = cJSON_CreateObject();
-        const cJSON *path;
+        const cJSON *path, *at_before = NULL, *at_after = NULL;
 
         cJSON_ArrayForEach(path, fields)
         {
@@ -272,8 +304,8 @@ cJSON *fields_changed(const cJSON *before, const cJSON *after, const cJSON *fiel
 
                 if (strcmp(path->string, ".") == 0)
                         continue;
-                old = before ? fields_value_at(before, path->string) : NULL;
-                new = fields_value_at(after, path->string);
+                old = before ? value_from(before, path->string, &at_before) : NULL;
+                new = value_from(after, path->string, &at_after);
                 if (old && json_equal(old, new))
                         continue;
                 if (fields_is_leaf(path) || !old) {
@@ -294,11 +326,12 @@ cJSON *fields_changed(const cJSON *before, const cJSON *after, const cJSON *fiel
 void fields_keep_existing(cJSON *fields, const cJSON *value)
 {
         cJSON *path = fields ? fields->child : NULL;
+        const cJSON *at = NULL;
 
         while (path) {
                 cJSON *next = path->next;
                 const cJSON *inner =
-                        strcmp(path->string, ".") == 0 ? value : fields_value_at(value, path->string);
+                        strcmp(path->string, ".") == 0 ? value : value_from(value, path->string, &at);
 
                 if (!inner)
                         cJSON_Delete(cJSON_DetachItemViaPointer(fields, path));

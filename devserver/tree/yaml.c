@@ -106,7 +106,7 @@ static cJSON *mapping(struct reader *reader, const yaml_node_t *node, unsigned d
                 const char *name =
                         key && key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : NULL;
 
-                if (name && !cJSON_HasObjectItem(object, name))
+                if (name && !cJSON_GetObjectItemCaseSensitive(object, name))
                         cJSON_AddItemToObject(object, name, tree(reader, pair->value, depth));
         }
         return object;

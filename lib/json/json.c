@@ -321,21 +321,27 @@ static int read_next(struct reader *reader, cJSON **root)
 
 /* ---- equality */
 
+cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at)
+{
+        cJSON *found = *at && strcmp((*at)->string, name) == 0
+                               ? (cJSON *)(uintptr_t)*at
+                               : cJSON_GetObjectItemCaseSensitive(object, name);
+
+        if (found)
+                *at = found->next;
+        return found;
+}
+
 static bool equal_objects(const cJSON *a, const cJSON *b)
 {
-        const cJSON *beside = b->child, *member, *other;
+        const cJSON *at = b->child, *member;
 
         if (cJSON_GetArraySize(a) != cJSON_GetArraySize(b))
                 return false;
         cJSON_ArrayForEach(member, a)
         {
-                /* Mostly both have the same order. */
-                other = beside && strcmp(beside->string, member->string) == 0
-                                ? beside
-                                : cJSON_GetObjectItemCaseSensitive(b, member->string);
-                if (!json_equal(member, other))
+                if (!json_equal(member, json_member_from(b, member->string, &at)))
                         return false;
-                beside = beside ? beside->next : NULL;
         }
         return true;
 }

@@ -21,6 +21,10 @@ int json_read(const char *text, size_t size, cJSON **ret, size_t *ret_where);
 /* The same; NULL: no JSON, or no memory. */
 cJSON *json_parse(const char *text, size_t size);
 
+/* The member of this name. *at is a member that is tried first (begin with NULL), and becomes the one behind
+ * what was found: a caller that asks for members in their order finds each at once, where cJSON would go
+ * through all of them. NULL: there is none. */
+cJSON *json_member_from(const cJSON *object, const char *name, const cJSON **at);
 /* The order of members does not matter. Numbers are equal when they are written alike. Replaces
  * cJSON_Compare(), which takes twice as long for each level. */
 bool json_equal(const cJSON *a, const cJSON *b);

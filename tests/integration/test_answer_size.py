@@ -6,7 +6,7 @@ import pytest
 
 from harness import wait_until, watch
 
-MANY = 30000
+MANY = 20000
 
 
 def config_map(number):

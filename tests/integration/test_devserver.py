@@ -221,3 +221,23 @@ def test_open_watches_do_not_hold_up_its_end(devserver, widgets):
     with widgets.watch() as seen:
         devserver.stop()
         seen.wait_end()
+
+
+def test_names_that_differ_in_case_are_two(api):
+    maps = api.resource("v1", "configmaps", "default")
+    data = {"a": "1", "A": "2"}
+    for made in (maps.create("posted", data=data),
+                 maps.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": data})):
+        assert made["data"] == data
+        assert set(made["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]) - {"."} == {"f:a", "f:A"}
+    applied = api.request("PATCH", "/api/v1/namespaces/default/configmaps/yaml?fieldManager=m",
+                          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: '1', A: '2'}", "application/apply-patch+yaml")
+    assert applied["data"] == data
+
+
+def test_an_object_of_many_members_is_taken(api):
+    """100,000 of them, well below the 3 MiB of a request; a lookup among all for each would take half a minute."""
+    maps = api.resource("v1", "configmaps", "default")
+    made = maps.create("wide", data={f"k{number}": "" for number in range(100000)})
+    assert len(made["data"]) == 100000
+    assert maps.replace({**made, "data": {**made["data"], "k1": "x"}})["data"]["k1"] == "x"
