@@ -61,7 +61,7 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
 
         if (kind == MODEL_RECONCILE || kind == MODEL_FINALIZE)
                 judge_spacing(sim, watch, name, uid, seen, content);
-        if (kind == MODEL_DELETED && object && !sim->model.revived[uid])
+        if (kind == MODEL_DELETED && object && !sim->model.revived[watch][uid])
                 model_broken(sim, "watch %u: the end of %s u%u is told, and it lives", watch, sim_key(name),
                              uid);
         if (seen->at_rest)
@@ -113,11 +113,13 @@ void model_touched(struct simulation *sim, unsigned uid)
                 sim->model.seen[i][uid].at_rest = false;
 }
 
-void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content)
+void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content, bool restored)
 {
         struct model_seen *seen = &sim->model.seen[watch][uid];
 
         seen->has_news = seen->has_news || content != seen->content;
+        if (content != 0 && restored)
+                sim->model.revived[watch][uid] = false; /* now the controller knows */
 }
 
 void model_unsettle(struct simulation *sim)

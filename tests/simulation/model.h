@@ -43,7 +43,8 @@ struct model {
         } running[8];                       /* by name */
         uint64_t touched[MODEL_UIDS];       /* by users */
         unsigned last_selected[MODEL_UIDS]; /* by these watches, when it went */
-        bool revived[MODEL_UIDS]; /* by a restore: its end may still be told, by a run that is on its way */
+        bool revived[MODEL_WATCHES]
+                    [MODEL_UIDS]; /* by a restore: its end may still be told, by a run that is on its way */
         uint64_t runs, failures;
         char broken[512]; /* the first promise that did not hold; "" */
 };
@@ -61,7 +62,7 @@ void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum m
                     bool own, bool permanent);
 void model_touched(struct simulation *sim, unsigned uid); /* by a user */
 /* The controller is told of it. */
-void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content);
+void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content, bool restored);
 void model_unsettle(struct simulation *sim); /* each object may run once more */
 void model_gone(struct simulation *sim, unsigned uid, unsigned selected);
 void model_released(struct simulation *sim, unsigned watch, unsigned uid);

@@ -424,7 +424,8 @@ bool operator_hear_watcher(struct simulation *sim, unsigned watch)
         inbox->count--;
         tell_time(sim);
         for (size_t i = 0; i < message->count; i++)
-                model_heard(sim, watch, message->change[i].uid, message->change[i].fingerprint);
+                model_heard(sim, watch, message->change[i].uid, message->change[i].fingerprint,
+                            message->restores > 0);
         judge(sim, "a message of a watcher", hear(&sim->controller.watch[watch], message));
         return true;
 }

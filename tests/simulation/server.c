@@ -168,6 +168,11 @@ static bool restore(struct simulation *sim)
 
         if (!server->has_backup)
                 return false;
+        /* Who has no store cannot see that a database went back: for some seconds a lower version passes for an
+         * echo of our own write. Both at once within these seconds are not tried. */
+        for (unsigned i = 0; i < WATCHES; i++)
+                if (!sim->watcher[i].store.is_filled)
+                        return false;
         for (unsigned name = 0; name < NAMES; name++) {
                 const struct sim_object *object = &server->object[name], *backup = &server->backup[name];
 
@@ -176,8 +181,14 @@ static bool restore(struct simulation *sim)
                 else if (object->exists)
                         left(sim, object, backup->selected);
                 if (backup->exists && (!object->exists || object->uid != backup->uid))
-                        sim->model.revived[backup->uid] = true;
+                        for (unsigned i = 0; i < WATCHES; i++)
+                                sim->model.revived[i][backup->uid] = true;
         }
+        /* An object that lives again is selected. If it were not, its tombstone would hide what becomes of it after
+         * the next start (docs/reliability.md, Known limits). */
+        for (unsigned name = 0; name < NAMES; name++)
+                if (server->backup[name].exists && !server_object(sim, name, server->backup[name].uid))
+                        server->backup[name].selected = (1U << WATCHES) - 1;
         memcpy(server->object, server->backup, sizeof(server->object));
         server->version = server->backup_version;
         server->epoch++;

@@ -234,6 +234,8 @@ static bool lose_ledger(struct simulation *sim, unsigned argument _unused_)
 /* The store is thrown away (damage): what went meanwhile only the ledger knows. */
 static bool lose_store(struct simulation *sim, unsigned argument)
 {
+        if (sim->watcher[argument % WATCHES].store.epoch != sim->server.epoch)
+                return false; /* see restore() */
         model_unsettle(sim);
         sim_tell(sim, "operator: killed, and the store of watcher %u is taken away", argument % WATCHES);
         if (sim->controller.ledger_lost)
@@ -241,6 +243,22 @@ static bool lose_store(struct simulation *sim, unsigned argument)
         operator_end(sim, false);
         watcher_lose_store(sim, argument % WATCHES);
         return operator_start(sim) >= 0;
+}
+
+/* A situation that chance rarely makes: the store is lost, and while nobody looks, an object is replaced by
+ * another one of its name. Of the old one only the ledger knows. */
+static bool replace_unseen(struct simulation *sim, unsigned argument)
+{
+        unsigned name = argument % NAMES;
+
+        if (!sim->server.object[name].exists || sim->watcher[0].store.epoch != sim->server.epoch)
+                return false;
+        (void)server_act(sim, SERVER_STRIP, name);
+        (void)server_act(sim, SERVER_DELETE, name);
+        (void)server_act(sim, SERVER_CREATE, name + NAMES * (argument / NAMES));
+        for (unsigned i = 0; i < WATCHES; i++)
+                (void)lose_store(sim, i);
+        return true;
 }
 
 /* The ledger was synced in time; the note of what was under way is of another boot. */
@@ -312,6 +330,7 @@ static const struct {
         {"order", 4, order},
         {"lose-ledger", 3, lose_ledger},
         {"lose-store", 4, lose_store},
+        {"replace", 5, replace_unseen},
         {"lose-power", 6, lose_power},
 };
 

@@ -105,10 +105,19 @@ void worker_recall(struct simulation *sim, unsigned worker)
 
 void worker_cancel(struct simulation *sim, unsigned worker, uint64_t sequence)
 {
-        struct sim_run *run = &sim->worker[worker].current;
+        struct sim_worker *from = &sim->worker[worker];
+        struct sim_run waiting;
 
-        if (run->active && run->run.sequence == sequence)
-                run->cancelled = true;
+        if (from->current.active && from->current.run.sequence == sequence)
+                from->current.cancelled = true;
+        /* CANCEL comes right behind RUN: the handler is ended before it has done anything. */
+        if (from->inbox_count == 0 || from->inbox[0].run.sequence != sequence)
+                return;
+        waiting = from->inbox[0];
+        from->inbox_count--;
+        memmove(&from->inbox[0], &from->inbox[1], from->inbox_count * sizeof(from->inbox[0]));
+        waiting.cancelled = true;
+        say_done(sim, worker, &waiting, RESULT_CANCELLED, 0);
 }
 
 /* ---- the beginning */
@@ -143,7 +152,7 @@ static void show(struct simulation *sim, struct sim_run *run)
 {
         run->handler_ran = true;
         if (run_reason_parse(run->run.reason) == RUN_TAKEN_OVER) /* another watch has had it meanwhile */
-                model_heard(sim, run->watch, run->uid, 0);
+                model_heard(sim, run->watch, run->uid, 0, false);
         model_shown(sim, run->watch, run->name, run->uid, kind_of(run), sim_fingerprint(&run->read));
 }
 
