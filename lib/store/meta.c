@@ -147,10 +147,10 @@ static MDB_val restored_key(void)
         return (MDB_val){sizeof(name) - 1, name};
 }
 
-int store_restored_set(struct store *store, uint64_t realtime_usec)
+int store_restored_set(struct store *store, uint64_t boottime_usec)
 {
         const char *const string[STRINGS] = {"", ""};
-        struct header header = {.mark = realtime_usec};
+        struct header header = {.mark = boottime_usec};
         MDB_val key = restored_key();
 
         return write_record(store, &key, &header, string);

@@ -20,9 +20,9 @@ int store_meta_get(struct store *store, struct store_meta *ret); /* store_meta_d
 int store_meta_set(struct store *store, const struct store_meta *meta);
 void store_meta_done(struct store_meta *meta);
 
-/* When the server's database was last seen to have gone back in time (CLOCK_REALTIME); 0: never. */
+/* When the server's database was last seen to have gone back in time (CLOCK_BOOTTIME); 0: never. */
 int store_restored_get(struct store *store, uint64_t *ret);
-int store_restored_set(struct store *store, uint64_t realtime_usec);
+int store_restored_set(struct store *store, uint64_t boottime_usec);
 
 /* How far one stream of the watch has come: everything up to this resourceVersion is in the store. Written
  * in the transaction of the objects that it speaks of. */

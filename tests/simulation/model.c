@@ -48,7 +48,8 @@ static void judge_spacing(struct simulation *sim, unsigned watch, unsigned name,
 
         if (sim->controller.watch[watch].unsure) /* each object may run once */
                 return;
-        if (seen->has_failed && seen->failed_content == content && !seen->has_news && since < first)
+        if (seen->has_failed && seen->failed_content == content && !seen->is_for_news && !seen->has_news &&
+            since < first)
                 model_broken(sim, "watch %u, %s u%u: an attempt %llu us after the last failure", watch,
                              sim_key(name), uid, (unsigned long long)since);
 }
@@ -66,7 +67,6 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
                              uid);
         if (seen->at_rest)
                 model_broken(sim, "watch %u: %s u%u was at rest, and runs", watch, sim_key(name), uid);
-        seen->has_news = false;
         if (kind == MODEL_RECONCILE) {
                 seen->seen = true;
                 seen->ended = false;
@@ -105,6 +105,12 @@ void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum m
 void model_released(struct simulation *sim, unsigned watch, unsigned uid)
 {
         sim->model.seen[watch][uid].released = true;
+}
+
+void model_given(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.seen[watch][uid].is_for_news = sim->model.seen[watch][uid].has_news;
+        sim->model.seen[watch][uid].has_news = false;
 }
 
 void model_touched(struct simulation *sim, unsigned uid)

@@ -28,7 +28,8 @@ struct model_seen {
         bool is_done;      /* the handler was shown that content, and has succeeded */
         bool is_given_up;  /* or has failed for good, or as often as it may */
         unsigned failures; /* its own, since the last success */
-        bool has_news;     /* other content was heard since the last run began */
+        bool has_news;     /* other content was heard since its last run was given */
+        bool is_for_news;  /* and before that, since the run before */
         bool at_rest;      /* nothing has happened to it since the last rest: it has no reason to run */
         uint64_t content;  /* last shown, by its fingerprint */
         uint64_t failed_content; /* of the last failed attempt */
@@ -61,6 +62,8 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
 void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
                     bool own, bool permanent);
 void model_touched(struct simulation *sim, unsigned uid); /* by a user */
+/* Its run is given to a worker. */
+void model_given(struct simulation *sim, unsigned watch, unsigned uid);
 /* The controller is told of it. */
 void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content, bool restored);
 void model_unsettle(struct simulation *sim); /* each object may run once more */

@@ -85,6 +85,7 @@ static void run(void *userdata, struct worker *worker, struct assignment *given,
         sim_tell(sim, "controller: gives worker %u %s of %s %s for watch %u (%s)", number_of(sim, worker),
                  run_action_name((enum run_action)message->action), message->key, message->uid,
                  given->run.watch, message->reason);
+        model_given(sim, given->run.watch, sim_uid_number(given->run.uid));
         worker_take(sim, number_of(sim, worker), message, given->run.watch);
 }
 

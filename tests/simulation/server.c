@@ -192,6 +192,7 @@ static bool restore(struct simulation *sim)
         memcpy(server->object, server->backup, sizeof(server->object));
         server->version = server->backup_version;
         server->epoch++;
+        server->restored_boottime = sim->boottime;
         server->has_backup = false;
         sim_tell(sim, "server: its database is restored, version %llu", (unsigned long long)server->version);
         model_forgives(sim);

@@ -234,7 +234,7 @@ static bool lose_ledger(struct simulation *sim, unsigned argument _unused_)
 /* The store is thrown away (damage): what went meanwhile only the ledger knows. */
 static bool lose_store(struct simulation *sim, unsigned argument)
 {
-        if (sim->watcher[argument % WATCHES].store.epoch != sim->server.epoch)
+        if (sim->server.epoch > 0 && sim->boottime - sim->server.restored_boottime < 10 * USEC_PER_SEC)
                 return false; /* see restore() */
         model_unsettle(sim);
         sim_tell(sim, "operator: killed, and the store of watcher %u is taken away", argument % WATCHES);
@@ -251,7 +251,7 @@ static bool replace_unseen(struct simulation *sim, unsigned argument)
 {
         unsigned name = argument % NAMES;
 
-        if (!sim->server.object[name].exists || sim->watcher[0].store.epoch != sim->server.epoch)
+        if (!sim->server.object[name].exists)
                 return false;
         (void)server_act(sim, SERVER_STRIP, name);
         (void)server_act(sim, SERVER_DELETE, name);
@@ -259,6 +259,30 @@ static bool replace_unseen(struct simulation *sim, unsigned argument)
         for (unsigned i = 0; i < WATCHES; i++)
                 (void)lose_store(sim, i);
         return true;
+}
+
+#define END_WITH_CONFLICT 49 /* see worker_end() */
+#define END_WELL          32
+
+/* Likewise: the object of a run is changed while that is under way, which makes a revert of what it was shown.
+ * Then the run ends, and what its end has come to is on disk; or the change is announced before it ends. */
+static bool change_under_way(struct simulation *sim, unsigned argument)
+{
+        unsigned worker = argument % WORKERS, way = argument / WORKERS % 3, watch;
+        const struct sim_run *run = &sim->worker[worker].current;
+
+        if (!run->active || !run->handler_ran || !server_object(sim, run->name, run->uid))
+                return false;
+        watch = run->watch;
+        (void)server_act(sim, SERVER_CHANGE, run->name);
+        while (way == 0 && (watcher_read(sim, watch) || watcher_announce(sim, watch, MESSAGE_MAX) ||
+                            operator_hear_watcher(sim, watch)))
+                ;
+        (void)worker_end(sim, worker, way == 0 ? END_WELL : END_WITH_CONFLICT);
+        while (operator_hear_worker(sim, worker))
+                ;
+        (void)operator_settle(sim);
+        return way < 2 || crash(sim, 0);
 }
 
 /* The ledger was synced in time; the note of what was under way is of another boot. */
@@ -331,6 +355,7 @@ static const struct {
         {"lose-ledger", 3, lose_ledger},
         {"lose-store", 4, lose_store},
         {"replace", 5, replace_unseen},
+        {"change-under-way", 10, change_under_way},
         {"lose-power", 6, lose_power},
 };
 

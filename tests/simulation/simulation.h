@@ -48,7 +48,8 @@ struct sim_server {
         unsigned last_uid;
         struct sim_event event[EVENTS_MAX]; /* a ring; `events` counts all */
         uint64_t events;
-        unsigned epoch; /* restores */
+        unsigned epoch;             /* restores */
+        uint64_t restored_boottime; /* the last one */
         struct sim_object backup[NAMES];
         uint64_t backup_version;
         bool has_backup;
@@ -100,7 +101,7 @@ struct sim_store { /* outlives the process */
                 unsigned name, uid;
         } question[PLACES_MAX]; /* their absence is to be explained */
         size_t question_count;
-        uint64_t sequence, position, restored_realtime;
+        uint64_t sequence, position, noted_restore;
         unsigned epoch;
         bool is_filled; /* a list was complete */
 };

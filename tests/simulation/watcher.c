@@ -189,7 +189,7 @@ static void relist_restored(struct simulation *sim, unsigned watch)
 
         watcher->restores++;
         watcher->restored_boottime = sim->boottime;
-        watcher->store.restored_realtime = sim->realtime;
+        watcher->store.noted_restore = sim->boottime;
         send(&watcher->to_controller,
              &(struct sim_message){.type = SIM_KEYS, .restores = watcher->restores});
         list(sim, watch);
@@ -366,9 +366,8 @@ void watcher_start(struct simulation *sim, unsigned watch)
 {
         struct sim_watcher *watcher = &sim->watcher[watch];
         struct sim_store *store = &watcher->store;
-        bool restored =
-                store->restored_realtime > 0 && (store->restored_realtime > sim->realtime ||
-                                                 sim->realtime - store->restored_realtime < RESTORED_USEC);
+        bool restored = store->noted_restore > 0 && (store->noted_restore > sim->boottime ||
+                                                     sim->boottime - store->noted_restore < RESTORED_USEC);
 
         watcher->credit = watcher->restores = 0;
         watcher->restored_boottime = restored ? sim->boottime : 0;

@@ -19,16 +19,18 @@ int restored_note(struct watcher *watcher)
 {
         watcher->restored.boottime = clock_boottime_usec();
         watcher->restored.count++;
-        return store_restored_set(watcher->store, clock_realtime_usec());
+        return store_restored_set(watcher->store, watcher->restored.boottime);
 }
 
-/* The clock may have been set meanwhile; a wrong yes costs one run. */
+/* By CLOCK_BOOTTIME, which nobody sets. A time that is still to come is of another boot, or of a release that
+ * noted CLOCK_REALTIME: a wrong yes costs one run. */
 int restored_load(struct watcher *watcher)
 {
-        uint64_t restored, now = clock_realtime_usec();
+        uint64_t restored, now = clock_boottime_usec();
         int r = store_restored_get(watcher->store, &restored);
 
-        if (r >= 0 && restored > 0 && (restored > now || now - restored < WENT_BACK_USEC))
-                watcher->restored.boottime = clock_boottime_usec();
-        return r;
+        if (r < 0 || restored == 0 || (restored <= now && now - restored >= WENT_BACK_USEC))
+                return r;
+        watcher->restored.boottime = now;
+        return restored > now ? store_restored_set(watcher->store, now) : 0;
 }
