@@ -188,6 +188,14 @@ static int take_heirs(const char *key _unused_, const struct dependent_list *lis
         return r;
 }
 
+static bool is_same_object(const struct run *run, const struct kube_response *response)
+{
+        struct scan_object object;
+
+        return scan_object(response->body, response->body_size, &object) >= 0 &&
+               scan_string_equals(object.uid, run->order->uid);
+}
+
 /* Another object may have taken the name. Its dependents carry the same label, so those in its lists are
  * kept. */
 static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_response *response,
@@ -199,7 +207,9 @@ static void on_heir(struct kube_transfer *transfer _unused_, const struct kube_r
 
         run->request.transfer = NULL;
         if (response->error.failure == KUBE_FAILURE_NONE)
-                r = notes_visit_records(response->body, take_heirs, &dependents->wanted);
+                r = is_same_object(run, response)
+                            ? 0 /* the finalizers of others hold it */
+                            : notes_visit_records(response->body, take_heirs, &dependents->wanted);
         else if (!kube_error_is_not_found(&response->error) &&
                  (response->error.http_status != 404 || !dependents_is_believed(dependents))) {
                 refusal_note(run, response);
@@ -235,7 +245,7 @@ int prune_next(struct dependents *dependents)
             (dependents->failed.count > 0 || dependents->awaited > 0))
                 return 0;
         dependents->prune.begun = true;
-        if (run->order->action == ACTION_DELETED && !dependents->prune.heir_known) {
+        if (run_is_of_deletion(run) && !dependents->prune.heir_known) {
                 r = object_get(run, on_heir);
                 return r < 0 ? r : 1;
         }

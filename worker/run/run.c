@@ -34,6 +34,11 @@ void run_finish_too_large(struct run *run)
         run_finish(run, RESULT_PERMANENT, "%s", run->excess);
 }
 
+bool run_is_of_deletion(const struct run *run)
+{
+        return run->order->action == ACTION_DELETED || run->action == ACTION_DELETED;
+}
+
 bool run_is_replay(const struct run *run)
 {
         return run->worker->config->replay_folder[0] != '\0';

@@ -121,6 +121,7 @@ struct run {
                 struct sibling *asked;        /* whose selection is being asked for */
                 struct record_holder *holder; /* room for one of each */
         } siblings;                           /* write/sibling.c */
+        bool released;    /* our finalizer, which the watch does not want, came off before the handler ran */
         const char *heir; /* the watch that our list of dependents was given to; borrowed; NULL */
 
         struct dependents *dependents; /* NULL: not begun */
@@ -131,6 +132,8 @@ struct run {
         } parked;                          /* dependents/parked/park.c */
 };
 
+/* Its handler is told that the object is gone. */
+bool run_is_of_deletion(const struct run *run);
 /* Nothing of a replay may reach the API server. */
 bool run_is_replay(const struct run *run);
 void run_go_on(struct run *run, enum run_stage stage);

@@ -3,7 +3,8 @@
 /*
  * An object that is not selected any more: the store has forgotten it, but it exists. The server is asked
  * for it, so that the handler sees it as it is, and our finalizer can be taken off. If it is gone meanwhile,
- * the handler is shown its identity alone; whether it was deleted is not known here, and not said.
+ * the handler is shown its identity alone. A handler that did not ask for `unselected` is told the end of an
+ * object that is gone, or that our finalizer has held while it was being deleted (write.c, begin_unselected).
  */
 #include "worker/run/run.h"
 

@@ -477,8 +477,8 @@ void recorder_run_ended(struct recorder *recorder, const struct run *run, enum r
         char note[STATUS_MESSAGE_MAX];
         const cJSON *item;
 
-        if (!recorder || run_is_replay(run) || run->order->action == ACTION_DELETED ||
-            run->action == ACTION_FINALIZER || is_of_events(event.watch))
+        if (!recorder || run_is_replay(run) || run_is_of_deletion(run) || run->action == ACTION_FINALIZER ||
+            is_of_events(event.watch))
                 return;
         if (result == RESULT_SUCCESS || (result == RESULT_SETTLING && dependents_waiting(run)))
                 cJSON_ArrayForEach(item, run->answer.events)

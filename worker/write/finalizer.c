@@ -115,13 +115,15 @@ int finalizer_is_there(struct run *run)
         return r;
 }
 
-/* An object that is being deleted gets no finalizer. */
+/* An object that is being deleted gets no finalizer. Of one that is not selected any more ours is taken off
+ * after the handler. But a watch that does not want it any more holds no object that is being deleted. */
 int finalizer_is_wrong(struct run *run)
 {
         int r;
 
         if (run->action == ACTION_UNSELECTED)
-                return 0; /* it is taken off after the handler */
+                return !run->watch->config->finalizer && object_is_deleting(run) &&
+                       object_finalizer(run).ours;
         if (!run->watch->config->finalizer)
                 return run->watch->config->releases && object_finalizer(run).ours;
         r = finalizer_is_there(run);
@@ -242,7 +244,7 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
         /* An object that was released is finished, whatever others have changed meanwhile. */
         if (run->carrying_out && run->action == ACTION_FINALIZE)
                 run->now.foreign = false;
-        if (kube_error_is_not_found(&response->error) && run->carrying_out)
+        if (kube_error_is_not_found(&response->error) && (run->carrying_out || run->released))
                 step_done(run); /* the object is gone, as intended */
         else if (response->error.failure != KUBE_FAILURE_NONE)
                 step_failed(run, "finalizer", response);
@@ -259,6 +261,7 @@ int finalizer_send(struct run *run)
         const struct sibling *heir = run->action == ACTION_UNSELECTED ? heir_of(run) : NULL;
         int r;
 
+        run->released = run->action == ACTION_UNSELECTED && !run->carrying_out;
         if (heir && list_must_go(run))
                 run->heir = heir->watch->config->name;
         r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);

@@ -24,7 +24,7 @@
 
 static bool wants_ready(const struct run *run)
 {
-        return run->watch->config->ready_condition[0] && run->order->action != ACTION_DELETED &&
+        return run->watch->config->ready_condition[0] && !run_is_of_deletion(run) &&
                run->action != ACTION_UNSELECTED && run->action != ACTION_RELEASE &&
                run->action != ACTION_FINALIZER;
 }

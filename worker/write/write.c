@@ -126,16 +126,21 @@ static void all_written(struct run *run)
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
 }
 
-/* An object that is being deleted while our finalizer holds it is cleaned up, selected or not. */
+/* An object that is being deleted while our finalizer holds it is cleaned up, selected or not. If the watch has
+ * not wanted the finalizer any more since the object left, its handler hears of the end as it would without
+ * one. Also if the object is gone already: a run that was cut off may have released it. */
 static void begin_unselected(struct run *run)
 {
-        int there = run->watch->config->finalizer && object_is_deleting(run) ? finalizer_is_there(run) : 0;
+        const struct record_watch *config = run->watch->config;
+        int there = config->finalizer && object_is_deleting(run) ? finalizer_is_there(run) : 0;
 
         if (there < 0)
                 return;
         if (there)
                 run->action = ACTION_FINALIZE;
-        if (run->action == ACTION_FINALIZE || run->watch->config->unselected)
+        else if (!config->finalizer && !config->unselected && (run->released || !run->object.json))
+                run->action = ACTION_DELETED;
+        if (run->action != ACTION_UNSELECTED || config->unselected)
                 run_go_on(run, RUN_STAGE_HANDLER);
         else
                 write_start(run); /* only our finalizer is taken off */
@@ -297,7 +302,7 @@ void write_start(struct run *run)
                 log_warning(
                         "watch %s, %s: children in the answer to `%s` are ignored: they go with the object",
                         run->order->watch, run->order->key, run_action_name(run->action));
-        if ((run->order->action == ACTION_DELETED || !run->object.json) &&
+        if ((run_is_of_deletion(run) || !run->object.json) &&
             (run->answer.patch || run->answer.status || run->answer.conditions)) {
                 log_warning(
                         "watch %s, %s: patch, status and conditions in the answer to `%s` are ignored: the "

@@ -183,6 +183,7 @@ static int tell_deletion(struct watch *watch, const struct record_change *change
         struct ledger_row deleting = *row;
 
         deleting.deleting = true;
+        deleting.unselected = false;
         deleting.attempts = deleting.refused = 0;
         deleting.next_realtime = 0;
         return keep_row(watch, &deleting)
@@ -217,6 +218,7 @@ static int tell_unselected(struct watch *watch, const struct record_change *chan
 
         if (row->unselected && row->attempts > 0)
                 return back_off(watch, change, row);
+        left.deleting = row->unselected && row->deleting; /* as of outcome.c; else it exists after all */
         left.unselected = true;
         left.permanent = false;
         left.attempts = left.refused = 0;
@@ -237,6 +239,13 @@ static int leave_untold(struct watch *watch, const struct ledger_row *row)
         return 0;
 }
 
+/* The watch may have wanted the finalizer until it was started anew. A run since then has taken it off, unless
+ * that run was the one that tells that the object has left. */
+static bool may_have_finalizer(const struct watch *watch, const struct ledger_row *row)
+{
+        return row && (row->unselected || row->handled_realtime < watch->started);
+}
+
 /* Our finalizer must not stay on an object that we have nothing to do with, and another watch of the kind may
  * take the children over. */
 static int leave(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
@@ -244,7 +253,8 @@ static int leave(struct watch *watch, const struct record_change *change, const 
         struct controller *controller = watch->controller;
         const struct config_watch *config = watch->config;
         const struct ledger_row unknown = unknown_row(change);
-        bool told = !change->first && (config->unselected || config->finalizer || config->shared);
+        bool told = !change->first && (config->unselected || config->finalizer || config->shared ||
+                                       may_have_finalizer(watch, row));
 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);

@@ -289,7 +289,7 @@ static void send_run(struct worker *worker, struct assignment *given)
 {
         struct controller *controller = worker->controller;
         const struct watch *watch = &controller->watch[given->run.watch];
-        const struct ledger_row *row;
+        const struct ledger_row *row = NULL;
         struct message_run run = {
                 .sequence = given->run.id,
                 .watch = watch->config->name,
@@ -317,6 +317,9 @@ static void send_run(struct worker *worker, struct assignment *given)
                 if (was_written_lately(row, ledger_time(controller)))
                         run.at_least_version = row->written_version;
         }
+        /* It left, and its end is owed all the same (outcome.c). */
+        if (run.action == ACTION_UNSELECTED && row && row->deleting)
+                run.action = ACTION_DELETED;
         run.attempt++;
         given->to_send = false;
         controller->effects->run(controller->userdata, worker, given, &run);

@@ -376,6 +376,14 @@ static int note_handler(const struct ending *ending)
         return counts && !ending->was_former ? handler_used(ending->watch, ending->done->handler_stamp) : 0;
 }
 
+/* The object left while it was being deleted, and our finalizer is off. Whatever it is now, its end is owed.
+ */
+static void note_released(struct ending *ending)
+{
+        if (ending->kind == CHANGE_UNSELECTED && ending->done->action == ACTION_DELETED)
+                ending->row.deleting = ending->row.unselected;
+}
+
 static int conclude(struct controller *controller, struct ending *ending, const struct queue_run *run)
 {
         int r = load_row(controller, ending);
@@ -385,6 +393,7 @@ static int conclude(struct controller *controller, struct ending *ending, const 
                     : ending->is_withdrawn ? withdraw(ending)
                                            : apply_result(ending);
         note_handed_out(ending);
+        note_released(ending);
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 r = owned_keep_due(ending->watch, &ending->row);
