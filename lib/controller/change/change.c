@@ -259,9 +259,10 @@ static int leave(struct watch *watch, const struct record_change *change, const 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
         refusal_forget(watch, change->key, change->uid);
-        if (!row && told &&
-            (controller->ledger_lost || handover_is_under_way(watch, change->key, change->uid)))
-                row = &unknown; /* it may have been handed out, or over, and have our finalizer */
+        if (!row && controller->ledger_lost && told)
+                row = &unknown; /* it may have been handed out, and have our finalizer */
+        if (!row && told && handover_is_under_way(watch, change->key, change->uid))
+                row = &unknown; /* it may be getting our finalizer just now */
         if (!row)
                 return 0;
         controller_log(controller, LOG_INFO, NULL,
