@@ -4,7 +4,7 @@
 after another is compiled into a copy of the simulation, which must break a promise within a million steps. That is a
 minute or less of one core; counted in steps, the verdict is the same on a busy machine.
 
-    tests/simulation/mutants.py [--build FOLDER] [--seeds N] [--jobs N] [--results FILE] [NAME...]
+    tests/simulation/mutants.py [--build FOLDER] [--seeds N] [--jobs N] [--results FILE] [--all | NAME...]
 
 A mutant whose text is not in the source any more is a failure, too: it is to follow the code that it breaks.
 """
@@ -100,6 +100,15 @@ MUTANTS = {
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
 
+# Found well within a million steps, whatever the mix: these are for ./check. The others need luck, or an hour.
+SURE = {
+    "two watches run one object at once", "finalizer switched off stays", "RUN without a row", "HANDLED before the run",
+    "own write: comparison turned round", "deletion is not kept", "rows are not compared with the store",
+    "returned run is dropped", "paused watch is not resumed", "backoff is not waited for", "credit is not given",
+    "finalizer that was lost is not put on", "run that was behind is over", "conflict ends the run", "clock that goes back",
+    "RUN before the commit", "lost ledger is ignored", "failed run does not come again", "dirty during a run is dropped",
+}
+
 
 def output(command, **more):
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -166,12 +175,13 @@ def main():
     parser.add_argument("--seeds", default=SEEDS, type=int)
     parser.add_argument("--jobs", default=os.cpu_count() or 1, type=int)
     parser.add_argument("--results")
+    parser.add_argument("--all", action="store_true", help="those that a million steps do not always find, too")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     if output(["ninja", "-C", str(build), "tests/simulation/simulate"]).returncode != 0:
         raise SystemExit("the simulation cannot be built")
-    names = arguments.names or list(MUTANTS)
+    names = arguments.names or [name for name in MUTANTS if arguments.all or name in SURE]
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for name, (found, line) in zip(names, pool.map(lambda name: judge(build, name, arguments.seeds), names)):
