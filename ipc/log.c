@@ -8,11 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -350,6 +352,21 @@ int log_attach(sd_event *event)
         return 0;
 }
 
+/*
+ * journald learns the unit of a line from /proc/PID as it takes the line, so the process must live until then;
+ * otherwise `journalctl -u` never shows the cause of a start that fails at once. It takes one datagram after
+ * the other: when an empty one, which it ignores, has been taken, it is through with the lines before.
+ */
+static void wait_until_taken(uint64_t deadline)
+{
+        int unread = 0;
+
+        if (self.target != LOG_TARGET_JOURNAL || !self.is_socket || sys_send(self.fd, "", 0) < 0)
+                return;
+        while (ioctl(self.fd, SIOCOUTQ, &unread) == 0 && unread > 0 && clock_boottime_usec() < deadline)
+                (void)poll(NULL, 0, 1);
+}
+
 void log_done(void)
 {
         uint64_t deadline = clock_boottime_usec() + DONE_USEC;
@@ -363,6 +380,7 @@ void log_done(void)
                         break;
                 drain();
         }
+        wait_until_taken(deadline);
         while (self.first) {
                 struct line *next = self.first->next;
 

@@ -6,7 +6,8 @@
  *
  * Nothing here blocks: a line goes to a queue (1 MiB) that is written without waiting; when it is full lines
  * are dropped and counted, and the count is logged when there is room again. The queue is drained by
- * the loop (log_attach) and, for a bounded time, at log_done().
+ * the loop (log_attach) and, for a bounded time, at log_done(), which also waits until journald has taken the
+ * lines: it cannot name the unit of a process that has ended.
  *
  * Never pass a secret. Text from outside (handler output, server messages) is cleaned: control characters
  * are escaped, a line is at most 8 KiB.
@@ -33,7 +34,7 @@ void log_set_level(int level);                   /* LOG_INFO by default */
 int log_level_parse(const char *name, int *ret); /* "error", "warning", "notice", "info", "debug" */
 const char *log_level_name(void);                /* of this process; for passing it to children */
 uint64_t log_dropped(void);
-void log_done(void); /* drains for at most 500 ms */
+void log_done(void); /* drains, and waits until the lines are taken, for at most 500 ms */
 
 /* message_id: 32 hex digits from ipc/message-id.h, or NULL. fields: array that ends with {NULL}, or NULL. */
 void log_write(int priority, const char *message_id, const struct log_field *field, const char *format, ...)

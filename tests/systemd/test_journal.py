@@ -161,6 +161,24 @@ def test_a_journald_that_stalls_blocks_nothing(node):
     assert re.search(r"\d", wait_for(node, "LOG_DROPPED")["MESSAGE"])
 
 
+def test_starts_that_fail_at_once_are_found_by_their_unit(node):
+    """journald asks /proc for the unit as it takes a line: nobody may have ended by then."""
+    node.configure(worker=3)
+    node.drop_in(node.unit, "[Unit]\nStartLimitIntervalSec=0\n")
+    journald = node.show("systemd-journald.service", "MainPID")
+    node.run("renice", "10", journald)
+    try:
+        for _ in range(40):
+            node.run("systemctl", "start", node.unit, check=False)
+    finally:
+        node.run("renice", "0", journald)
+    node.run("journalctl", "--sync")
+    mistakes = f"MESSAGE_ID={MESSAGE_ID['CONFIGURATION_WRONG']}"
+    lines = node.run("journalctl", "-b", "-o", "cat", mistakes).stdout.splitlines()
+    assert len(lines) >= 40
+    assert node.run("journalctl", "-b", "-o", "cat", "-u", node.unit, mistakes).stdout.splitlines() == lines
+
+
 def queries():
     text = (SOURCE / "docs" / "journal.md").read_text(encoding="utf-8")
     return re.findall(r"\*\*(\d+)\. .*?```sh\n(.*?)\n```", text, re.S)
