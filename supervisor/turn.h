@@ -25,7 +25,7 @@ struct supervisor;
 struct turn {
         uint64_t wall_usec, processor_usec;
         uint64_t ended_realtime;
-        const char *what; /* static: the event source that had it; "" */
+        const char *what; /* static: the event source that had it; NULL: no turn yet */
 };
 
 struct turns {
