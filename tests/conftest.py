@@ -21,6 +21,7 @@ from harness.wait import scaled  # noqa: E402
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "plain_only(reason): not run again under the sanitizers")
+    config.addinivalue_line("markers", "slow: takes more than a second and a half; ./check --fast leaves it out")
     config.addinivalue_line("markers", "only_where(condition, need): left out where the machine has not what it needs")
 
 

@@ -41,6 +41,7 @@ def test_it_runs_as_a_user_of_its_own_and_is_heard(fake):
     assert not fake.sandbox.folder.exists()
 
 
+@pytest.mark.slow
 def test_a_survivor_is_found_killed_and_told(fake):
     operator = fake("setsid env -i sleep 1000 >/dev/null 2>&1 & exit 7")
     operator.start()

@@ -142,6 +142,7 @@ def test_a_circle_is_explained_in_the_opening_comment(tree):
     assert "in a circle" in tree({**CIRCLE, "gateway/tls/pair.c": later})
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_missing_or_old_is_found(tree):
     assert "docs/architecture.md: has no picture" in tree({"docs/architecture.md": "# Architecture\n"}, write=False)
     assert tree.run("--write").returncode == 1

@@ -59,6 +59,7 @@ def test_a_hundred_conditions_are_written(devserver, operator, handler, widgets)
 
 
 @pytest.mark.parametrize("key", ACCEPTED)
+@pytest.mark.slow
 def test_many_members_are_written(devserver, operator, handler, widgets, key):
     start(devserver, operator, handler, widgets, {key: ACCEPTED[key]})
     wait_until(lambda: operator.ctl.status()["watches"][0]["succeeded"] == 1, "the success", 60)

@@ -40,6 +40,7 @@ def events(api, reason):
             if event["reason"] == reason]
 
 
+@pytest.mark.slow
 def test_after_three_crashes_it_waits_and_all_others_are_served(configured, operator, handler, widgets, api):
     gateway = Gateway(operator.runtime_directory / "gateway.sock")
     configured(retry={"first": "300ms", "max": "10s"}, top={"gateway": {"listen": f"unix:{gateway.address}"},
@@ -118,6 +119,7 @@ def test_a_success_ends_the_count_and_time_does_not(configured, handler, widgets
 
 
 @pytest.mark.parametrize("role", ["worker", "watcher", "credential"])
+@pytest.mark.slow
 def test_who_ends_a_child_by_hand_is_named_and_no_object_is_blamed(configured, handler, widgets, role):
     operator = configured(workers=2, handler_options={"grace": "100ms"})
     handler.behave("sleep 1000")
@@ -165,6 +167,7 @@ def test_it_is_released_by_hand(configured, handler, widgets):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_it_is_tried_again_after_its_time(configured, handler, widgets):
     operator = configured(quarantine={"after": 1, "duration": "2s"})
     widgets.create("poison")
@@ -176,6 +179,7 @@ def test_it_is_tried_again_after_its_time(configured, handler, widgets):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_run_that_no_change_asked_for_is_blamed_as_well(configured, handler, widgets):
     """It was handled before; that it is there, unchanged, is no reason to run it after the restart."""
     operator = configured(quarantine={"after": 1})

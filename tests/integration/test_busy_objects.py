@@ -37,6 +37,7 @@ def gate(handler):
     return Gate()
 
 
+@pytest.mark.slow
 def test_a_run_in_spite_of_heartbeats(start, handler, widgets, config_maps):
     run_in_spite_of_heartbeats(start, handler, widgets, config_maps)
 
@@ -46,6 +47,7 @@ def test_finalize_in_spite_of_heartbeats(start, handler, widgets, config_maps):
 
 
 @pytest.mark.parametrize("trigger", ["essence", {"jq": ".spec.size"}])
+@pytest.mark.slow
 def test_a_change_among_heartbeats_is_not_hidden(start, handler, widgets, config_maps, trigger):
     change_while_the_handler_runs(start, handler, widgets, config_maps, trigger=trigger)
 

@@ -170,6 +170,7 @@ def test_order_of_kinds_and_cleanup_where_no_reference_may_be(start, handler, wi
     assert handler.count() == 2
 
 
+@pytest.mark.slow
 def test_finalize_waits_until_they_are_gone(start, handler, widgets, config_maps):
     handler.answer({"children": [config_map("a", finalizers=["example.com/hold"]), config_map("b")]})
     operator = start(finalizer=True)

@@ -197,6 +197,7 @@ def test_a_version_that_is_no_longer_served_is_deleted_in_another(start, handler
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_child_of_a_kind_named_status_is_waited_for(start, handler, widgets, crds, api):
     crds.create(body=definition("v1", kind="Status", plural="statuses"))
     statuses = api.resource("gadgets.example.org/v1", "statuses", "default")

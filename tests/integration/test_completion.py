@@ -74,6 +74,7 @@ def test_every_verb_is_in_the_help_and_in_the_manual(running):
         assert "--json" in complete(running, verb, "--"), verb
 
 
+@pytest.mark.slow
 def test_without_an_operator_or_with_one_that_hangs(running):
     os.kill(running.pid, signal.SIGSTOP)
     try:

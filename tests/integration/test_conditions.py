@@ -69,6 +69,7 @@ def test_one_request_for_status_and_conditions_and_none_for_nothing(start, opera
     assert handler.count() == 2, "own status writes cause no run"
 
 
+@pytest.mark.slow
 def test_ready_keeps_the_first_cause_through_all_retries(start, operator, handler, widgets, devserver):
     handler.behave('[ "$RECONCILED_ATTEMPT" -gt 1 ] || { echo the database is missing >&2; exit 1; }\n'
                    '[ "$RECONCILED_ATTEMPT" -gt 4 ] || { echo a lock is held >&2; exit 1; }\necho "{}"')

@@ -66,6 +66,7 @@ def test_no_pattern_is_left_out():
     assert headings == {*PATTERNS, "Cookbook", "The kinds"}
 
 
+@pytest.mark.slow
 def test_wait_for_a_job(cook, api):
     apps = create(api, cook("Wait for a Job"), "apps")
     jobs, deployments = api.resource("batch/v1", "jobs", "default"), api.resource("apps/v1", "deployments", "default")
@@ -146,6 +147,7 @@ def service():
     server.server_close()
 
 
+@pytest.mark.slow
 def test_an_external_resource(cook, api, operator, service):
     token = operator.folder / "token"
     token.write_text("right\n", encoding="utf-8")
@@ -193,6 +195,7 @@ def test_a_generator_of_secrets(cook, api, operator):
     assert first not in operator.output.text() and value() not in operator.output.text()
 
 
+@pytest.mark.slow
 def test_defaults_for_namespaces(cook, api):
     need("jq")
     manifest = cook("Defaults for namespaces")
@@ -208,6 +211,7 @@ def test_defaults_for_namespaces(cook, api):
     assert namespaces.exists("team-a")
 
 
+@pytest.mark.slow
 def test_blue_and_green(cook, api):
     sites = create(api, cook("Blue and green"), "sites")
     services, deployments = api.resource("v1", "services", "default"), api.resource("apps/v1", "deployments", "default")

@@ -121,6 +121,7 @@ def test_a_401_anywhere_runs_the_plugin_once_for_all(secured, configured, plugin
     assert len(plugin.runs()) == 2
 
 
+@pytest.mark.slow
 def test_a_plugin_is_not_run_as_fast_as_its_token_is_refused(secured, configured, plugin):
     """At once for the first refusal, then after 1 s, 2 s, 4 s, however many watches ask; what is right again is taken."""
     plugin.prints(token="wrong-secret")
@@ -134,6 +135,7 @@ def test_a_plugin_is_not_run_as_fast_as_its_token_is_refused(secured, configured
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_credential_is_renewed_before_it_expires(configured, plugin):
     """What expires at once is asked for again and again, but not without a pause."""
     plugin.prints(token="first-secret", expirationTimestamp="2020-01-01T00:00:00Z")
@@ -143,6 +145,7 @@ def test_a_credential_is_renewed_before_it_expires(configured, plugin):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_plugin_that_fails_later_leaves_the_old_credential(secured, configured, plugin, handler):
     plugin.prints(token="first-secret", expirationTimestamp="2020-01-01T00:00:00Z")
     operator = configured()
@@ -321,6 +324,7 @@ def test_check_says_who_would_go_where(secured, operator, handler, plugin):
 
 # A server's wish
 
+@pytest.mark.slow
 def test_retry_after_binds_every_process(make_devserver, operator, handler):
     """The watch is told to wait: the worker's write waits as well."""
     server = make_devserver()

@@ -33,6 +33,7 @@ def test_not_ready_says_why(configured, devserver):
     devserver.resume()
 
 
+@pytest.mark.slow
 def test_a_hung_supervisor_is_not_healthy(configured):
     configured.start_ready()
     os.kill(configured.pid, signal.SIGSTOP)

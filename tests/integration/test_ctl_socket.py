@@ -61,6 +61,7 @@ def test_health_gets_through_beside_idle_connections(running):
         peer.close()
 
 
+@pytest.mark.slow
 def test_a_stopped_operator_keeps_nobody_waiting(running):
     os.kill(running.pid, signal.SIGSTOP)
     try:

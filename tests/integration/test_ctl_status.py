@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 from harness import wait_until, watch
 
 RARE = {"interval": "20s", "deadline": "90s"}
@@ -21,6 +23,7 @@ def test_objects_and_version_are_those_of_now(devserver, operator, handler, widg
     assert operator.ctl.status()["watches"][0]["objects"] == 4
 
 
+@pytest.mark.slow
 def test_a_watcher_that_does_not_answer_holds_no_status_up(devserver, operator, handler, widgets):
     operator.configure(devserver, [watch("widgets", handler), watch("others", handler, id="others")], heartbeat=RARE)
     operator.start_ready().wait_synced()

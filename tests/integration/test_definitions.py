@@ -37,6 +37,7 @@ def deleted(devserver):
 
 
 @pytest.mark.parametrize("failure", ["rollback", "keep"])
+@pytest.mark.slow
 def test_a_definition_and_its_object_in_one_answer(start, devserver, handler, widgets, api, failure):
     unserved(devserver, 4)
     handler.answer({"children": [DEFINITION, GADGET, MAP]})
@@ -50,6 +51,7 @@ def test_a_definition_and_its_object_in_one_answer(start, devserver, handler, wi
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_definition_that_is_never_served_is_undone_in_time(start, devserver, handler, widgets, api):
     config_maps = api.resource("v1", "configmaps", "default")
     definitions = api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
@@ -64,6 +66,7 @@ def test_a_definition_that_is_never_served_is_undone_in_time(start, devserver, h
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_fails_behind_the_wait_is_undone_whole(start, devserver, handler, widgets, api):
     """Also what the attempt had made before it waited."""
     definitions = api.resource("apiextensions.k8s.io/v1", "customresourcedefinitions")
@@ -78,6 +81,7 @@ def test_what_fails_behind_the_wait_is_undone_whole(start, devserver, handler, w
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_definition_goes_on_after_a_restart(start, devserver, handler, widgets, api):
     fault = unserved(devserver, 0)
     handler.answer({"children": [DEFINITION, GADGET]})

@@ -235,6 +235,7 @@ def test_names_that_differ_in_case_are_two(api):
     assert applied["data"] == data
 
 
+@pytest.mark.slow
 def test_an_object_of_many_members_is_taken(api):
     """100,000 of them, well below the 3 MiB of a request; a lookup among all for each would take half a minute."""
     maps = api.resource("v1", "configmaps", "default")

@@ -289,6 +289,7 @@ for line in sys.stdin:
 
 
 @runs("docs/metrics.md: gateway: {listen: 127.0.0.1:9464}")
+@pytest.mark.slow
 def test_the_gateway_s_configurations_have_no_mistakes(found, folder, devserver, shell):
     least = EXAMPLES["man/reconciled.yaml.5: operator: widgets.example.com"].text
     tls = folder / "etc/reconciled/tls"
@@ -344,6 +345,7 @@ def test_the_alerts_name_metrics_that_there_are(found):
 @runs("docs/devserver.md: reconciled-devserver --listen 127.0.0.1:8080 --kubeconfig dev.kubeconf",
       "docs/devserver.md: curl -d '{\"match\": {\"verb\": \"patch\", \"resource\": \"widgets/status\"}, \"s",
       "docs/devserver.md: - match: {verb: list, resource: widgets, continue: true}")
+@pytest.mark.slow
 def test_the_devserver_s_examples(found, folder, shell, sandbox):
     need("kubectl", "curl")
     steps, faults, file = found

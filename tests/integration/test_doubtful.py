@@ -30,6 +30,7 @@ def said(operator):
 
 
 @pytest.mark.parametrize("more", [{"filter": FILTER}, {"trigger": {"jq": TRIGGER}}])
+@pytest.mark.slow
 def test_a_program_that_never_ends(configured, handler, widgets, api, more):
     operator = configured(**more)
     widgets.create("a", spec={"size": 1})
@@ -65,6 +66,7 @@ def test_a_program_that_never_ends(configured, handler, widgets, api, more):
     assert not said(operator)
 
 
+@pytest.mark.slow
 def test_it_is_read_again_after_its_time_and_that_doubles(configured, handler, widgets):
     operator = configured(filter=FILTER, quarantine={"duration": "8s"})
     widgets.create("poison", spec={"size": 1, "poison": True})
@@ -78,6 +80,7 @@ def test_it_is_read_again_after_its_time_and_that_doubles(configured, handler, w
     assert again[0]["crashes"] == "2" and "for 16s or" in again[0]["message"]
 
 
+@pytest.mark.slow
 def test_release(configured, handler, widgets):
     operator = configured(filter=FILTER)
     widgets.create("poison", spec={"size": 1, "poison": True})
@@ -94,6 +97,7 @@ def test_release(configured, handler, widgets):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_new_object_of_the_name_is_not_doubtful(configured, handler, widgets):
     operator = configured(filter=FILTER)
     widgets.create("poison", spec={"size": 1, "poison": True})

@@ -21,6 +21,7 @@ def reconciles(handler, uid):
     return handler.requests(where=lambda request: request.metadata["uid"] == uid and request.body["action"] == "reconcile")
 
 
+@pytest.mark.slow
 def test_what_falls_due_while_the_predecessors_deletion_is_queued_runs_after_it(devserver, operator, handler, widgets):
     """Two objects of one name: the deletion of the first is under way for longer than the second one waits."""
     gate = handler.folder / "gate"
@@ -50,6 +51,7 @@ def test_what_falls_due_while_the_predecessors_deletion_is_queued_runs_after_it(
 
 
 @pytest.mark.parametrize("kind", ["requeueAfter", "resync"])
+@pytest.mark.slow
 def test_a_watch_that_is_removed_and_brought_back_keeps_its_timers(devserver, operator, make_handler, widgets, kind):
     handler, other = make_handler(), make_handler()
     kept = watch("maps", other, api_version="v1", kind="ConfigMap")

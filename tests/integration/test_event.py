@@ -121,6 +121,7 @@ def test_a_handler_that_ignores_the_term_signal_ends_with_all_it_started(devserv
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_name_deleted_and_created_again_is_two_objects(configured, handler, widgets):
     configured.start_ready().wait_synced()
     old = widgets.create("a", spec={})["metadata"]["uid"]
@@ -223,6 +224,7 @@ def test_history_is_lost_and_found_by_a_list(make_devserver, operator, handler):
         handler.wait_finished(name=f"w{i}")
 
 
+@pytest.mark.slow
 def test_ten_thousand_objects(make_devserver, operator, handler):
     devserver = make_devserver(arguments=["--history", "20000", "--watch-list", "off"])
     widgets = devserver.api.resource("example.com/v1", "widgets", "default")
@@ -238,6 +240,7 @@ def test_ten_thousand_objects(make_devserver, operator, handler):
     assert len(lists) == 20, "pages of 500"
 
 
+@pytest.mark.slow
 def test_one_attempt_per_backoff_however_long_the_handler_takes(configured, make_handler, devserver, operator, widgets):
     handler = make_handler("sleep 0.6; exit 75")
     operator.configure(devserver, [watch("widgets", handler, retry={"first": "400ms", "max": "400ms"})], workers=2)

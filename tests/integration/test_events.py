@@ -56,6 +56,7 @@ def test_a_failure_is_one_event_however_often_it_repeats(start, operator, api, h
     assert found[0]["type"] == "Warning" and "the database is missing" in found[0]["note"], "the first cause"
 
 
+@pytest.mark.slow
 def test_the_spam_guard_counts_what_it_drops(start, api, operator, handler, widgets):
     handler.answer({"events": [{"reason": f"Reason{number}"} for number in range(40)]})
     start()
@@ -65,6 +66,7 @@ def test_the_spam_guard_counts_what_it_drops(start, api, operator, handler, widg
     assert len(events(api)) == 25
 
 
+@pytest.mark.slow
 def test_the_limits_are_of_the_operator_not_of_each_worker(start, api, operator, handler, widgets):
     """An object that several workers have had gets one burst, and one Event for what repeats."""
     # The others only keep the workers busy: Events of all would be more than may wait for a server that is slow.
@@ -148,6 +150,7 @@ def test_a_server_that_is_busy_gets_it_later(start, api, handler, widgets, devse
     wait_event(api, reason="Heated")
 
 
+@pytest.mark.slow
 def test_a_server_that_never_takes_them_holds_nothing_up(start, operator, handler, widgets, devserver):
     """What waits for it is bounded: the rest is counted. And the end comes in time."""
     devserver.fault(match={"resource": "events"}, times=0, hang=True)

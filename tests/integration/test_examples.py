@@ -89,6 +89,7 @@ def test_website(run):
     assert example.resource("v1", "configmaps").get("hello")["data"]["index.html"] == "<h1>Bye</h1>"
 
 
+@pytest.mark.slow
 def test_bundle(run):
     example = run("bundle")
     bundles, config_maps = example.resource("example.com/v1", "bundles"), example.resource("v1", "configmaps")

@@ -109,6 +109,7 @@ def test_what_is_under_way_runs_once_more(start, operator, handler, widgets):
     assert [request.exit_code for request in handler.requests()] == [75, 75, 0]
 
 
+@pytest.mark.slow
 def test_many(start, operator, handler, widgets):
     """More than a page of the ledger, and more than the status lists."""
     handler.behave("exit 65")

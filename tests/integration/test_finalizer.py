@@ -53,6 +53,7 @@ def test_added_before_the_first_run_and_removed_after_the_last(start, operator, 
 
 
 @pytest.mark.parametrize("way", ["stop", "kill"])
+@pytest.mark.slow
 def test_an_end_before_the_handler_begins_begins_none(devserver, operator, handler, widgets, way):
     """The PATCH that adds it is not answered: what comes after that is for the next start."""
     operator.configure(devserver, [watch("widgets", handler, finalizer=True)], stop={"grace": "100ms"})

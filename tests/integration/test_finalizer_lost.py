@@ -136,6 +136,7 @@ def test_a_lost_finalizer_of_a_failing_object_comes_back(start, operator, handle
     assert runs(handler, "fails") == ["reconcile"] and runs(handler, "permanent") == ["reconcile"]
 
 
+@pytest.mark.slow
 def test_what_it_waited_for_still_comes(start, operator, handler, widgets):
     """A retry in a backoff, and a requeueAfter: the finalizer's run takes neither away."""
     handler.behave('[ "$RECONCILED_NAME" = fails ] && [ ! -e "${0%/*}/well" ] && exit 1; echo \'{"requeueAfter": "2s"}\'')
@@ -152,6 +153,7 @@ def test_what_it_waited_for_still_comes(start, operator, handler, widgets):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_tool_that_takes_it_off_again_is_not_fought(start, operator, handler, widgets):
     start(retry={"first": "1s", "max": "1h"})
     widgets.create("robbed")
@@ -493,6 +495,7 @@ def switch(configure, operator, wanted):
 
 
 @pytest.mark.parametrize("last", [True, False], ids=["off-on", "off-on-off"])
+@pytest.mark.slow
 def test_switched_again_before_our_own_release_is_seen(configure, start, operator, handler, widgets, unseen, last):
     start(reconnect=SOON)
     widgets.create("a")
@@ -526,6 +529,7 @@ ORDERS = ["off on", "off on off", "off on off on", "off on kill", "off kill on",
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.slow
 def test_switched_again_before_the_end_is_seen(configure, start, operator, handler, widgets, unseen, order):
     """It was being deleted, so our release has ended it; its cleanup had failed until then. kill: between two switches; kill-on, kill-off:
     the switch is taken by the start after it."""

@@ -47,6 +47,7 @@ def test_alive_but_not_ready_while_the_server_is_away(configured, devserver):
     wait_until(lambda: configured.gateway.get("/readyz")[0] == 200, "readiness")
 
 
+@pytest.mark.slow
 def test_a_silent_supervisor_is_not_healthy(configured):
     configured.start_ready()
     wait_until(lambda: configured.gateway.get("/healthz")[0] == 200, "being alive")
@@ -82,6 +83,7 @@ def test_metrics(configured, widgets, make_handler, handler):
         wait_until(lambda s=sample: float(gateway.metrics()[s]) > 500_000, sample)
 
 
+@pytest.mark.slow
 def test_what_a_watch_goes_through_is_counted(configured, devserver):
     configured.start_ready().wait_synced()
 
@@ -170,6 +172,7 @@ def test_unix_socket(devserver, operator, handler):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.slow
 def test_its_death_is_the_operators(configured, number):
     configured.start_ready()
     configured.child("gateway").kill(number)

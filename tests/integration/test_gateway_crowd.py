@@ -88,6 +88,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("addresses", [1, 50], ids=["one address", "50 addresses"])
+@pytest.mark.slow
 def test_health_is_answered_beside_600_slow_clients(served, addresses):
     """They are more than may be connected at once: whoever waited behind them would wait for minutes."""
     with many_descriptors(), Slow(served.gateway.address, 600, addresses) as slow:
@@ -99,6 +100,7 @@ def test_health_is_answered_beside_600_slow_clients(served, addresses):
     served.stop()
 
 
+@pytest.mark.slow
 def test_a_request_that_is_not_over_after_ten_seconds_is_cut_off(served):
     with contextlib.closing(connect(served.gateway.address, "127.0.2.1")) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
@@ -123,6 +125,7 @@ def anonymous(pid):
         return 1024 * int(re.search(r"^Anonymous:\s+(\d+)", rollup.read(), re.M).group(1))
 
 
+@pytest.mark.slow
 def test_clients_that_do_not_read_share_one_document(served):
     port, pid = served.gateway.address, served.child("gateway").pid
     size = len(served.gateway.get("/metrics")[2])

@@ -186,6 +186,7 @@ def test_times_of_a_file_and_an_untouched_reload_run_nothing(start, operator, ha
     operator.stop()
 
 
+@pytest.mark.slow
 def test_without_a_record_of_a_former_handler_nothing_has_changed(start, operator, handler, widgets):
     """As after an upgrade. The next change is seen."""
     start()
@@ -269,6 +270,7 @@ def test_a_run_of_the_former_handler_that_ends_late_is_not_the_last_word(start, 
     operator.stop()
 
 
+@pytest.mark.slow
 def test_there_and_back_while_the_operator_is_killed(start, operator, handler, widgets):
     """Each release that the operator gets to see, and SIGKILL as soon as it has: nothing is lost, nothing runs for ever."""
     first = handler.script.read_text(encoding="utf-8")
@@ -482,6 +484,7 @@ def test_all_objects_run_again_that_another_release_has_served(start, operator, 
 
 @pytest.mark.parametrize("kind", ["exec", "serve"])
 @pytest.mark.parametrize("how", ["away", "not executable"])
+@pytest.mark.slow
 def test_a_program_that_is_away_for_a_moment_is_no_failure_of_the_object(devserver, operator, make_handler, widgets, kind, how):
     """As while its volume is mounted, or its package upgraded."""
     handler = make_handler(MENDED)

@@ -74,6 +74,7 @@ def test_a_handler_gets_a_token_of_its_own_account(make_server, operator, handle
     operator.wait_for_log("credentials not separated: handlers of watch widgets have access of their own")
 
 
+@pytest.mark.slow
 def test_no_run_begins_before_the_token_is_there(make_server, operator, handler):
     server = make_server(account=False)
     operator.configure(server, [entry(handler)])
@@ -92,6 +93,7 @@ def test_no_run_begins_before_the_token_is_there(make_server, operator, handler)
     assert len(operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"])) == 1
 
 
+@pytest.mark.slow
 def test_a_refused_token_request_says_who_was_refused_where(make_server, operator, handler):
     server = make_server()
     server.fault({"path": TOKEN_PATH}, times=0, status=403)
@@ -103,6 +105,7 @@ def test_a_refused_token_request_says_who_was_refused_where(make_server, operato
     assert operator.logs(lambda record: "past the watch's deadline" in record["message"])
 
 
+@pytest.mark.slow
 def test_a_watch_without_a_token_is_isolated_and_harms_no_other(make_server, operator, handler, make_handler):
     server, other = make_server(), make_handler()
     server.fault({"path": TOKEN_PATH}, times=0, status=403)
@@ -118,6 +121,7 @@ def test_a_watch_without_a_token_is_isolated_and_harms_no_other(make_server, ope
     handler.wait_finished(name="a", deadline=60)
 
 
+@pytest.mark.slow
 def test_a_401_renews_the_operators_own_credential_first(make_server, operator, handler):
     server = make_server()
     token = operator.folder / "token"
@@ -136,6 +140,7 @@ def test_a_401_renews_the_operators_own_credential_first(make_server, operator, 
     handler.wait_finished(name="a", deadline=90)
 
 
+@pytest.mark.slow
 def test_a_token_is_renewed_in_its_place_before_it_expires(make_server, operator, handler):
     server = make_server(arguments=["--max-token-expiration", "5s"])
     operator.configure(server, [entry(handler)])
@@ -156,6 +161,7 @@ def test_a_token_is_renewed_in_its_place_before_it_expires(make_server, operator
     assert times[1] - times[0] >= 3.9
 
 
+@pytest.mark.slow
 def test_a_token_that_cannot_be_renewed_stays_in_use_until_it_expires(make_server, operator, handler):
     server = make_server(arguments=["--max-token-expiration", "8s"])
     operator.configure(server, [entry(handler)])

@@ -46,6 +46,7 @@ def held_back(operator):
     return wait_until(lambda: operator.ctl.status()["heldBack"], "the wish in the status")
 
 
+@pytest.mark.slow
 def test_a_throttled_kind_of_children_holds_no_worker(pair, devserver, widgets, handler):
     handler.behave(CHILD)
     devserver.fault({"verb": "patch", "resource": "configmaps"}, status=429, retryAfter=WISH)
@@ -66,6 +67,7 @@ def test_a_throttled_kind_of_children_holds_no_worker(pair, devserver, widgets, 
     pair.stop()
 
 
+@pytest.mark.slow
 def test_a_throttled_watch_holds_no_worker_whose_handler_runs(pair, devserver, widgets, handler):
     go = handler.folder / "go"
     handler.behave(f"""while ! test -e {go}; do sleep 0.1; done; printf '{{"status":{{"seen":true}}}}'""")
@@ -87,6 +89,7 @@ def test_a_throttled_watch_holds_no_worker_whose_handler_runs(pair, devserver, w
     pair.stop()
 
 
+@pytest.mark.slow
 def test_a_wish_is_told_once_and_not_for_each_object(pair, devserver, widgets, handler):
     handler.behave(CHILD)
     devserver.fault({"verb": "patch", "resource": "configmaps"}, status=429, retryAfter=5, times=2)
@@ -121,6 +124,7 @@ def test_what_is_held_back_waits_across_a_restart(pair, devserver, widgets, hand
     pair.stop()
 
 
+@pytest.mark.slow
 def test_our_finalizer_is_not_tried_while_its_kind_is_held_back(pair, devserver, widgets, handler):
     pair.configure(devserver, [watch("widgets", handler, finalizer=True, retry={"first": "50ms", "max": "50ms"})])
     pair.start_ready().wait_synced()

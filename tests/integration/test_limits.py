@@ -99,6 +99,7 @@ def test_a_handler_that_takes_too_much_memory_fails_alone(devserver, operator, w
     assert "MemoryError" in operator.wait_for_log(message_id=MESSAGE_ID["RUN_FAILED"])["message"]
 
 
+@pytest.mark.slow
 def test_a_handler_that_takes_too_much_cpu_time_is_ended_and_named(devserver, operator, widgets, handler):
     handler.behave("exec /bin/sh -c 'while :; do :; done'")
     operator.configure(devserver, [limited(handler, timeout="100s", cpu="10m")])
@@ -173,6 +174,7 @@ def test_a_container_s_own_root_is_taken_only_for_limits(devserver, operator, wi
         assert file.read().startswith("0::/handler-")
 
 
+@pytest.mark.slow
 def test_what_a_timeout_ends_is_ended_by_its_group(devserver, operator, widgets, handler, delegated):
     handler.behave("trap '' TERM; for i in 1 2 3 4 5; do (trap '' TERM; setsid sleep 1000) & done; wait")
     operator.configure(devserver, [limited(handler, timeout="1s")])

@@ -147,6 +147,7 @@ LEAST = {"operator": "widgets.example.com", "watches": [
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.names != ("watches[]",)], ids=lambda key: key.names[0])
+@pytest.mark.slow
 def test_each_key_has_an_example_without_mistakes(key, check):
     assert key.example, f"man/reconciled.yaml.5:{key.line}: no example"
     example = yaml.safe_load(key.example)

@@ -138,6 +138,7 @@ def test_a_gap_in_our_rights_is_a_matter_of_the_watch(configured, devserver, wid
     operator.stop()
 
 
+@pytest.mark.slow
 def test_rights_that_come_back_are_found_long_before_the_backoff_is_over(configured, devserver, widgets):
     operator = configured(retry=SLOW, deadline="20s")
     fault = refuse(devserver, 403, RIGHTS)
@@ -150,6 +151,7 @@ def test_rights_that_come_back_are_found_long_before_the_backoff_is_over(configu
 
 
 @pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.slow
 def test_past_the_deadline_the_exit_is_77_and_no_object_is_to_blame(configured, devserver, widgets, status):
     operator = configured(retry=SLOW, deadline="1s")
     refuse(devserver, status, RIGHTS)

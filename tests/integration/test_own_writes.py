@@ -50,6 +50,7 @@ def runs_until_it_ticked(handler, widgets, times):
     return len(handler.requests(name="a"))
 
 
+@pytest.mark.slow
 def test_an_object_that_owns_itself_is_not_run_by_its_own_writes(devserver, widgets, operator, handler):
     handler.behave(TICKING)
     operator.configure(devserver, [watch("widgets", handler, owns=OWN_KIND)])
@@ -64,6 +65,7 @@ def test_an_object_that_owns_itself_is_not_run_by_its_own_writes(devserver, widg
 
 
 @pytest.mark.parametrize("names", [{}, {"names": ".metadata.name"}])
+@pytest.mark.slow
 def test_what_is_related_to_its_own_kind_is_not_run_by_its_own_writes(devserver, widgets, operator, handler, names):
     handler.behave(TICKING)
     operator.configure(devserver, [watch("widgets", handler, related=[{**OWN_KIND[0], **names}])])

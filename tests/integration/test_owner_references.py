@@ -58,6 +58,7 @@ def seen(operator, count):
     wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == count, f"{count} objects in the store")
 
 
+@pytest.mark.slow
 def test_child_changes_of_two_owners_of_one_name_replace_each_other(start, operator, handler, widgets, config_maps):
     """Both wait to be announced: that of the owner which is there, then that of the one before it."""
     start()
@@ -93,6 +94,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("what", FORGED)
+@pytest.mark.slow
 def test_children_from_foreign_namespaces(start, operator, handler, widgets, config_maps, elsewhere, what):
     """It is no child: its changes run nobody, and it is in no request."""
     namespace, forgery = FORGED[what]
@@ -142,6 +144,7 @@ EXCEPTIONAL = {
 
 
 @pytest.mark.parametrize("what", EXCEPTIONAL)
+@pytest.mark.slow
 def test_one_owner_reference_stops_the_operator(start, operator, handler, widgets, config_maps, what):
     """Of any object that anybody may make: it is in the store, its other owner has it, and it comes and goes."""
     start()

@@ -40,6 +40,7 @@ def seen(handler, where, name="w"):
     return handler.wait_finished(name=name, where=lambda request: where(request.body.get("children")))
 
 
+@pytest.mark.slow
 def test_drift_is_repaired(start, operator, handler, widgets, config_maps):
     handler.answer({"children": [CHILD]})
     start(children={"force": True})
@@ -52,6 +53,7 @@ def test_drift_is_repaired(start, operator, handler, widgets, config_maps):
     assert "child changed" in reasons(handler, "w")
 
 
+@pytest.mark.slow
 def test_drift_is_repaired_after_a_crash(start, operator, handler, widgets, config_maps):
     """The run waits, because the last one is less than a second ago; then everything is killed."""
     handler.answer({"children": [CHILD]})
@@ -107,6 +109,7 @@ def test_a_child_that_changes_during_an_attempt_that_succeeds(start, operator, h
     assert [request.body["attempt"] for request in handler.requests(name="w")] == [1, 2, 1]
 
 
+@pytest.mark.slow
 def test_children_come_with_the_request(start, operator, handler, widgets, config_maps):
     start()
     owner = widgets.create("w")
@@ -141,6 +144,7 @@ def test_own_writes_end_after_a_run_or_two(start, operator, handler, widgets, co
     assert len(handler.requests(name="w")) <= 3, reasons(handler, "w")
 
 
+@pytest.mark.slow
 def test_what_would_change_nothing_is_not_sent(devserver, operator, handler, widgets, config_maps):
     """Of what the store of its kind shows as it was left; what nobody watches is applied each time."""
     unwatched = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "unwatched"}}
@@ -188,6 +192,7 @@ def test_a_resync_applies_what_nobody_has_seen_change(start, handler, widgets, d
                                               and request.get("name") == "child")) >= 6, "more than one for each worker")
 
 
+@pytest.mark.slow
 def test_two_owners_that_take_by_force_are_no_hot_loop(start, operator, handler, widgets, config_maps, devserver):
     handler.answer({"children": [CHILD]})
     start(children={"force": True})
@@ -212,6 +217,7 @@ def test_a_status_of_a_child_counts(start, handler, widgets, api):
     seen(handler, lambda children: any(child.get("status", {}).get("availableReplicas") == 1 for child in children))
 
 
+@pytest.mark.slow
 def test_a_restart_runs_nobody_and_a_change_meanwhile_does(start, operator, handler, widgets, config_maps):
     handler.answer({"children": [CHILD]})
     start()

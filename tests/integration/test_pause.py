@@ -92,6 +92,7 @@ def test_what_runs_is_finished(start, operator, handler, widgets):
     handler.wait_finished(name="a", count=2)
 
 
+@pytest.mark.slow
 def test_what_becomes_due_meanwhile_is_due_when_it_is_resumed(start, operator, handler, widgets, api):
     handler.answer({"requeueAfter": "1s"})
     start()
@@ -150,6 +151,7 @@ def test_one_object_can_be_tried_by_hand(start, operator, handler, widgets):
     assert handler.count() == runs + 1
 
 
+@pytest.mark.slow
 def test_many_wait_in_the_store(start, operator, handler, widgets):
     """The queue holds no more than its share."""
     start()

@@ -148,6 +148,7 @@ def test_what_is_no_plugin(sandbox, start, widgets, source, text):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_one_that_cannot_start_is_started_ever_more_slowly(devserver, operator, sandbox, widgets):
     folder = sandbox.subfolder("built", operator.user)
     (folder / "broken.c").write_text("""#include <reconciled-plugin.h>

@@ -70,6 +70,7 @@ def test_what_is_not_applied_again_is_waited_for_all_the_same(start, operator, h
     wait_until(lambda: ready(widgets, "w").get("status") == "True", "its success")
 
 
+@pytest.mark.slow
 def test_a_restart_goes_on_waiting(start, operator, handler, widgets, deployments):
     start()
     widgets.create("w")
@@ -123,6 +124,7 @@ def test_a_child_that_fails_is_a_failed_attempt(start, operator, handler, widget
     assert deployments.exists("web") != rollback
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_a_failed_attempt(start, handler, widgets):
     start(wait="1500ms")
     widgets.create("w")
@@ -165,6 +167,7 @@ def test_an_item_of_a_list_is_judged_by_the_rules_of_its_kind(start, operator, h
 
 
 @pytest.mark.parametrize("answered", ["True", "False"])
+@pytest.mark.slow
 def test_what_the_handler_says_of_ready_stays_when_the_wait_ends(start, operator, handler, widgets, deployments, answered):
     handler.answer({})
     start()
@@ -184,6 +187,7 @@ def test_what_the_handler_says_of_ready_stays_when_the_wait_ends(start, operator
     operator.stop()
 
 
+@pytest.mark.slow
 def test_kinds_that_the_watch_owns_are_not_polled(start, operator, handler, widgets, deployments, devserver):
     """Their store is looked at, and their changes bring the waiting run back."""
     handler.behave("""printf '{"children":[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"of-%s"},"spec":{}}]}' """
@@ -206,6 +210,7 @@ def test_kinds_that_the_watch_owns_are_not_polled(start, operator, handler, widg
     assert handler.count() == len(names)
 
 
+@pytest.mark.slow
 def test_a_wait_writes_no_former_secret_to_the_disk(start, operator, handler, widgets, api):
     """What a rollback would need of it is kept in memory, as when an attempt is undone."""
     former, newer = (base64.b64encode(text).decode() for text in (b"the former one", b"the newer one"))

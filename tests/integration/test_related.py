@@ -23,6 +23,7 @@ def seen(handler, name, where):
     return handler.wait_finished(name=name, where=lambda request: where(request.body.get("related")))
 
 
+@pytest.mark.slow
 def test_a_change_runs_those_of_its_namespace(start, operator, handler, widgets, api):
     api.resource("v1", "namespaces").create("other")
     config_maps, others = api.resource("v1", "configmaps", "default"), api.resource("example.com/v1", "widgets", "other")
@@ -93,6 +94,7 @@ def test_nobody_runs_before_all_of_them_are_known(devserver, operator, handler, 
     operator.stop()
 
 
+@pytest.mark.slow
 def test_objects_of_the_cluster_are_everybodys(start, operator, handler, widgets, api):
     nodes = api.resource("v1", "nodes")
     start({"apiVersion": "v1", "kind": "Node"})
@@ -132,6 +134,7 @@ def names_of(request):
     return [entry["metadata"]["name"] for entry in request.body["related"]]
 
 
+@pytest.mark.slow
 def test_those_that_a_program_names(start, operator, handler, widgets, api):
     config_maps = api.resource("v1", "configmaps", "default")
     for name in ("one", "two", "other"):
@@ -150,6 +153,7 @@ def test_those_that_a_program_names(start, operator, handler, widgets, api):
     assert len(handler.requests(name="b")) == 1, "nothing that it depends on has changed"
 
 
+@pytest.mark.slow
 def test_what_is_unneeded_forgets_no_time(start, operator, handler, widgets, api):
     config_maps = api.resource("v1", "configmaps", "default")
     handler.answer({"requeueAfter": "3s"})
@@ -182,6 +186,7 @@ def test_a_wrong_program_is_a_mistake(operator, devserver, handler):
     assert "related[0].names: is no jq program" in result.stdout and "owns[0].names: is for `related`" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_change_that_waits_for_its_turn_outlives_a_crash(start, operator, handler, widgets, api):
     config_maps = api.resource("v1", "configmaps", "default")
     config_maps.create("one", data={"level": "1"})
@@ -207,6 +212,7 @@ def test_a_change_that_waits_for_its_turn_outlives_a_crash(start, operator, hand
     assert handler.count() == runs + 1, "the next start finds nothing to do"
 
 
+@pytest.mark.slow
 def test_a_program_that_never_ends_is_blamed_on_its_object(devserver, operator, handler, widgets):
     names = 'def f: f; if .metadata.name == "poison" then f else "x" end'
     operator.configure(devserver, [watch("widgets", handler, related=[{**NAMED, "names": names}],

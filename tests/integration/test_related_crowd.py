@@ -95,6 +95,7 @@ def started(crowd, operator):
     return operator, seen, Gateway(socket)
 
 
+@pytest.mark.slow
 def test_related_changes_do_not_silence_the_supervisor(started, crowd):
     operator, seen, gateway = started
     config_maps = crowd.api.resource("v1", "configmaps", "default")
@@ -117,6 +118,7 @@ def test_related_changes_do_not_silence_the_supervisor(started, crowd):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_sigkill_in_the_middle_of_related_changes_loses_none(started, crowd):
     operator, seen, _ = started
     config_maps = crowd.api.resource("v1", "configmaps", "default")

@@ -12,8 +12,8 @@ from harness.gateway import Gateway
 from harness.operator import MESSAGE_ID
 from harness.setup import stage
 
-FAST = {"heartbeat": {"interval": "100ms", "deadline": "3s"}}
-NEVER_ENDS = "def f: f; if .spec.poison then f else true end"
+FAST, NEVER_ENDS = {"heartbeat": {"interval": "100ms", "deadline": "3s"}}, "def f: f; if .spec.poison then f else true end"
+pytestmark = pytest.mark.slow
 
 
 def maps(handler, name="maps", **more):

@@ -35,6 +35,7 @@ def failure(operator):
 
 @pytest.mark.parametrize("key, member, words", [("owns", "children", "owns"), ("related", "related", "is related to")])
 @pytest.mark.parametrize("kind", ["exec", "serve"])
+@pytest.mark.slow
 def test_large_request_is_an_error_of_its_object_and_takes_no_memory(devserver, operator, handler, widgets, api, key, member, words, kind):
     many = widgets.create("many")["metadata"]
     make_config_maps(api, many)
@@ -68,6 +69,7 @@ def test_large_request_is_an_error_of_its_object_and_takes_no_memory(devserver, 
     operator.stop()
 
 
+@pytest.mark.slow
 def test_the_limit_holds_without_being_configured(devserver, operator, handler, widgets, api):
     make_config_maps(api, widgets.create("many")["metadata"])
     operator.configure(devserver, [watch("widgets", handler, owns=[CONFIG])])

@@ -81,6 +81,7 @@ def test_a_deletion_under_way_is_withdrawn(devserver, configured, handler, widge
     assert actions(handler) == ["reconcile", "deleted", "reconcile"]
 
 
+@pytest.mark.slow
 def test_what_goes_back_right_after_its_run_is_reconciled(devserver, configured, handler, widgets):
     """Its version is below that of the status which that run has written: it is no echo of it."""
     handler.behave("echo '{\"status\":{\"run\":\"'$$'\"}}'")
@@ -104,6 +105,7 @@ def test_what_goes_back_right_after_its_run_is_reconciled(devserver, configured,
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_changes_right_after_a_restore_is_reconciled(devserver, configured, handler, widgets):
     """It went back to what was handled last; its next version is below what we had written meanwhile."""
     handler.behave("echo '{\"status\":{\"run\":\"'$$'\"}}'")
@@ -144,6 +146,7 @@ def test_a_finalize_that_wants_to_come_again_and_is_done_is_over(configured, han
     assert actions(handler) == ["reconcile", "finalize"]
 
 
+@pytest.mark.slow
 def test_a_change_after_a_restore_is_no_write_of_ours_after_a_restart(devserver, configured, handler, widgets):
     """Its version is lower than that of our last write before the restore, which was a moment ago."""
     handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
@@ -248,6 +251,7 @@ def change_unheard(operator, widgets, body, text):
     operator.wait_exit(expect=-signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devserver, configured, handler, widgets):
     """Killed between the watcher's commit and the supervisor's, and started within the time in which a low version passes for an echo."""
     handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
@@ -306,6 +310,7 @@ def test_a_run_from_before_a_restore_claims_nothing_of_after_a_restart(across, h
 
 
 @pytest.mark.parametrize("when", ["during", "after"])
+@pytest.mark.slow
 def test_a_run_from_before_a_restore_claims_nothing_of_long_after(across, handler, widgets, when):
     """It ends after the time in which the watcher leaves versions out."""
     wait_until(lambda: time.monotonic() - across.restored > 11, "that time")

@@ -93,6 +93,7 @@ def test_a_restart_goes_on_where_the_last_life_ended(devserver, configured, widg
     assert sorted(runs(handler)[before:]) == [("deleted", "gone"), ("reconcile", "changed"), ("reconcile", "new")]
 
 
+@pytest.mark.slow
 def test_after_a_kill_what_was_not_announced_is_announced(devserver, operator, widgets, make_handler):
     """The queue of the last life is gone with its supervisor: the store's objects are announced again."""
     handler = make_handler("sleep 0.1")
@@ -143,6 +144,7 @@ def test_a_compacted_history_is_listed(devserver, configured, widgets, handler):
 
 
 @pytest.mark.parametrize("store", ["kept", "lost"])
+@pytest.mark.slow
 def test_the_end_of_an_object_runs_before_its_successor(devserver, configured, widgets, handler, store):
     """Its deletion was announced, and failed; the successor came while the operator was down, and the question whether
     the database is an older one goes unanswered for a while."""

@@ -49,6 +49,7 @@ def end(operator, manner):
         operator.stop()
 
 
+@pytest.mark.slow
 def test_a_backoff_grows_and_survives_each_end(configured, handler, widgets):
     handler.behave("echo cause $RECONCILED_ATTEMPT >&2; exit 1")
     operator = configured(retry={"first": "400ms", "max": "10s"})
@@ -179,6 +180,7 @@ def test_a_run_never_sees_an_older_object_than_we_wrote(configured, handler, wid
     assert seen == list(range(len(seen))), "each run sees what the one before it wrote"
 
 
+@pytest.mark.slow
 def test_a_store_that_does_not_catch_up_is_waited_for_in_vain_for_five_seconds(configured, handler, widgets, devserver):
     """The watch never shows what the first run has written; that holds the second one up, and not for ever."""
     handler.behave("""printf '{"status":{"at":"%s"},"requeueAfter":"10ms"}' $(date +%s%N)""")

@@ -110,6 +110,7 @@ def switches(process):
         return next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches:"))
 
 
+@pytest.mark.slow
 def test_behind_a_late_one_nothing_is_put_again_and_again(configured, folder, widgets):
     operator = at_pace(configured(workers=1), folder, widgets, "before")
     widgets.create("long", spec={"do": "wait"})
@@ -126,6 +127,7 @@ def test_behind_a_late_one_nothing_is_put_again_and_again(configured, folder, wi
     operator.stop()
 
 
+@pytest.mark.slow
 def test_only_the_one_that_runs_is_blamed(configured, folder, widgets):
     operator = at_pace(configured(workers=1, retry={"first": "1ms", "max": "10ms"}), folder, widgets, "widget")
     operator.stop()

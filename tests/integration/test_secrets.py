@@ -242,6 +242,7 @@ def fill(all_secrets, count=40):
 
 
 @pytest.mark.parametrize("isolate", [True, False])
+@pytest.mark.slow
 def test_secrets_beyond_the_bound_fail_their_watch_with_the_figure(devserver, operator, handler, widgets, all_secrets, isolate):
     fill(all_secrets)
     more = {"onDeadline": "isolate"} if isolate else {}
@@ -270,6 +271,7 @@ def test_secrets_beyond_the_bound_fail_their_watch_with_the_figure(devserver, op
     assert not [request for request in handler.requests() if request.body["action"] == "deleted"]
 
 
+@pytest.mark.slow
 def test_secrets_that_grow_beyond_the_bound_fail_their_watch_as_well(devserver, operator, handler, widgets, all_secrets):
     operator.configure(devserver, [watch("s", handler, **SECRETS, onDeadline="isolate", deadline="1s"), watch("widgets", handler)],
                        secrets={"memory": "1MiB"})
@@ -287,6 +289,7 @@ def tries(operator):
 
 
 @pytest.mark.parametrize("grown", [False, True])
+@pytest.mark.slow
 def test_a_watch_that_found_no_room_comes_back_by_itself(devserver, operator, handler, all_secrets, grown):
     all_secrets.create(body=secret("stays", "x"))
     all_secrets.create(body=secret("goes", "x"))

@@ -194,6 +194,7 @@ def test_a_run_over_its_timeout_costs_the_process_its_life(start, served, widget
     assert len(set(served.pids())) >= 2
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_object_never_meet(start, served, widgets, operator):
     """A process that takes its time to end still works on the object: nobody else begins with it until it is gone."""
     start(workers=2, timeout="1s", grace="4s")
@@ -299,6 +300,7 @@ def test_what_it_says_without_a_newline_before_its_death_is_logged(start, served
     operator.wait_for_log("half a line", key="default/half")
 
 
+@pytest.mark.slow
 def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler, widgets):
     """One worker does both; what an exec handler leaves behind is ended, the one that serves is not."""
     handler.behave("setsid sleep 1000 & exit 0")
@@ -322,6 +324,7 @@ def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler,
     operator.assert_no_processes()
 
 
+@pytest.mark.slow
 def test_its_death_does_not_end_an_exec_run_beside_it(devserver, operator, served, handler, widgets):
     """One worker does both; what the one that served leaves behind is ended, the run of another watch is not."""
     handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")

@@ -48,6 +48,7 @@ def requests(devserver, verb, name):
     return devserver.requests(lambda request: request.get("verb") == verb and request.get("name") == name)
 
 
+@pytest.mark.slow
 def test_one_attempt_a_backoff_over_twenty_of_them(start, operator, handler, widgets, config_maps, devserver, refuse):
     refuse(times=1)
     devserver.fault(match={"verb": "patch", "resource": "configmaps", "name": "bad"}, after=1, times=0,
@@ -98,6 +99,7 @@ def test_it_waits_until_it_is_really_gone_and_holds_nobody_up(start, operator, h
     assert "still running" not in again.body["lastError"]
 
 
+@pytest.mark.slow
 def test_the_bound_is_kept_and_said(start, operator, handler, widgets, config_maps, refuse):
     refuse()
     handler.answer({"children": [config_map("slow", finalizers=["example.com/slow"]), config_map("bad")]})
@@ -183,6 +185,7 @@ def test_a_success_after_failures_leaves_nothing_to_settle(start, operator, hand
     assert config_maps.exists("good") and config_maps.exists("bad")
 
 
+@pytest.mark.slow
 def test_a_deletion_in_the_middle_cleans_everything_up(start, operator, handler, widgets, config_maps, refuse):
     refuse()
     handler.behave('[ $RECONCILED_ACTION != reconcile ] || echo \'{"children":['
@@ -215,6 +218,7 @@ def test_a_change_while_it_is_undone_runs_at_once(start, operator, handler, widg
     assert ready(widgets, "w")["status"] == "True" and not config_maps.exists("slow")
 
 
+@pytest.mark.slow
 def test_what_is_gone_meanwhile_is_not_restored(start, handler, widgets, config_maps, devserver, refuse):
     handler.answer({"children": [config_map("good", {"a": "1"})]})
     start(retry={"first": "1h", "max": "1h"})

@@ -25,6 +25,7 @@ def reads(pid):
 @pytest.mark.only_where(os.getuid() == 0, "root: other users' /proc/PID/io")
 @pytest.mark.plain_only("a sanitizer's runtime reads /proc by itself")
 @pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.slow
 def test_a_stop_does_not_look_through_all_processes_for_each_handler(operator, devserver, widgets, sandbox, stubborn):
     program = sandbox.subfolder("program") / "handler"
     program.write_text(PROGRAM.format(first="trap '' TERM" if stubborn else ":", stubborn="sleep 100" if stubborn else "false"),

@@ -26,6 +26,7 @@ def cause(operator):
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_killed_child_ends_the_operator(configured, role, number):
     configured.start_ready()
     child = configured.children(role)[0]
@@ -52,6 +53,7 @@ def test_whoever_starts_it_may_ignore_the_ends_of_children(configured, handler, 
 
 
 @pytest.mark.parametrize("role", ROLES)
+@pytest.mark.slow
 def test_a_stopped_child_is_hung(configured, role):
     configured.start_ready()
     configured.children(role)[0].kill(signal.SIGSTOP)
@@ -60,6 +62,7 @@ def test_a_stopped_child_is_hung(configured, role):
     assert role in cause(configured) and "no heartbeat" in cause(configured)
 
 
+@pytest.mark.slow
 def test_a_deadline_alone_is_enough(devserver, operator, handler):
     operator.configure(devserver, [watch("widgets", handler)], workers=1, heartbeat={"deadline": "1s"})
     operator.start_ready().wait_synced()
@@ -68,6 +71,7 @@ def test_a_deadline_alone_is_enough(devserver, operator, handler):
     assert "no heartbeat" in cause(operator)
 
 
+@pytest.mark.slow
 def test_a_stopped_worker_is_hung_also_while_others_wait_for_it(configured, handler, widgets):
     """Something is due, and nobody is free for it: that keeps nobody from looking after the children."""
     handler.behave(f"[ $RECONCILED_NAME != waits ] || exit 1; while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
@@ -111,6 +115,7 @@ def test_sigkill_of_the_supervisor_leaves_nothing(devserver, operator, make_hand
     operator.assert_no_processes(deadline=1.5)
 
 
+@pytest.mark.slow
 def test_a_running_handler_may_finish_at_a_stop(devserver, operator, make_handler, widgets, sandbox):
     handler = make_handler("sleep 1; printf '{\"status\":{\"done\":true}}'")
     operator.configure(devserver, [watch("widgets", handler)], stop={"grace": "20s"})

@@ -46,6 +46,7 @@ def assert_works_after_one_rebuild(operator, handler, widgets, why):
 
 
 @pytest.mark.parametrize("number", [signal.SIGABRT, *([] if SANITIZED else [signal.SIGSEGV, signal.SIGBUS])])
+@pytest.mark.slow
 def test_a_watcher_that_dies_of_such_a_signal(configured, handler, widgets, number):
     configured.child("watcher").kill(number)
     configured.wait_exit(expect=70)

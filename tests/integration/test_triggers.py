@@ -179,6 +179,7 @@ def test_a_reload_with_a_wrong_program_changes_nothing(start, operator, devserve
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_program_that_never_ends_is_found(devserver, operator, handler, widgets):
     operator.configure(devserver, [watch("widgets", handler, filter="def f: f; if .spec.poison then f else true end")],
                        heartbeat={"interval": "50ms", "deadline": "1s"})

@@ -16,6 +16,7 @@ def session(sandbox):
         yield session
 
 
+@pytest.mark.slow
 def test_the_tutorial_up_to_the_container(session):
     folder = session.folder / "pages"
     replace = (("$PWD/build", str(BUILD)), ("/tmp/pages", str(folder)))

@@ -17,6 +17,7 @@ def twins(devserver, operator, make_handler, widgets):
 @pytest.mark.parametrize("name", ["both_clean_up_one_object", "each_keeps_its_own_children", "a_child_belongs_to_one",
                                   "it_moves_from_one_to_the_other", "what_was_shared_is_taken_over",
                                   "a_lost_list_of_one_does_not_cost_the_other"])
+@pytest.mark.slow
 def test_two_watches(twins, name):
     getattr(scenario, name)(twins)
 
@@ -89,6 +90,7 @@ def test_what_one_notes_is_no_reason_for_the_other(twins, trigger):
     twins.operator.stop()
 
 
+@pytest.mark.slow
 def test_it_moves_while_the_operator_is_down(twins):
     twins.gold.answer({"children": [child("kept")]})
     twins.silver.answer({"children": [child("kept")]})
@@ -203,6 +205,7 @@ def test_two_operators_share_the_label(devserver, make_operator, make_handler, w
 
 
 @pytest.mark.parametrize("selection", ["filter", "namespaces and a field"])
+@pytest.mark.slow
 def test_other_selections_hand_over_as_well(twins, selection):
     if selection == "filter":
         twins.start({"filter": ".metadata.labels.tier == \"gold\""}, {"filter": ".metadata.labels.tier == \"silver\""})

@@ -26,6 +26,7 @@ def seen(twins):
 
 @pytest.mark.parametrize("finalizer", [False, True])
 @pytest.mark.parametrize("held", ["by a pause", "by a run of another object"])
+@pytest.mark.slow
 def test_it_comes_back_before_the_other_watch_has_run(twins, widgets, operator, held, finalizer):
     gate = twins.silver.folder / "gate"
     twins.gold.answer({"children": [child("of-gold"), child("dropped")], "status": {"gold": 1}})

@@ -61,6 +61,7 @@ def test_objects_of_a_paused_watch_in_a_new_state_folder(start, operator, handle
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_watch_that_is_not_in_sync_is_not_done(start, operator, handler, widgets, devserver):
     start().wait_synced()
     create(widgets, handler)
@@ -80,6 +81,7 @@ def test_a_watch_that_is_not_in_sync_is_not_done(start, operator, handler, widge
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_is_no_end_of_it(start, operator, handler, widgets, devserver):
     start().wait_synced()
     create(widgets, handler)
@@ -104,6 +106,7 @@ def test_a_kill_in_the_middle_is_no_end_of_it(start, operator, handler, widgets,
     assert held(widgets) == [] and handler.count() == runs, "nothing else runs any more"
 
 
+@pytest.mark.slow
 def test_it_can_be_cancelled(start, operator, handler, widgets):
     gateway = Gateway(operator.runtime_directory / "gateway.sock")
     refused = start({"gateway": {"listen": f"unix:{gateway.address}"}}).wait_synced().ctl.run("uninstall", "--cancel", "--yes")
@@ -163,6 +166,7 @@ def test_an_object_outside_of_the_selection_that_no_store_and_no_ledger_knows(le
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_looked_at_is_not_said_to_be_done(left_in_a_new_state_folder, devserver, operator, widgets):
     fault = devserver.fault(match={"verb": "list", "resource": "widgets"}, status=403, message="not for you", times=0)
     told = uninstall(operator, "--timeout", "2s")

@@ -118,6 +118,7 @@ def test_a_finalizer_that_may_not_go_holds_the_object(configured, devserver, wid
     operator.stop()
 
 
+@pytest.mark.slow
 def test_throttle_waits_fibonacci_also_across_a_restart(configured, devserver, widgets):
     unit = 0.2
     operator = configured(onUnrecoverable="throttle", retry={"throttle": "200ms"})

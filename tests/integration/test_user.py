@@ -190,6 +190,7 @@ def test_a_user_of_the_system_has_its_groups_and_its_home(devserver, entitled, w
         assert file.read().split() == ["games", "/usr/games", "games", "games"]
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_all_that_it_started(devserver, entitled, widgets, handler, other):
     handler.behave("trap '' TERM; for i in 1 2 3; do (trap '' TERM; setsid sleep 1000) & done; wait")
     entitled.configure(devserver, [separate(handler, other, timeout="1s")])
@@ -214,6 +215,7 @@ def test_nothing_of_it_outlives_a_killed_supervisor(devserver, entitled, widgets
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGABRT])
+@pytest.mark.slow
 def test_nothing_of_it_outlives_a_worker_that_dies_or_hangs(devserver, entitled, widgets, handler, other, number):
     handler.behave("trap '' TERM; (trap '' TERM; setsid sleep 1000) & setsid -f sleep 1000; sleep 1000")
     entitled.configure(devserver, [separate(handler, other)], workers=1, heartbeat={"interval": "100ms", "deadline": "1s"})
@@ -240,6 +242,7 @@ print('{"status": {"made": %d}}' % made)
 """
 
 
+@pytest.mark.slow
 def test_its_processes_are_limited_where_no_control_group_does(devserver, entitled, widgets, handler, other):
     program = handler.folder / "fork.py"
     program.write_text(FORK, encoding="utf-8")

@@ -53,6 +53,7 @@ def still_there_and_a_success(operator, handler, widgets, sets, uid):
 
 @pytest.mark.parametrize("policy", ["rollback", "keep"])
 @pytest.mark.parametrize("status,more", [(503, {}), (403, {}), (429, {"retryAfter": 2 * WAIT})])
+@pytest.mark.slow
 def test_the_server_refuses_our_looks(start, devserver, operator, handler, widgets, sets, status, more, policy):
     uid = start(onFailure=policy)
     fault = devserver.fault({"verb": "get", "resource": "statefulsets"}, status=status, times=0, **more)
@@ -64,6 +65,7 @@ def test_the_server_refuses_our_looks(start, devserver, operator, handler, widge
 
 
 @pytest.mark.parametrize("more", [{}, OWNED], ids=["asked", "from the store"])
+@pytest.mark.slow
 def test_the_server_stands_still(start, devserver, operator, handler, widgets, sets, more):
     uid = start(**more)
     devserver.suspend()
@@ -73,6 +75,7 @@ def test_the_server_stands_still(start, devserver, operator, handler, widgets, s
     still_there_and_a_success(operator, handler, widgets, sets, uid)
 
 
+@pytest.mark.slow
 def test_the_operator_is_killed_in_the_middle(start, devserver, operator, handler, widgets, sets):
     uid = start()
     fault = devserver.fault({"verb": "get", "resource": "statefulsets"}, status=503, times=0)
@@ -88,6 +91,7 @@ def test_the_operator_is_killed_in_the_middle(start, devserver, operator, handle
     still_there_and_a_success(operator, handler, widgets, sets, uid)
 
 
+@pytest.mark.slow
 def test_one_that_is_not_ready_after_the_outage_fails_in_the_end(start, devserver, operator, widgets, sets):
     start()
     fault = devserver.fault({"verb": "get", "resource": "statefulsets"}, status=503, times=0)
@@ -99,6 +103,7 @@ def test_one_that_is_not_ready_after_the_outage_fails_in_the_end(start, devserve
     wait_until(lambda: not sets.exists("s"), "the rollback")
 
 
+@pytest.mark.slow
 def test_an_outage_while_an_attempt_is_undone(start, devserver, operator, sets):
     start()
     devserver.fault({"verb": "delete", "resource": "statefulsets"}, status=503, times=0)

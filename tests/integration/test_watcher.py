@@ -185,6 +185,7 @@ def test_a_deletion_between_two_lists(server, start, operator, handler):
     assert len(handler.requests(name="b")) == 1
 
 
+@pytest.mark.slow
 def test_an_uncertain_answer_is_no_deletion(server, start, operator, handler):
     """Under a selector a GET decides. A 404 of a server that does not serve the kind, an answer that breaks off and
     one that cannot be read prove nothing; the object's own 404 does."""
@@ -216,6 +217,7 @@ def test_leaving_the_selection_is_no_deletion(server, start, operator, handler):
     assert "deleted" not in actions(handler)
 
 
+@pytest.mark.slow
 def test_another_cluster_behind_the_same_url(server, start, operator, handler):
     server.listed = [widget("a", 1)]
     start()
@@ -235,6 +237,7 @@ def test_another_cluster_behind_the_same_url(server, start, operator, handler):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_server_that_says_410_to_each_watch_is_not_hammered(server, operator, handler):
     server.listed = [widget("a", 1)]
     server.watch_error = (410, GONE)
@@ -357,6 +360,7 @@ def anonymous_kib(process):
         return next(int(line.split()[1]) for line in rollup if line.startswith("Anonymous:"))
 
 
+@pytest.mark.slow
 def test_events_pour_in_while_handlers_are_slow(server, operator, make_handler):
     """20,000 objects and ten changes of each, one slow handler: everything is read at once, memory stays bounded, and
     what runs later sees the newest state."""
@@ -385,6 +389,7 @@ def test_events_pour_in_while_handlers_are_slow(server, operator, make_handler):
     operator.stop()
 
 
+@pytest.mark.slow
 def test_a_long_list_leaves_a_small_watcher(server, operator, make_handler):
     """What 4,000 objects of 3 KB needed while they came in is given back: an operator may have many watches."""
     count = 4000
@@ -419,6 +424,7 @@ def test_a_namespace_that_does_not_exist_is_told(devserver, operator, handler, a
     assert not operator.logs(where=lambda found: "namespace default" in found["message"])
 
 
+@pytest.mark.slow
 def test_who_may_not_get_namespaces_is_told_nothing(devserver, operator, handler, widgets):
     devserver.fault(match={"verb": "get", "resource": "namespaces", "name": "teem-a"}, times=0, status=403, reason="Forbidden")
     operator.configure(devserver, [watch("widgets", handler, namespaces=["default", "teem-a"])])

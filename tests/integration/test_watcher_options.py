@@ -88,6 +88,7 @@ def test_own_writes_to_metadata_alone_are_no_change(devserver, operator, make_ha
     assert len(handler.requests(name="a")) == 1 and len(handler.requests(name="b0")) == 1
 
 
+@pytest.mark.slow
 def test_an_isolated_watch_fails_alone_and_recovers(devserver, operator, handler, make_handler):
     devserver.fault({"resource": "widgets"}, status=403, times=0)
     namespaces = make_handler()
@@ -104,6 +105,7 @@ def test_an_isolated_watch_fails_alone_and_recovers(devserver, operator, handler
     operator.stop()
 
 
+@pytest.mark.slow
 def test_what_need_not_be_there_may_come_and_go(make_devserver, operator, handler):
     """No deadline while it is simply not served; it works when it comes, and again when it comes anew: new objects,
     and the old ones are deleted."""
@@ -135,6 +137,7 @@ def test_what_must_be_there_is_missed(make_devserver, operator, handler):
 
 
 @pytest.mark.parametrize("match", [LIST, WATCH], ids=["list", "watch"])
+@pytest.mark.slow
 def test_the_deadline_holds_while_a_server_wants_to_be_left_alone(make_devserver, operator, handler, match):
     """Retry-After of an hour holds the request back; the watch is broken all the same."""
     devserver = make_devserver(arguments=["--watch-list", "off"])
@@ -145,6 +148,7 @@ def test_the_deadline_holds_while_a_server_wants_to_be_left_alone(make_devserver
     assert len([request for request in devserver.requests() if request["status"] == 429]) <= 2
 
 
+@pytest.mark.slow
 def test_a_list_that_trickles_in_is_not_cut_off_by_the_deadline(make_devserver, operator, handler):
     devserver = make_devserver(arguments=["--watch-list", "off"])
     widgets = devserver.api.resource("example.com/v1", "widgets", "default")

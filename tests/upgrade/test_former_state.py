@@ -163,6 +163,7 @@ def assert_last_states(upgrade):
             assert run["value"] == 1 or run["watch"] == "metadata", run
 
 
+@pytest.mark.slow
 def test_nothing_runs_but_what_was_pending(upgrade):
     upgrade = upgrade(elapsed=0)
     change_while_down(upgrade)
@@ -190,6 +191,7 @@ def finish_rollback(upgrade):
     assert not children.exists("slow") and children.get("good")["data"] == {"value": "2"}
 
 
+@pytest.mark.slow
 def test_a_rollback_goes_on_and_what_was_paused_waits_until_it_is_resumed(upgrade):
     upgrade = upgrade(elapsed=0)
     expect_interrupted(upgrade)
@@ -209,6 +211,7 @@ def test_a_rollback_goes_on_and_what_was_paused_waits_until_it_is_resumed(upgrad
     assert_last_states(upgrade)
 
 
+@pytest.mark.slow
 def test_what_is_due_after_a_month_runs_once(upgrade):
     upgrade = upgrade(elapsed=30 * DAY)
     expect_interrupted(upgrade)
