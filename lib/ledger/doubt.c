@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger's memory of objects that a watcher has died or hung over. Rarely used: nothing is prepared. */
+/* Used rarely: nothing is prepared. */
+#include "ledger/doubt.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/database/sql.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
+#include "ledger/handle/transaction.h"
 
 #define FORGET_USEC (30 * 24 * UINT64_C(3600000000)) /* after they are over */
 

@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows in the order of the times at which they are due. A cursor stands on the last row that was visited;
- * how soon the first row behind it is due is remembered, because the caller asks at the end of every run.
- */
+#include "ledger/due.h"
+
 #include <errno.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/handle/flush.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/page.h"
+#include "ledger/handle/statement.h"
 
 void ledger_due_again(struct ledger *ledger)
 {
-        struct due_cursor *cursor = &ledger->due;
-
-        free(cursor->watch);
-        free(cursor->key);
-        free(cursor->uid);
-        *cursor = (struct due_cursor){0};
-}
-
-/* A clock that was set back: what is written from now on is due before what was visited. */
-static void see_clock(struct ledger *ledger, uint64_t now)
-{
-        if (now < ledger->due.visited_realtime)
-                ledger_due_again(ledger);
-        ledger->due.visited_realtime = now;
+        due_cursor_reset(&ledger->due);
 }
 
 static void bind_due(struct ledger *ledger, sqlite3_stmt *statement)
@@ -44,17 +33,9 @@ struct due_visit {
 static int visit_due(const char *watch, const struct ledger_row *row, void *userdata)
 {
         const struct due_visit *due = userdata;
-        struct due_cursor *cursor = &due->ledger->due;
         int r = due->visit(watch, row, due->userdata);
 
-        cursor->realtime = row->next_realtime;
-        if (r >= 0)
-                r = text_replace(&cursor->watch, watch);
-        if (r >= 0)
-                r = text_replace(&cursor->key, row->key);
-        if (r >= 0)
-                r = text_replace(&cursor->uid, row->uid);
-        return r;
+        return r < 0 ? r : due_cursor_move(&due->ledger->due, row->next_realtime, watch, row->key, row->uid);
 }
 
 int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_visit_t visit, void *userdata)
@@ -63,7 +44,7 @@ int ledger_visit_due(struct ledger *ledger, uint64_t now, size_t limit, ledger_v
         struct due_visit due = {ledger, visit, userdata};
         int r = ledger_try_flush(ledger);
 
-        see_clock(ledger, now);
+        due_cursor_see_clock(&ledger->due, now);
         ledger->due.soonest_known = false;
         if (r < 0)
                 return r == -EBUSY ? 0 : r; /* ledger_next_due() says when to come again */
@@ -90,7 +71,7 @@ int ledger_next_due(struct ledger *ledger, uint64_t now, uint64_t *ret_realtime)
         int64_t due = 0;
         int r = 0;
 
-        see_clock(ledger, now);
+        due_cursor_see_clock(&ledger->due, now);
         if (!ledger->due.soonest_known) {
                 r = ledger_try_flush(ledger);
                 if (r == -EBUSY)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The ledger's rows that have failed since their last success, are in quarantine, or wait: pages of them,
- * each from where an index of its own leads to, so that what is well costs nothing. How many there are:
- * lib/ledger/tally.c. Asked for rarely: nothing is prepared.
- */
+/* Each page comes from an index of its own, so that rows that are well cost nothing. Used rarely: nothing is
+ * prepared. */
+#include "ledger/failing.h"
+
 #include <errno.h>
 
-#include "ledger/internal.h"
-
-/* What cannot be written now is looked at as of the last commit. */
+#include "ledger/count.h"
+#include "ledger/database/result.h"
+#include "ledger/database/sql.h"
+#include "ledger/handle/flush.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/page.h"
+#include "ledger/handle/statement.h"
 
 static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t limit, ledger_visit_t visit,
                       void *userdata)
@@ -21,7 +24,7 @@ static int visit_page(struct ledger *ledger, sqlite3_stmt *statement, size_t lim
         return r;
 }
 
-/* Names of watches with rows that fail, but that are not configured. */
+/* Leaves out the watches that have failing rows, but are not configured. */
 static int leave_out(struct ledger *ledger, const struct ledger_known *known, sqlite3_str *sql)
 {
         const char *watch = "";
@@ -38,7 +41,7 @@ static int leave_out(struct ledger *ledger, const struct ledger_known *known, sq
         return r;
 }
 
-/* They stand in an index in this order. */
+/* The index ledger_worst has this order. */
 int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_known *known,
                        ledger_visit_t visit, void *userdata)
 {
@@ -62,7 +65,7 @@ int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_
         return visit_page(ledger, statement, limit, visit, userdata);
 }
 
-/* The rows behind a place, of what `sql` selects: ?1 to ?3 are that place, ?4 how many, ?5 its time. */
+/* `sql`: ?1 to ?3 are the names of the place, ?4 is how many rows, ?5 the time of the place. */
 static int list_page(struct ledger *ledger, const char *sql, const struct ledger_place *behind, size_t limit,
                      ledger_visit_t visit, void *userdata)
 {

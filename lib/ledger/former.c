@@ -4,13 +4,19 @@
  * such text leaves its row; then the file is written anew, so that no free page has it, and its log is cut.
  * The table `erased` says that this was done: what is interrupted is done once more.
  */
+#include "ledger/former.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/commit.h"
+#include "ledger/database/result.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
+#include "ledger/rows.h"
 
-/* The first former Secret of a row: what stood where in its plan (worker/dependents/parked/plan.c), and the plan without it.
- */
+/* The first former Secret of a row: what stood where in its plan (worker/dependents/parked/plan.c), and
+ * the plan without it. */
 #define FIND                                                                                                \
         "SELECT l.watch, l.key, l.uid, json_extract(c.value, '$.restore'),"                                 \
         " json_set(json_remove(l.settling, c.fullkey || '.restore'), c.fullkey || '.kept', ?1)"             \

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger's memory of watches that are paused. Rarely used: nothing is prepared. */
+/* Used rarely: nothing is prepared. */
+#include "ledger/pause.h"
+
 #include <errno.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/database/sql.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
+#include "ledger/handle/transaction.h"
 
 int ledger_pause_put(struct ledger *ledger, const char *watch, const struct ledger_pause *pause)
 {

@@ -1,8 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a row's last run ended, as the ledger remembers it. Read on request only. */
+#include "ledger/run.h"
+
 #include <errno.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/database/sql.h"
+#include "ledger/handle/flush.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/lookup.h"
+#include "ledger/handle/statement.h"
+
+int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                   const struct ledger_run *run)
+{
+        struct cached_row *cached;
+        int r = ledger_look_up(ledger, watch, key, uid, &cached);
+
+        if (r < 0 || !cached->exists)
+                return r;
+        r = cached_keep_run(cached, run);
+        if (r < 0)
+                return r;
+        cached->has_run = true;
+        return ledger_changed(ledger, cached);
+}
 
 /* Behind the answer whether the row is intact. */
 #define PLACE(column)                                   (VALUE_##column - VALUE_ran_realtime + 1)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scope and the cluster that a watch had last. */
+#include "ledger/scope.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
+#include "ledger/handle/transaction.h"
 
 int ledger_scope_get(struct ledger *ledger, const char *watch, char **ret_scope, char **ret_cluster)
 {

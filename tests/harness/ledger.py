@@ -7,7 +7,7 @@ import sqlite3
 INTEGER, TEXT = 1, 3  # SQLite's types
 MASK = 2**64 - 1
 
-# Each table with its name in `sums`, and its columns as the program lists them (lib/ledger/internal.h).
+# Each table with its name in `sums`, and its columns as the program lists them (lib/ledger/database/columns.h).
 TABLES = {
     "ledger": ("row", "watch key uid fingerprint failed_fingerprint attempts next_realtime next_reason last_error first_error"
                       " handled_realtime permanent deleting throttled crashes crashed_realtime quarantined_until settling"
@@ -20,7 +20,7 @@ TABLES = {
 
 
 def _row_sum(*values):
-    """As lib/ledger/check.c computes it."""
+    """As lib/ledger/database/checksum.c computes it."""
     xxh3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
     xxh3.restype, xxh3.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
     total = len(values)

@@ -2,7 +2,6 @@
 """tools/picture: in a small made-up tree, each of its rules is broken once."""
 import json
 import os
-import re
 import subprocess
 
 import pytest
@@ -27,7 +26,7 @@ CLEAN = {
 
 @pytest.fixture
 def tree(tmp_path):
-    """tree(changed, write=True, unfinished=()): what --check says of the small project with these files changed (None: gone),
+    """tree(changed, write=True): what --check says of the small project with these files changed (None: gone),
     once its picture was written; tree.run(*arguments): the script, there."""
     def put(name, text):
         path = tmp_path / name
@@ -51,22 +50,19 @@ def tree(tmp_path):
         return subprocess.run([tmp_path / "tools" / "picture", *arguments], cwd=tmp_path, capture_output=True, text=True,
                               check=False, env=environment)
 
-    def tree(changed, write=True, unfinished=()):
+    def tree(changed, write=True):
         for name, text in {**CLEAN, **changed}.items():
             put(name, text)
-        script = (SOURCE / "tools" / "picture").read_text(encoding="utf-8")
-        put("tools/picture", re.sub(r"^UNFINISHED = (\{.*?\}|set\(\))", f"UNFINISHED = {set(unfinished)!r}", script, count=1,
-                                    flags=re.S | re.M))
+        put("tools/picture", (SOURCE / "tools" / "picture").read_text(encoding="utf-8"))
         (tmp_path / "tools" / "picture").chmod(0o755)
         compile_all()
         if write:
             assert run("--write").returncode == 0
         done = run("--check", "build", "--results", "build/results")
         assert done.stderr == ""
-        said = [line for line in done.stdout.splitlines() if "(unfinished" not in line]
-        assert done.returncode == (1 if said else 0)
+        assert done.returncode == (1 if done.stdout else 0)
         result = (tmp_path / "build" / "results").read_text(encoding="utf-8").splitlines()[-1]
-        assert result == "lint: picture\t" + ("failed" if said else "passed")
+        assert result == "lint: picture\t" + ("failed" if done.stdout else "passed")
         return done.stdout
 
     tree.run = run
@@ -169,11 +165,6 @@ def test_a_source_that_is_not_compiled_is_found(tree):
     tree({})
     tree.put("gateway/tls/old.c", LICENCE)
     assert "gateway/tls/old.c: is not compiled" in tree.run("--check", "build").stdout
-
-
-def test_the_unfinished_fails_nothing(tree):
-    said = tree(CIRCLE, unfinished={"gateway"})
-    assert said == ("gateway/tls/pair.c: calls itself in a circle with gateway/tls/tls.c (unfinished: fails nothing)\n")
 
 
 @pytest.mark.parametrize("arguments", [["--check"], ["--wrong"], ["build", "more"]])

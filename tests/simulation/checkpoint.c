@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In the place of lib/ledger/checkpoint.c: no thread, and a gate that the simulation closes. */
+/* In the place of lib/ledger/database/checkpoint.c: no thread, and a gate that the simulation closes. */
 #include "tests/simulation/checkpoint.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ledger/internal.h"
+#include "ledger/handle/handle.h"
 
 bool checkpoint_gate_closed;
 

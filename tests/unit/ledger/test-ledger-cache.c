@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ledger/internal.h"
+#include "ledger/row/cache.h"
 
 #define ROWS 50000
 

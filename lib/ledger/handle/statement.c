@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statements that are prepared once, and how statements are run. */
+#include "ledger/handle/statement.h"
+
 #include <errno.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/database/sql.h"
 
 #define NAME_PARAMETERS  "?1, ?2, ?3"
 #define STATE_PARAMETERS LEDGER_STATE(COLUMN_PARAMETER)
@@ -121,20 +123,6 @@ int ledger_prepare(struct ledger *ledger, const char *question, const char *watc
         if (uid)
                 sqlite3_bind_text(*ret, 3, uid, -1, SQLITE_STATIC);
         return 0;
-}
-
-int ledger_prepare_change(struct ledger *ledger, const char *change, const char *watch, const char *key,
-                          const char *uid, sqlite3_stmt **ret)
-{
-        int r = ledger_begin(ledger);
-
-        /* What is summed anew must not take along what has happened to its table meanwhile. */
-        if (r >= 0 && ledger->sums_known && !ledger->small_changed)
-                r = ledger_sums_check_small(ledger->database, &ledger->sums);
-        if (r >= 0)
-                r = ledger_prepare(ledger, change, watch, key, uid, ret);
-        ledger->small_changed = ledger->small_changed || r >= 0;
-        return r;
 }
 
 int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement)

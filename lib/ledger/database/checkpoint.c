@@ -15,6 +15,8 @@
  * so. A log that cannot be synced is one, for the next commit: what the kernel could not write it may have
  * dropped, and the next sync would know nothing of it.
  */
+#include "ledger/database/checkpoint.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +24,8 @@
 #include <time.h>
 
 #include "base/duration.h"
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/database/schema.h"
 
 #define SYNC_SEC   1
 #define PASSES_MAX 5

@@ -3,13 +3,18 @@
  * Opening the ledger's database: settings, schema, migrations. Each entry of `migration` leads from the
  * schema of its index to the next one; what was released is never changed.
  */
+#include "ledger/database/schema.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/check.h"
+#include "ledger/database/checksum.h"
+#include "ledger/database/result.h"
+#include "ledger/database/sql.h"
 
 /* From schema 4 on the version stands in two places of the file: one that changed by itself is damage, not a
  * newer release. */
@@ -96,37 +101,6 @@ static const char *const migration[LEDGER_SCHEMA] = {
         "PRAGMA application_id = 1380142086;"
         "PRAGMA user_version = 6;",
 };
-
-int ledger_errno(sqlite3 *database, int code)
-{
-        switch (code & 0xff) {
-        case SQLITE_OK:
-        case SQLITE_ROW:
-        case SQLITE_DONE:
-                return 0;
-        case SQLITE_FULL:
-                return -ENOSPC;
-        case SQLITE_NOMEM:
-                return -ENOMEM;
-        case SQLITE_BUSY:
-        case SQLITE_LOCKED:
-                return -EBUSY;
-        case SQLITE_READONLY:
-                return -EROFS;
-        case SQLITE_CORRUPT:
-        case SQLITE_NOTADB:
-        case SQLITE_CONSTRAINT: /* a row that was not there a moment ago */
-        case SQLITE_ERROR: /* our statements are right: then the tables are not those that they are for */
-                return -EBADMSG;
-        case SQLITE_CANTOPEN:
-                return database && sqlite3_system_errno(database) > 0 ? -sqlite3_system_errno(database)
-                                                                      : -EIO;
-        case SQLITE_IOERR:
-                return database && sqlite3_system_errno(database) == ENOSPC ? -ENOSPC : -EIO;
-        default:
-                return -EIO;
-        }
-}
 
 static int execute(sqlite3 *database, const char *sql)
 {

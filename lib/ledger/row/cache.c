@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows that are in work, in memory: what a turn of the loop changes is written to the database once, by
- * ledger_commit(), however often it was changed; and what was read for a change is not read again for its
- * run and for the run's end. Bounded; what is not written yet is never dropped, but by a commit that failed.
+ * A row that a turn of the loop changes is written once, by ledger_commit(), however often it was changed; a
+ * row that was read for a change is not read again for its run and for the end of that run. The number of rows
+ * is bounded, but rows that are not written yet are never dropped, except by a commit that failed.
  */
+#include "ledger/row/cache.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/short-hash.h"
-#include "ledger/internal.h"
 
 #define NAMES_MIN 128 /* watch, key and uid of most objects */
 

@@ -9,9 +9,14 @@
  * What must never happen: that the cache holds what the database does not. Nobody else writes it, and what
  * is in the cache already stays as it is.
  */
+#include "ledger/handle/ahead.h"
+
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/database/result.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
+#include "ledger/row/read.h"
 
 #define TRY_EVERY 16 /* rows that were not in memory */
 #define TRY_ROWS  4
@@ -98,6 +103,18 @@ static size_t row_count(struct read_ahead *ahead)
         return TRY_ROWS;
 }
 
+static int take_row(struct cached_row *cached, sqlite3_stmt *statement)
+{
+        struct ledger_row row;
+        int r = ledger_borrow_state(statement, &row, &cached->checksum);
+
+        if (r >= 0)
+                r = cached_keep_row(cached, &row);
+        cached->exists = cached->on_disk = true;
+        cached->index = row_index(&cached->row);
+        return r;
+}
+
 /* Nobody has asked for it: what is wrong with it is told to whoever does. */
 static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *statement)
 {
@@ -111,7 +128,7 @@ static bool keep_ahead(struct ledger *ledger, const char *watch, sqlite3_stmt *s
         cached = cache_add(&ledger->cache, watch, key, uid);
         if (!cached)
                 return false;
-        if (cached_take(cached, statement) < 0) {
+        if (take_row(cached, statement) < 0) {
                 cache_forget(&ledger->cache, cached);
                 return false;
         }
@@ -128,7 +145,7 @@ static int take_first(struct ledger *ledger, struct cached_row *cached, sqlite3_
 
         if (compare(ledger_column(statement, 1), ledger_column(statement, 2), cached->row.key,
                     cached->row.uid) == 0)
-                return cached_take(cached, statement);
+                return take_row(cached, statement);
         r = ledger_borrow_row(statement, &row);
         if (r >= 0)
                 gap_note(&ledger->ahead.gap, cached, &row);

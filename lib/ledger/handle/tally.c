@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How many rows each watch has, and how many of them fail: kept while rows are written, because to count
- * 100,000 of them takes longer than a turn of the loop may. Counted anew at the start, and when a
- * transaction was given up.
- */
+#include "ledger/handle/tally.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "ledger/internal.h"
-
-struct ledger_tally {
-        char *watch;
-        uint64_t rows, quarantined;
-        struct ledger_failing failing;
-};
+#include "ledger/database/result.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/statement.h"
 
 void ledger_tallies_forget(struct ledger *ledger)
 {
@@ -39,6 +32,11 @@ static struct ledger_tally *find(struct ledger *ledger, const char *watch)
         return NULL;
 }
 
+const struct ledger_tally *ledger_tally_find(struct ledger *ledger, const char *watch)
+{
+        return find(ledger, watch);
+}
+
 static struct ledger_tally *find_or_add(struct ledger *ledger, const char *watch)
 {
         struct ledger_tally *found = find(ledger, watch), *grown;
@@ -62,9 +60,9 @@ static void add(struct ledger_tally *tally, const struct row_index *index, uint6
 
         tally->rows += sign;
         tally->quarantined += index->quarantined_until > 0 ? sign : 0;
-        tally->failing.failing += fails ? sign : 0;
-        tally->failing.permanent += fails && index->permanent ? sign : 0;
-        tally->failing.throttled += fails && index->throttled > 0 && !index->permanent ? sign : 0;
+        tally->failing += fails ? sign : 0;
+        tally->permanent += fails && index->permanent ? sign : 0;
+        tally->throttled += fails && index->throttled > 0 && !index->permanent ? sign : 0;
 }
 
 void ledger_tally_note(struct ledger *ledger, const char *watch, const struct row_index *before,
@@ -84,7 +82,7 @@ void ledger_tally_note(struct ledger *ledger, const char *watch, const struct ro
 
 /* ---- counting */
 
-/* What its columns are, the name of the watch before them. */
+/* The first column is the name of the watch; the others are the counts. */
 static void take_rows(struct ledger_tally *tally, sqlite3_stmt *statement)
 {
         tally->rows = (uint64_t)sqlite3_column_int64(statement, 1);
@@ -92,11 +90,9 @@ static void take_rows(struct ledger_tally *tally, sqlite3_stmt *statement)
 
 static void take_failing(struct ledger_tally *tally, sqlite3_stmt *statement)
 {
-        tally->failing = (struct ledger_failing){
-                .failing = (uint64_t)sqlite3_column_int64(statement, 1),
-                .permanent = (uint64_t)sqlite3_column_int64(statement, 2),
-                .throttled = (uint64_t)sqlite3_column_int64(statement, 3),
-        };
+        tally->failing = (uint64_t)sqlite3_column_int64(statement, 1);
+        tally->permanent = (uint64_t)sqlite3_column_int64(statement, 2);
+        tally->throttled = (uint64_t)sqlite3_column_int64(statement, 3);
 }
 
 static void take_quarantined(struct ledger_tally *tally, sqlite3_stmt *statement)
@@ -150,52 +146,4 @@ int ledger_tallies_know(struct ledger *ledger)
                 r = count_all(ledger, i);
         ledger->tallies_known = r >= 0;
         return r;
-}
-
-/* ---- asking: with what is changed and not written yet, where that can be written now */
-
-static int prepare(struct ledger *ledger)
-{
-        int r = ledger_try_flush(ledger);
-
-        return r < 0 && r != -EBUSY ? r : ledger_tallies_know(ledger);
-}
-
-int64_t ledger_count(struct ledger *ledger, const char *watch)
-{
-        int r = prepare(ledger);
-        const struct ledger_tally *tally = r < 0 ? NULL : find(ledger, watch);
-
-        return r < 0 ? r : tally ? (int64_t)tally->rows : 0;
-}
-
-int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret)
-{
-        int r = prepare(ledger);
-        const struct ledger_tally *tally = r < 0 ? NULL : find(ledger, watch);
-
-        if (r >= 0)
-                *ret = tally ? tally->failing : (struct ledger_failing){0};
-        return r;
-}
-
-int64_t ledger_count_quarantined(struct ledger *ledger, const char *watch)
-{
-        int r = prepare(ledger);
-        const struct ledger_tally *tally = r < 0 ? NULL : find(ledger, watch);
-
-        return r < 0 ? r : tally ? (int64_t)tally->quarantined : 0;
-}
-
-const char *ledger_next_watch(struct ledger *ledger, const char *name)
-{
-        const char *found = NULL;
-
-        if (prepare(ledger) < 0)
-                return NULL;
-        for (size_t i = 0; i < ledger->tally_count; i++)
-                if (strcmp(ledger->tally[i].watch, name) > 0 &&
-                    (!found || strcmp(ledger->tally[i].watch, found) < 0))
-                        found = ledger->tally[i].watch;
-        return found;
 }

@@ -4,7 +4,7 @@
  * The one table of the columns of a row. The structs, the statements, the checksum, and all that reads,
  * writes, copies, compares or frees a row derive from it; there is no second list to keep in step. A new
  * column goes to the end of its table: the checksum is made of the values in this order. Its migration is
- * in schema.c.
+ * in lib/ledger/database/schema.c. Columns that are times hold microseconds of the ledger's clock.
  *
  *   X(kind, index, number, column, field, since)
  *   kind    NUMBER  uint64_t; 0 until something is known
@@ -18,60 +18,64 @@
  *   since   the schema that brought it
  */
 
+#define LEDGER_SCHEMA 6
+
+#define LEDGER_TEXT_MAX 2048 /* bytes that are kept of a column that is TEXT */
+
 #define LEDGER_STATE(X)                                                                                     \
-        /* last handled; 0 = none yet */                                                                    \
+        /* fingerprint of the content that was handled last; 0 = none yet */                                \
         X(NUMBER, PLAIN, 4, fingerprint, fingerprint, 1)                                                    \
-        /* of the last failed attempt: the same again is no change; 0 = none */                             \
+        /* fingerprint of the last failed attempt: the same content is no change; 0 = none */               \
         X(NUMBER, PLAIN, 5, failed_fingerprint, failed_fingerprint, 1)                                      \
         /* failures since the last success */                                                               \
         X(NUMBER, INDEXED, 6, attempts, attempts, 1)                                                        \
-        /* when it is due by itself (backoff, requeueAfter, resync); 0 = never */                           \
+        /* when the object is due by itself (backoff, requeueAfter, resync); 0 = never */                   \
         X(NUMBER, INDEXED, 7, next_realtime, next_realtime, 1)                                              \
-        /* "retry", "requeueAfter", "resync"; "" */                                                         \
+        /* why it is due then; "" */                                                                        \
         X(TEXT, PLAIN, 8, next_reason, next_reason, 1)                                                      \
-        /* "" */                                                                                            \
+        /* of the last failure; "" */                                                                       \
         X(TEXT, PLAIN, 9, last_error, last_error, 1)                                                        \
-        /* of this row of failures: the root cause */                                                       \
+        /* the first error since the last success: the root cause */                                        \
         X(TEXT, PLAIN, 10, first_error, first_error, 1)                                                     \
-        /* last success; 0 */                                                                               \
+        /* time of the last success; 0 */                                                                   \
         X(NUMBER, PLAIN, 11, handled_realtime, handled_realtime, 1)                                         \
-        /* failed for good with this fingerprint: waits for a change */                                     \
+        /* failed for good with this content: the object waits for a change */                              \
         X(FLAG, INDEXED, 12, permanent, permanent, 1)                                                       \
-        /* its deletion is announced and not handled yet */                                                 \
+        /* the deletion is announced and not handled yet */                                                 \
         X(FLAG, PLAIN, 13, deleting, deleting, 1)                                                           \
         /* unrecoverable answers in a row to our own writes */                                              \
         X(NUMBER, INDEXED, 14, throttled, throttled, 2)                                                     \
-        /* of the operator that are blamed on it, since the last success */                                 \
+        /* crashes of the operator that are blamed on the object, since the last success */                 \
         X(NUMBER, PLAIN, 15, crashes, crashes, 2)                                                           \
-        /* the last one, or that it was merely under way in; 0 */                                           \
+        /* time of the last crash in which the object was at least under way; 0 */                          \
         X(NUMBER, PLAIN, 16, crashed_realtime, crashed_realtime, 2)                                         \
-        /* 0: it is not in quarantine */                                                                    \
+        /* end of the quarantine; 0: none */                                                                \
         X(NUMBER, INDEXED, 17, quarantined_until, quarantined_until, 2)                                     \
-        /* what an unfinished run must know to go on (RESULT_SETTLING); "" */                               \
+        /* state of an unfinished run, to go on with (RESULT_SETTLING); "" */                               \
         X(LONG, PLAIN, 18, settling, settling, 2)                                                           \
-        /* when we last wrote to it, and its resourceVersion after that; 0, "" */                           \
+        /* when we last wrote to the object, and its resourceVersion after that; 0, "" */                   \
         X(NUMBER, PLAIN, 19, written_realtime, written_realtime, 2)                                         \
         X(TEXT, PLAIN, 20, written_version, written_version, 2)                                             \
-        /* what it was up to this version is what was read and our own changes; 0 */                        \
+        /* up to this resourceVersion the object is what was read, and our own changes; 0 */                \
         X(NUMBER, PLAIN, 21, known_version, known_version, 2)                                               \
-        /* it exists, but the watch has nothing to do with it; not handled yet */                           \
+        /* the object exists, but the watch does not select it any more; not handled yet */                 \
         X(FLAG, PLAIN, 22, unselected, unselected, 2)                                                       \
         /* fingerprint of the related objects at the last success; 0 */                                     \
         X(NUMBER, PLAIN, 23, related, related, 3)                                                           \
-        /* of `attempts`, those that are nobody's: of the server, the network, our rights */                \
+        /* attempts that failed for no fault of the object: of the server, the network, our rights */       \
         X(NUMBER, PLAIN, 24, refused, refused, 6)                                                           \
-        /* of the children that it has: "v1/ConfigMap,apps/v1/Deployment"; "" */                            \
+        /* kinds of its dependents: "v1/ConfigMap,apps/v1/Deployment"; "" */                                \
         X(LONG, PLAIN, 25, kinds, kinds, 6)
 
-/* How the last run ended: it is written with the row, and read on request only. */
+/* How the last run ended: written with the row, and read on request only. */
 #define LEDGER_RUN(X)                                                                                       \
-        /* 0: none yet */                                                                                   \
+        /* when the run ended; 0: none yet */                                                               \
         X(NUMBER, PLAIN, 26, ran_realtime, ended_realtime, 3)                                               \
         X(NUMBER, PLAIN, 27, ran_usec, duration_usec, 3)                                                    \
         X(TEXT, PLAIN, 28, ran_action, action, 3)                                                           \
         X(TEXT, PLAIN, 29, ran_reason, reason, 3)                                                           \
         X(TEXT, PLAIN, 30, ran_result, result, 3)                                                           \
-        /* the resourceVersion that was read; "" */                                                         \
+        /* resourceVersion of the object that was read; "" */                                               \
         X(TEXT, PLAIN, 31, ran_version, version, 3)
 
 /* LEDGER_STATE(LEDGER_FIELD): the members of a struct. Flags stand apart: beside each other they take one

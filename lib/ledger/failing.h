@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Pages of rows for people: those that fail, are in quarantine, or wait for their time. While the ledger
+ * cannot be written, the rows are those of the last commit. Each returns how many rows were found, at most
+ * `limit`, or a negative errno.
+ */
+#include "ledger/row/row.h"
+
+struct ledger;
+
+/* The place behind which a page begins; "" and 0 start. */
+struct ledger_place {
+        uint64_t next_realtime; /* usec of the ledger's clock; for ledger_list_waiting() */
+        const char *watch, *key, *uid;
+};
+/* Rows of the place's watch, by key and UID. */
+int ledger_list_failing(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata);
+int ledger_list_quarantined(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                            ledger_visit_t visit, void *userdata);
+/* Rows of all watches that have a time, by time, watch, key and UID. */
+int ledger_list_waiting(struct ledger *ledger, const struct ledger_place *behind, size_t limit,
+                        ledger_visit_t visit, void *userdata);
+
+/* Whether a watch of this name is configured: rows of others are kept, but are no trouble. */
+struct ledger_known {
+        bool (*is_known)(const char *watch, const void *userdata);
+        const void *userdata;
+};
+/* The rows of all watches that fail, given-up ones first, then throttled ones, then by attempts.
+ * `known` NULL: with watches that are not configured. */
+int ledger_visit_worst(struct ledger *ledger, size_t limit, const struct ledger_known *known,
+                       ledger_visit_t visit, void *userdata);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The insides of an open ledger. Only the files of lib/ledger include this. Three rooms stand on each other,
+ * and below the files that others call:
+ *
+ *   database/  the file: columns, SQL, schema, checksums, checkpoints
+ *   row/       a row, and rows in memory
+ *   handle/    this struct, and what works on it: statements, transaction, reading, writing, counts
+ */
+#include <sqlite3.h>
+
+#include "ledger/database/check.h"
+#include "ledger/database/checkpoint.h"
+#include "ledger/handle/cursor.h"
+#include "ledger/row/cache.h"
+
+/* The statements that are prepared once: lib/ledger/handle/statement.c. */
+enum ledger_statement {
+        STATEMENT_BEGIN,
+        STATEMENT_COMMIT,
+        STATEMENT_ROLLBACK,
+        STATEMENT_GET,
+        STATEMENT_RUN,
+        STATEMENT_OWE,
+        STATEMENT_INSERT,
+        STATEMENT_MOVE,
+        STATEMENT_MOVE_RUN,
+        STATEMENT_UPDATE,
+        STATEMENT_UPDATE_RUN,
+        STATEMENT_REMOVE,
+        STATEMENT_PAGE,
+        STATEMENT_DUE,
+        STATEMENT_NEXT_DUE,
+        STATEMENT_SCOPE_GET,
+        STATEMENT_SCOPE_SET,
+        STATEMENT_SUMS,
+        STATEMENT_TOTAL
+};
+
+/* A watch has no row on disk from (key, uid) up to the end; the end itself may be one. Owned texts. */
+struct ledger_gap {
+        char *watch, *key, *uid; /* NULL: no gap is known */
+        char *end_key, *end_uid; /* NULL: the end of the watch */
+};
+
+struct read_ahead {
+        struct ledger_gap gap;
+        unsigned misses; /* since reading ahead was tried the last time */
+        size_t read;     /* rows that were read ahead, the last time */
+        size_t used;     /* hits since then, by these rows and by the gap */
+};
+
+struct ledger {
+        sqlite3 *database;
+        sqlite3_stmt *statement[STATEMENT_TOTAL];
+        struct checkpointer *checkpointer;
+        uint64_t checkpoint_boottime; /* usec; of the last checkpoint that was started */
+        int wal_pages;                /* in the log, after the last commit */
+        int checkpoint_pages;         /* in the log, when the last checkpoint began */
+        bool in_transaction;
+        unsigned weight; /* of the writes in the transaction: see ledger_is_full() */
+        struct due_cursor due;
+        struct row_cache cache;
+        struct ledger_sums sums;       /* with the open transaction */
+        bool sums_known, sums_changed; /* changed: since the transaction began */
+        bool small_changed;            /* likewise, of the tables that are summed anew */
+        uint64_t last_sum;             /* that row_sum() computed */
+        struct read_ahead ahead;
+        struct ledger_tally *tally; /* owned array; see lib/ledger/handle/tally.h */
+        size_t tally_count, tally_last;
+        bool tallies_known;
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Statements: those in constant use are prepared once, the others each time. Parameters ?1, ?2, ?3 are
+ * watch, key and UID; bound texts are borrowed until the statement is reset. 0 or a negative errno.
+ */
+#include "ledger/handle/handle.h"
+
+int ledger_prepare_all(struct ledger *ledger);
+/* Binds the first three parameters; the statement is the ledger's. */
+sqlite3_stmt *ledger_bind(struct ledger *ledger, enum ledger_statement which, const char *watch,
+                          const char *key, const char *uid);
+/* Runs a statement that returns no rows, and resets it. */
+int ledger_run_once(struct ledger *ledger, enum ledger_statement which);
+/* Likewise, for one that writes one entry; -EBADMSG: another number of them was changed. */
+int ledger_write_entry(struct ledger *ledger, enum ledger_statement which);
+
+/* Prepares a statement that is used rarely. NULL: that parameter is not bound. *ret is owned by the
+ * caller. */
+int ledger_prepare(struct ledger *ledger, const char *question, const char *watch, const char *key,
+                   const char *uid, sqlite3_stmt **ret);
+int ledger_finish(struct ledger *ledger, sqlite3_stmt *statement); /* runs it once, and frees it */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger/row/row.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* For each column: its text is copied from `from`, NULL as ""; it is freed. */
+#define COPY_NUMBER(field)
+#define COPY_FLAG(field)
+#define COPY_TEXT(field)                                                                                    \
+        row.field = strdup(from->field ? from->field : "");                                                 \
+        is_complete = is_complete && row.field;
+#define COPY_LONG(field)                                COPY_TEXT(field)
+#define COPY(kind, index, number, column, field, since) COPY_##kind(field)
+
+#define FREE_NUMBER(field)
+#define FREE_FLAG(field)
+#define FREE_TEXT(field)                                free(row->field);
+#define FREE_LONG(field)                                free(row->field);
+#define FREE(kind, index, number, column, field, since) FREE_##kind(field)
+
+int ledger_row_copy(const struct ledger_row *from, struct ledger_row *ret)
+{
+        struct ledger_row row = *from;
+        bool is_complete = true;
+
+        COPY_TEXT(key)
+        COPY_TEXT(uid)
+        LEDGER_STATE(COPY)
+        if (!is_complete) {
+                ledger_row_done(&row);
+                return -ENOMEM;
+        }
+        *ret = row;
+        return 0;
+}
+
+int ledger_row_new(const char *key, const char *uid, struct ledger_row *ret)
+{
+        const struct ledger_row blank = {.key = (char *)(uintptr_t)key, .uid = (char *)(uintptr_t)uid};
+
+        return ledger_row_copy(&blank, ret);
+}
+
+enum change_kind ledger_row_kind(const struct ledger_row *row)
+{
+        return row->deleting ? CHANGE_DELETED : row->unselected ? CHANGE_UNSELECTED : CHANGE_UPDATED;
+}
+
+void ledger_row_unknown(struct ledger_row *row)
+{
+        row->fingerprint = row->known_version = 0;
+        if (!row->permanent)
+                return;
+        row->permanent = false;
+        row->failed_fingerprint = row->attempts = row->refused = 0;
+}
+
+bool ledger_row_is_suspect(const struct ledger_row *row)
+{
+        return row->crashes > 0 || row->crashed_realtime > 0;
+}
+
+void ledger_row_done(struct ledger_row *row)
+{
+        free(row->key);
+        free(row->uid);
+        LEDGER_STATE(FREE)
+        *row = (struct ledger_row){0};
+}

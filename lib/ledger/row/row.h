@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One row: what is known of one object of a watch, by key and UID. The columns and their units stand in
+ * lib/ledger/database/columns.h. Texts are never NULL in a row that the ledger gives; NULL reads as "" in a
+ * row that it takes. A row that is owned ends with ledger_row_done().
+ */
+#include "ipc/message.h"
+#include "ledger/database/columns.h"
+
+struct ledger_row {
+        char *key, *uid;
+        LEDGER_STATE(LEDGER_WIDE)
+        LEDGER_STATE(LEDGER_SMALL)
+};
+
+/* How a row's last run ended, for people. The texts are borrowed; "" and 0 where nothing is known. */
+struct ledger_run {
+        LEDGER_RUN(LEDGER_LENT)
+};
+
+/* A row of which nothing is known, not in the ledger; owned by the caller. 0, -ENOMEM. */
+int ledger_row_new(const char *key, const char *uid, struct ledger_row *ret);
+int ledger_row_copy(const struct ledger_row *from, struct ledger_row *ret); /* likewise */
+void ledger_row_done(struct ledger_row *row);
+
+enum change_kind ledger_row_kind(const struct ledger_row *row); /* the kind of the run that is owed */
+bool ledger_row_is_suspect(const struct ledger_row *row);       /* its object runs alone and last */
+/* Clears the knowledge of what was handled, so that the object runs as soon as it is announced. */
+void ledger_row_unknown(struct ledger_row *row);
+
+/* Called with each row of a page: both are borrowed for the call. A negative return ends the page and is
+ * returned. */
+typedef int (*ledger_visit_t)(const char *watch, const struct ledger_row *row, void *userdata);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger/rows.h"
+
+#include <errno.h>
+
+#include "ledger/handle/flush.h"
+#include "ledger/handle/handle.h"
+#include "ledger/handle/lookup.h"
+#include "ledger/handle/page.h"
+#include "ledger/handle/statement.h"
+
+int ledger_look(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                const struct ledger_row **ret)
+{
+        struct cached_row *cached;
+        int r = ledger_look_up(ledger, watch, key, uid, &cached);
+
+        if (r < 0)
+                return r;
+        if (!cached->exists)
+                return -ENOENT;
+        *ret = &cached->row;
+        return 0;
+}
+
+int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+               struct ledger_row *ret)
+{
+        const struct ledger_row *row;
+        int r = ledger_look(ledger, watch, key, uid, &row);
+
+        return r < 0 ? r : ledger_row_copy(row, ret);
+}
+
+static int replace(struct ledger *ledger, struct cached_row *cached, const struct ledger_row *row)
+{
+        int r = cached_keep_row(cached, row);
+
+        if (r < 0)
+                return r;
+        due_cursor_note(&ledger->due, row->next_realtime);
+        if (!cached->exists) /* a row that was removed before leaves no run behind */
+                cached->has_run = cached->on_disk;
+        cached->exists = true;
+        cached->blank = false;
+        return 0;
+}
+
+int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
+{
+        struct cached_row *cached;
+        int r = ledger_look_up(ledger, watch, row->key, row->uid, &cached);
+
+        if (r >= 0)
+                r = replace(ledger, cached, row);
+        return r < 0 ? r : ledger_changed(ledger, cached);
+}
+
+int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid)
+{
+        struct cached_row *cached;
+        int r = ledger_look_up(ledger, watch, key, uid, &cached);
+
+        if (r < 0 || cached->exists)
+                return r;
+        r = replace(ledger, cached, &(struct ledger_row){0});
+        if (r < 0)
+                return r;
+        cached->blank = true;
+        r = ledger_changed(ledger, cached);
+        return r < 0 ? r : 1;
+}
+
+int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid)
+{
+        struct cached_row *cached;
+        int r = ledger_look_up(ledger, watch, key, uid, &cached);
+
+        if (r < 0 || !cached->exists)
+                return r;
+        cached->exists = cached->has_run = false;
+        r = cached_keep_run(cached, &(struct ledger_run){0});
+        return r < 0 ? r : ledger_changed(ledger, cached);
+}
+
+int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
+                 ledger_visit_t visit, void *userdata)
+{
+        sqlite3_stmt *statement;
+        int r = ledger_flush(ledger);
+
+        if (r < 0)
+                return r;
+        statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);
+        sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
+        return ledger_visit_page(ledger, statement, limit, visit, userdata);
+}

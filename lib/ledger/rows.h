@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Single rows by watch, key and UID, and pages of a watch's rows. Changes stay in memory until
+ * ledger_commit(). 0 or a negative errno; -EBADMSG: a row is not what was written.
+ */
+#include "ledger/row/row.h"
+
+struct ledger;
+
+/* -ENOENT: there is no such row. The row is owned by the caller (ledger_row_done). */
+int ledger_get(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+               struct ledger_row *ret);
+/* The same, borrowed until the next call that names a row. */
+int ledger_look(struct ledger *ledger, const char *watch, const char *key, const char *uid,
+                const struct ledger_row **ret);
+
+int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row); /* or replaces it */
+/* Makes sure that a row exists, before the first RUN; an existing row is left as it is. 1: the row is
+ * new. */
+int ledger_owe(struct ledger *ledger, const char *watch, const char *key, const char *uid);
+/* Without such a row this does nothing. */
+int ledger_remove(struct ledger *ledger, const char *watch, const char *key, const char *uid);
+
+/* Visits the rows of a watch behind (key, uid), in that order, at most `limit`; "" "" starts. The
+ * visitor may change rows. Returns how many rows were found. */
+int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
+                 ledger_visit_t visit, void *userdata);
