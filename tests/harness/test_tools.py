@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ./check relies on: the lint finds what it is there for, the count is right, and only what is missing is
 installed."""
+import importlib.machinery
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -160,3 +162,13 @@ def test_only_what_is_missing_is_installed(missing):
              "build  no-such-package  is not\ntest   not-of-this-scope  either\n")
     assert missing(lines, "build") == ["no-such-package"]
     assert missing(lines, "run") == []
+
+
+def test_the_analyser_looks_again_at_code_and_not_at_comments():
+    loader = importlib.machinery.SourceFileLoader("lint_tidy", str(SOURCE / "tools" / "lint-tidy"))
+    tidy = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(tidy)
+    code = b'# 1 "a.c"\nint a = 1; /* one */\nchar *b = "/* no comment */"; // "text\nchar c = \'"\'; /* "more */\n'
+    assert tidy.significant(code) == b'int a = 1; char *b = "/* no comment */"; char c = \'"\';'
+    assert tidy.significant(b"a(); /* NOLINT */") != tidy.significant(b"a();")
+    assert tidy.preprocessed({"command": f"ccache gcc -Ilib -o a.o -c lib/base/distance.c", "directory": str(SOURCE)})
