@@ -9,11 +9,14 @@
  *
  * Field kinds, given as macro arguments to each *_FIELDS macro:
  *   U64(name)           unsigned integer                   uint64_t name
+ *   ENUM(count, name)   one of an enum, below `count`      uint64_t name
  *   BOOL(name)          boolean                            bool name
  *   STR(name)           UTF-8 text without NUL, never nil  const char *name ("" when there is none)
  *   BIN(name)           bytes                              const void *name; size_t name_size
  *   LIST(record, name)  list of record                     const struct record_<record> *name; size_t
- * name_count Times are microseconds: *_usec durations, *_realtime CLOCK_REALTIME (0 = none), *_boottime
+ *                                                          name_count
+ *
+ * Times are microseconds: *_usec durations, *_realtime CLOCK_REALTIME (0 = none), *_boottime
  * CLOCK_BOOTTIME. A fingerprint is XXH3-64 over what may trigger a run (lib/object/fingerprint.h); 0 = none.
  * A key is "namespace/name", or "name" for a cluster-scoped object.
  */
@@ -33,15 +36,15 @@
         R(holder)                                                                                           \
         R(watch)
 
-#define RECORD_string_FIELDS(U64, BOOL, STR, BIN, LIST) STR(value)
+#define RECORD_string_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(value)
 
 /* A request header that every request to the API server carries: Impersonate-User and the like. */
-#define RECORD_header_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define RECORD_header_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(name)                                                                                           \
         STR(value)
 
 /* A variable of a handler's environment, which may be a secret; or a name and a path. */
-#define RECORD_pair_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
+#define RECORD_pair_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         STR(name)                                                                                           \
         STR(value)
 
@@ -49,7 +52,7 @@
  * the configuration says so, for errors. user: whom the files are for beside us, if `separate`. kubeconfig:
  * a file, or "". account, account_namespace: a service account; "" = none, "" = our own. deadline_usec: of
  * the watch. */
-#define RECORD_access_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define RECORD_access_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(folder)                                                                                         \
@@ -61,7 +64,7 @@
         STR(account_namespace)                                                                              \
         U64(deadline_usec)
 
-#define RECORD_counter_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define RECORD_counter_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(name)                                                                                           \
         U64(value)
 
@@ -69,37 +72,37 @@
  * of CHANGE_UNSELECTED: it is of another kind of object, so nothing can be told of it. finalizer: enum
  * finalizer_state.
  */
-#define RECORD_change_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define RECORD_change_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         U64(sequence)                                                                                       \
-        U64(kind)                                                                                           \
+        ENUM(CHANGE_KIND_COUNT, kind)                                                                       \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
         STR(resource_version)                                                                               \
         U64(fingerprint)                                                                                    \
         BOOL(first)                                                                                         \
-        U64(finalizer)
+        ENUM(FINALIZER_STATE_COUNT, finalizer)
 
 /* An object that the ledger knows: the watcher says what became of it if it is gone. */
-#define RECORD_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
+#define RECORD_owed_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         STR(key)                                                                                            \
         STR(uid)
 
 /* An object that the watcher has died or hung over. unread: its content is not read at all; otherwise only
  * the jq programs of the watch are not run on it. */
-#define RECORD_doubt_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+#define RECORD_doubt_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
         BOOL(unread)                                                                                        \
         U64(until_boottime)
 
 /* The deletion of exactly this object is handled and recorded: its last known state may be forgotten. */
-#define RECORD_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define RECORD_handled_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         U64(sequence)                                                                                       \
         STR(key)                                                                                            \
         STR(uid)
 
 /* A watch whose finalizer is on an object. left: the API server says that it does not select the object. */
-#define RECORD_holder_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define RECORD_holder_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(watch)                                                                                          \
         BOOL(left)
 
@@ -117,17 +120,17 @@
  * recycle_*: after so many runs, above so many bytes (0: never); user: as whom the handler runs ("": as we
  * do); request_max: bytes of a request; user_pids: all that run as its user; limit_*: bytes, processes,
  * thousandths of a CPU (0: none). */
-#define RECORD_watch_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+#define RECORD_watch_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         STR(name)                                                                                           \
         STR(api_version)                                                                                    \
         STR(kind)                                                                                           \
         STR(owner)                                                                                          \
         BOOL(related)                                                                                       \
         STR(related_names)                                                                                  \
-        U64(trigger)                                                                                        \
+        ENUM(TRIGGER_COUNT, trigger)                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
-        U64(handler_kind)                                                                                   \
+        ENUM(HANDLER_KIND_COUNT, handler_kind)                                                              \
         LIST(string, handler_exec)                                                                          \
         LIST(pair, environment)                                                                             \
         STR(credentials_folder)                                                                             \
@@ -224,20 +227,20 @@
         M(REPLY, reply, ROLE_SUPERVISOR, ROLE_CONTROL, MESSAGE_SIZE_MAX, CHILD_RUNNING)
 
 /* First words of a child. version: PROTOCOL_VERSION. */
-#define MESSAGE_hello_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define MESSAGE_hello_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         U64(version)                                                                                        \
         STR(role)                                                                                           \
         U64(pid)
 
 /* The child has its configuration and its loop runs. Watchers are ready before their first LIST. */
-#define MESSAGE_ready_FIELDS(U64, BOOL, STR, BIN, LIST) U64(pid)
+#define MESSAGE_ready_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(pid)
 
 /* I am alive, and this is what I counted since my start (names as in metrics, snake_case). */
-#define MESSAGE_heartbeat_FIELDS(U64, BOOL, STR, BIN, LIST) LIST(counter, counter)
+#define MESSAGE_heartbeat_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) LIST(counter, counter)
 
 /* I am about to exit with this code. The reason is one line for the person on call; watch and key where one
  * is to blame, else "". blameless: what I was busy with has nothing to do with it. */
-#define MESSAGE_fatal_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define MESSAGE_fatal_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
         STR(watch)                                                                                          \
@@ -246,20 +249,20 @@
 
 /* A process other than the supervisor has sent me SIGTERM. I go on; the supervisor knows whether that is a
  * part of a stop (of a whole control group) or somebody's mistake. */
-#define MESSAGE_signalled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                 \
+#define MESSAGE_signalled_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                           \
         U64(sender_pid)                                                                                     \
         U64(sender_uid)
 
 /* The API server answered 401 to the credential with this serial: get a fresh one. Requests that name an old
  * serial are ignored, so a 401 anywhere refreshes once for all. files: nobody was refused, but the files may
  * be others now. */
-#define MESSAGE_refresh_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+#define MESSAGE_refresh_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                             \
         U64(serial)                                                                                         \
         BOOL(files)
 
 /* The API server said Retry-After: nobody sends a request to this resource ("group/plural"; "" = any)
  * before this time. */
-#define MESSAGE_throttle_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+#define MESSAGE_throttle_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         STR(resource)                                                                                       \
         U64(until_boottime)                                                                                 \
         STR(reason)
@@ -267,7 +270,7 @@
 /* How to reach and convince the API server. PEM in memory, never a path. Empty = not used. Forwarded by the
  * supervisor as it came; every holder wipes it after use. identity: for people ("certificate CN=admin from
  * /etc/...": no secret in it). */
-#define MESSAGE_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                                \
+#define MESSAGE_credential_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                          \
         U64(serial)                                                                                         \
         STR(server)                                                                                         \
         STR(tls_server_name)                                                                                \
@@ -287,7 +290,7 @@
  * not expired. reason: why something cannot be had or renewed now, "" when all is well. exit_code: of what
  * would end the operator past the deadline. since_boottime: of the first failure in a row; expires_realtime:
  * of its token; 0: it has none. */
-#define MESSAGE_access_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define MESSAGE_access_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         BOOL(usable)                                                                                        \
         STR(reason)                                                                                         \
@@ -297,11 +300,11 @@
         U64(expires_realtime)
 
 /* The supervisor asks a watcher how things stand now; POSITION answers with the same serial. */
-#define MESSAGE_ask_FIELDS(U64, BOOL, STR, BIN, LIST) U64(serial)
+#define MESSAGE_ask_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(serial)
 
 /* How many objects the store holds, and how far the newest stream has come; "": nowhere yet.
  * missing_namespaces: that the watch names and that do not exist, for people; "": none is known. */
-#define MESSAGE_position_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+#define MESSAGE_position_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         U64(serial)                                                                                         \
         U64(objects)                                                                                        \
         STR(resource_version)                                                                               \
@@ -310,7 +313,7 @@
 /* Keys that may need a run, within the credit that was given (each change costs one); there may be none.
  * generation: of the store. restores: how often this watcher has seen that the database went back in time,
  * which is told at once; changes soon after that have no version. */
-#define MESSAGE_keys_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+#define MESSAGE_keys_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         STR(watch)                                                                                          \
         U64(generation)                                                                                     \
         U64(restores)                                                                                       \
@@ -318,7 +321,7 @@
 
 /* The store holds a complete LIST and every change of it was announced or waits in the dirty index. Sent
  * after every LIST (relists included). generation: of the store. complete=true once per LIST. */
-#define MESSAGE_synced_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define MESSAGE_synced_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         STR(resource_version)                                                                               \
         U64(objects)                                                                                        \
@@ -329,14 +332,14 @@
 /* Every object of the store was announced once since the first sync; again: and once more since that was
  * asked for (CREDIT), with those that are not selected and carry our finalizer. unseen: why not all of those
  * could be looked at; "" = they were. It comes once more when they were. */
-#define MESSAGE_swept_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define MESSAGE_swept_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(watch)                                                                                          \
         BOOL(again)                                                                                         \
         STR(unseen)
 
 /* Every key of the OWED pages was compared; what is gone has been written to the dirty index (so it will be
  * announced). Only now may the ledger record this scope and cluster as the ones its rows belong to. */
-#define MESSAGE_checked_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+#define MESSAGE_checked_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                             \
         STR(watch)                                                                                          \
         STR(cluster)                                                                                        \
         STR(scope)
@@ -344,15 +347,15 @@
 /* The watch does not work for now; it is being retried. health: enum watch_health (not HEALTHY).
  * reason: one line with the server's answer. exit_code: of what would have been fatal
  * (FAILED), or EXIT_CODE_IO as soon as confidential objects find no room in memory; else 0. */
-#define MESSAGE_degraded_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+#define MESSAGE_degraded_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         STR(watch)                                                                                          \
-        U64(health)                                                                                         \
+        ENUM(WATCH_HEALTH_COUNT, health)                                                                    \
         U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
         U64(since_realtime)                                                                                 \
         U64(failures)
 
-#define MESSAGE_recovered_FIELDS(U64, BOOL, STR, BIN, LIST) STR(watch)
+#define MESSAGE_recovered_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(watch)
 
 /* What became of a RUN. action: enum run_action, as it was run (finalize for an object that is being
  * deleted). result: enum run_result. fingerprint, resource_version, uid: of the object that was actually
@@ -371,13 +374,13 @@
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
  * handler_stamp: which version of its files it was started from (lib/os/file-stamp.h); 0 = none ran.
  * not_started: of RESULT_UNAVAILABLE: its program is what was not available. */
-#define MESSAGE_done_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+#define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
-        U64(action)                                                                                         \
+        ENUM(ACTION_COUNT, action)                                                                          \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
-        U64(result)                                                                                         \
+        ENUM(RESULT_COUNT, result)                                                                          \
         U64(http_status)                                                                                    \
         U64(fingerprint)                                                                                    \
         STR(resource_version)                                                                               \
@@ -406,7 +409,7 @@
 
 /* deadline_usec: how long the first credential may take. access_folder: has those of `access`; "": there are
  * none. */
-#define MESSAGE_config_credential_FIELDS(U64, BOOL, STR, BIN, LIST)                                         \
+#define MESSAGE_config_credential_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                   \
         STR(kubeconfig)                                                                                     \
         STR(context)                                                                                        \
         STR(access_folder)                                                                                  \
@@ -425,7 +428,7 @@
  * slot: where it notes which object it is reading (lib/os/slot.h); "" = nowhere. owner_kind: of a watch of
  * owned objects: their changes are announced as changes of owners of this kind; "" otherwise; related: they
  * are not owned: their own keys are announced. */
-#define MESSAGE_config_watcher_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
+#define MESSAGE_config_watcher_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                      \
         STR(operator_name)                                                                                  \
         STR(watch)                                                                                          \
         STR(api_version)                                                                                    \
@@ -436,7 +439,7 @@
         BOOL(metadata_only)                                                                                 \
         BOOL(required)                                                                                      \
         BOOL(isolate)                                                                                       \
-        U64(trigger)                                                                                        \
+        ENUM(TRIGGER_COUNT, trigger)                                                                        \
         STR(trigger_jq)                                                                                     \
         STR(filter)                                                                                         \
         STR(owner_api_version)                                                                              \
@@ -469,7 +472,7 @@
  * made here, and limits of group_controllers hold in them (lib/os/cgroup.h); "" = none are made.
  * clock_offset: from CLOCK_BOOTTIME to the clock by which what is kept in the ledger is due.
  * kept_folder: in memory: what confidential children were before (lib/os/kept.h). */
-#define MESSAGE_config_worker_FIELDS(U64, BOOL, STR, BIN, LIST)                                             \
+#define MESSAGE_config_worker_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                       \
         STR(operator_name)                                                                                  \
         BOOL(events_shared)                                                                                 \
         STR(record_folder)                                                                                  \
@@ -486,7 +489,7 @@
 /* listen: "address:port", "[address]:port" or "unix:/path". token_file: "" = no token is asked for.
  * certificate_file, key_file: of TLS; "" = plain HTTP.
  * deadline_usec: METRICS older than this say that the supervisor is silent. */
-#define MESSAGE_config_gateway_FIELDS(U64, BOOL, STR, BIN, LIST)                                            \
+#define MESSAGE_config_gateway_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                      \
         STR(listen)                                                                                         \
         STR(token_file)                                                                                     \
         STR(certificate_file)                                                                               \
@@ -496,7 +499,7 @@
 
 /* How the operator is. reason: why it is not live or not ready, "" when it is both. body: a part of one
  * OpenMetrics document; the parts up to the one with last=true belong together. */
-#define MESSAGE_metrics_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+#define MESSAGE_metrics_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                             \
         BOOL(live)                                                                                          \
         BOOL(ready)                                                                                         \
         STR(reason)                                                                                         \
@@ -504,46 +507,46 @@
         BOOL(last)
 
 /* End in order; what runs is ended within the grace. The channel's EOF means the same with no grace. */
-#define MESSAGE_stop_FIELDS(U64, BOOL, STR, BIN, LIST) U64(grace_usec)
+#define MESSAGE_stop_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(grace_usec)
 
 /* So many more changes may be announced. again: all that exists is announced once more, and SWEPT behind it.
  */
-#define MESSAGE_credit_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define MESSAGE_credit_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         U64(amount)                                                                                         \
         BOOL(again)
 
 /* A page of what the ledger holds for this watch; last: the watcher answers CHECKED when it is through. */
-#define MESSAGE_owed_FIELDS(U64, BOOL, STR, BIN, LIST)                                                      \
+#define MESSAGE_owed_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         STR(watch)                                                                                          \
         LIST(owed, owed)                                                                                    \
         BOOL(last)
 
 /* All objects of the watch that are doubtful now, by key and uid; in the place of what was said before. */
-#define MESSAGE_doubtful_FIELDS(U64, BOOL, STR, BIN, LIST)                                                  \
+#define MESSAGE_doubtful_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         STR(watch)                                                                                          \
         LIST(doubt, doubt)
 
-#define MESSAGE_handled_FIELDS(U64, BOOL, STR, BIN, LIST)                                                   \
+#define MESSAGE_handled_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                             \
         STR(watch)                                                                                          \
         LIST(handled, handled)
 
 /* Run the watch's handler for this object, after those that were given before. action: enum run_action;
- * attempt counts from 1; generation: of the store; for a deletion the worker reads the last known object by
- * key and UID. last_error, first_error: of the failures since the last success ("" = none). settling: what
- * an unfinished run left, "" = nothing. doubtful: the watch's trigger program is not run on it.
- * at_least_version: of our own last write to it: an older object in the store is not shown to the handler
- * yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint, known_related: of the last success; 0 =
- * none. kinds: of which it had children ("v1/ConfigMap,apps/v1/Deployment"), should it have lost their list.
- * handed_out: a run of it was given to a worker before, as far as the ledger knows.
- */
-#define MESSAGE_run_FIELDS(U64, BOOL, STR, BIN, LIST)                                                       \
+ * reason: enum run_reason; attempt counts from 1; generation: of the store; for a deletion the worker
+ * reads the last known object by key and UID. last_error, first_error: of the failures since the last
+ * success ("" = none). settling: what an unfinished run left, "" = nothing. doubtful: the watch's
+ * trigger program is not run on it. at_least_version: of our own last write to it: an older object in
+ * the store is not shown to the handler yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint,
+ * known_related: of the last success; 0 = none. kinds: of which it had children
+ * ("v1/ConfigMap,apps/v1/Deployment"), should it have lost their list. handed_out: a run of it was
+ * given to a worker before, as far as the ledger knows. */
+#define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
-        U64(action)                                                                                         \
-        STR(reason)                                                                                         \
+        ENUM(ACTION_COUNT, action)                                                                          \
+        ENUM(RUN_REASON_COUNT, reason)                                                                      \
         U64(attempt)                                                                                        \
         STR(last_error)                                                                                     \
         STR(first_error)                                                                                    \
@@ -562,7 +565,7 @@
  * but the count, for an Event that was told of before. counted: it comes from the worker that it is passed
  * on for; otherwise the supervisor itself wants it. back: what the receiver had sent comes back, as it is
  * the one that counts those, or as there is no other. */
-#define MESSAGE_report_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define MESSAGE_report_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
@@ -578,23 +581,23 @@
         BOOL(back)
 
 /* A REPORT was passed on: the worker that sent it need not be there for it any more. */
-#define MESSAGE_reported_FIELDS(U64, BOOL, STR, BIN, LIST) U64(identity)
+#define MESSAGE_reported_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) U64(identity)
 
 /* What was given and has not begun is to come back (RESULT_RETURNED). */
-#define MESSAGE_recall_FIELDS(U64, BOOL, STR, BIN, LIST) STR(reason)
+#define MESSAGE_recall_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(reason)
 
-#define MESSAGE_cancel_FIELDS(U64, BOOL, STR, BIN, LIST)                                                    \
+#define MESSAGE_cancel_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                              \
         U64(sequence)                                                                                       \
         STR(reason)
 
-#define MESSAGE_query_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define MESSAGE_query_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         U64(version)                                                                                        \
         STR(command)                                                                                        \
         LIST(string, argument)
 
 /* body: a part of one JSON document; the parts up to the one with last=true belong together. error: "" or
  * why the query was refused. */
-#define MESSAGE_reply_FIELDS(U64, BOOL, STR, BIN, LIST)                                                     \
+#define MESSAGE_reply_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         STR(error)                                                                                          \
         BIN(body)                                                                                           \
         BOOL(last)

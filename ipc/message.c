@@ -80,6 +80,11 @@ static int encode_text(msgpack_packer *packer, const char *text)
         return msgpack_pack_str_body(packer, text, size);
 }
 
+static int encode_number(msgpack_packer *packer, const struct schema_field *field, uint64_t number)
+{
+        return field->limit > 0 && number >= field->limit ? -EINVAL : msgpack_pack_uint64(packer, number);
+}
+
 static int encode_list(msgpack_packer *packer, const struct schema *record, const char *element,
                        size_t count)
 {
@@ -104,7 +109,7 @@ static int encode_field(msgpack_packer *packer, const struct schema_field *field
                 memcpy(&size, base + field->size_offset, sizeof(size));
         switch (field->kind) {
         case FIELD_KIND_U64:
-                return msgpack_pack_uint64(packer, *(const uint64_t *)value);
+                return encode_number(packer, field, *(const uint64_t *)value);
         case FIELD_KIND_BOOL:
                 return *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
         case FIELD_KIND_STR:
@@ -361,6 +366,11 @@ static int decode_list(struct message *message, const struct schema *record, str
         return 0;
 }
 
+static int decode_number(struct walk *walk, const struct schema_field *field, uint64_t *ret)
+{
+        return walk_unsigned(walk, ret) && (field->limit == 0 || *ret < field->limit) ? 0 : -EBADMSG;
+}
+
 static int decode_bool(struct walk *walk, bool *ret)
 {
         unsigned char head;
@@ -379,7 +389,7 @@ static int decode_field(struct message *message, const struct schema_field *fiel
 
         switch (field->kind) {
         case FIELD_KIND_U64:
-                return walk_unsigned(walk, value) ? 0 : -EBADMSG;
+                return decode_number(walk, field, value);
         case FIELD_KIND_BOOL:
                 return decode_bool(walk, value);
         case FIELD_KIND_STR:

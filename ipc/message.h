@@ -3,9 +3,10 @@
 /*
  * Messages between processes: structs, encoder and decoder, all generated from ipc/message-table.h.
  *
- * Deny by default: the decoder accepts exactly what the table says (type known, field count and types exact,
- * text without NUL, valid UTF-8, size within the cap); anything else is -EBADMSG, and the receiver ends the
- * sender. It never allocates more than a small multiple of the packet's size.
+ * Deny by default: the decoder accepts exactly what the table says (type known, field count and types
+ * exact, numbers of an enum below its end, text without NUL, valid UTF-8, size within the cap); anything
+ * else is -EBADMSG, and the receiver ends the sender. It never allocates more than a small multiple of the
+ * packet's size.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +16,9 @@
 #include "base/text.h"
 #include "ipc/message-table.h"
 #include "ipc/role.h"
+#include "ipc/run-reason.h"
 
-#define PROTOCOL_VERSION UINT64_C(3)
+#define PROTOCOL_VERSION UINT64_C(4)
 
 enum message_type {
         MESSAGE_INVALID,
@@ -92,9 +94,10 @@ const char *watch_health_name(enum watch_health health); /* "healthy", "degraded
 const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */
 
 /* ---- the structs */
-#define FIELD_U64(name)  uint64_t name;
-#define FIELD_BOOL(name) bool name;
-#define FIELD_STR(name)  const char *name;
+#define FIELD_U64(name)         uint64_t name;
+#define FIELD_ENUM(count, name) uint64_t name;
+#define FIELD_BOOL(name)        bool name;
+#define FIELD_STR(name)         const char *name;
 #define FIELD_BIN(name)                                                                                     \
         const void *name;                                                                                   \
         size_t name##_size;
@@ -104,14 +107,16 @@ const char *trigger_name(enum trigger trigger);          /* "essence", "any", "j
 
 #define R(record)                                                                                           \
         struct record_##record {                                                                            \
-                RECORD_##record##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)           \
+                RECORD_##record##_FIELDS(FIELD_U64, FIELD_ENUM, FIELD_BOOL, FIELD_STR, FIELD_BIN,           \
+                                         FIELD_LIST)                                                        \
         };
 RECORD_TABLE(R)
 #undef R
 
 #define M(NAME, name, senders, receivers, cap, states)                                                      \
         struct message_##name {                                                                             \
-                MESSAGE_##name##_FIELDS(FIELD_U64, FIELD_BOOL, FIELD_STR, FIELD_BIN, FIELD_LIST)            \
+                MESSAGE_##name##_FIELDS(FIELD_U64, FIELD_ENUM, FIELD_BOOL, FIELD_STR, FIELD_BIN,            \
+                                        FIELD_LIST)                                                         \
         };
 MESSAGE_TABLE(M)
 #undef M

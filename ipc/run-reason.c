@@ -28,6 +28,7 @@ static const char *const reason_name[RUN_REASON_COUNT] = {
         [RUN_REQUEUE_AFTER] = "requeueAfter",
         [RUN_RESYNC] = "resync",
         [RUN_REQUESTED] = "requested",
+        [RUN_TRIED] = "by hand",
         [RUN_RELEASE] = "release",
         [RUN_UNINSTALL] = "uninstall",
         [RUN_FINALIZER] = "finalizer",
@@ -39,10 +40,12 @@ const char *run_reason_name(enum run_reason reason)
         return reason < RUN_REASON_COUNT ? reason_name[reason] : "";
 }
 
-enum run_reason run_reason_parse(const char *name)
+bool run_reason_parse(const char *name, enum run_reason *ret)
 {
-        for (int i = RUN_REASON_NONE + 1; i < RUN_REASON_COUNT; i++)
-                if (strcmp(reason_name[i], name) == 0)
-                        return (enum run_reason)i;
-        return RUN_REASON_NONE;
+        for (int i = 0; i < RUN_REASON_COUNT; i++)
+                if (strcmp(reason_name[i], name) == 0) {
+                        *ret = (enum run_reason)i;
+                        return true;
+                }
+        return false;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Why a run is due. The handler reads the name in its request, people in `reconciledctl explain`, the ledger
- * keeps it with what is due. Decisions go by the number.
+ * Why a run is due. Decisions and messages go by the number, which may change with each release, as a
+ * worker is always of its supervisor's release (PROTOCOL_VERSION). People and files read the name: the
+ * handler in its request and environment, a recording, `reconciledctl explain`, the ledger's file. Names
+ * are never changed.
  */
+#include <stdbool.h>
+
 enum run_reason {
         RUN_REASON_NONE, /* no run is due */
         RUN_ADDED,
@@ -29,6 +33,7 @@ enum run_reason {
         RUN_REQUEUE_AFTER,
         RUN_RESYNC,
         RUN_REQUESTED, /* by hand */
+        RUN_TRIED,     /* by hand as well, of a worker that reconciledctl has started for it */
         RUN_RELEASE,   /* from here on no handler runs */
         RUN_UNINSTALL,
         RUN_FINALIZER,
@@ -37,5 +42,5 @@ enum run_reason {
 };
 
 const char *run_reason_name(enum run_reason reason); /* "" for RUN_REASON_NONE */
-/* RUN_REASON_NONE for "" and for a name that is unknown. */
-enum run_reason run_reason_parse(const char *name);
+/* Returns false for an unknown name, and leaves *ret as it is; "" is RUN_REASON_NONE. */
+bool run_reason_parse(const char *name, enum run_reason *ret);

@@ -6,19 +6,23 @@
  */
 #include "ipc/schema.h"
 
-#define DESCRIBE_U64(name)  {FIELD_KIND_U64, offsetof(subject, name), 0, NULL},
-#define DESCRIBE_BOOL(name) {FIELD_KIND_BOOL, offsetof(subject, name), 0, NULL},
-#define DESCRIBE_STR(name)  {FIELD_KIND_STR, offsetof(subject, name), 0, NULL},
-#define DESCRIBE_BIN(name)  {FIELD_KIND_BIN, offsetof(subject, name), offsetof(subject, name##_size), NULL},
+#define DESCRIBE_U64(name)         {FIELD_KIND_U64, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_ENUM(count, name) {FIELD_KIND_U64, (count), offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BOOL(name)        {FIELD_KIND_BOOL, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_STR(name)         {FIELD_KIND_STR, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BIN(name)                                                                                  \
+        {FIELD_KIND_BIN, 0, offsetof(subject, name), offsetof(subject, name##_size), NULL},
 #define DESCRIBE_LIST(record, name)                                                                         \
-        {FIELD_KIND_LIST, offsetof(subject, name), offsetof(subject, name##_count), schema_record_##record},
+        {FIELD_KIND_LIST, 0, offsetof(subject, name), offsetof(subject, name##_count),                      \
+         schema_record_##record},
 
 #define SCHEMA_FUNCTION(function, type, fields)                                                             \
         static const struct schema *function(void)                                                          \
         {                                                                                                   \
                 typedef struct type subject;                                                                \
-                static const struct schema_field field[] = {                                                \
-                        fields(DESCRIBE_U64, DESCRIBE_BOOL, DESCRIBE_STR, DESCRIBE_BIN, DESCRIBE_LIST)};    \
+                static const struct schema_field field[] = {fields(DESCRIBE_U64, DESCRIBE_ENUM,             \
+                                                                   DESCRIBE_BOOL, DESCRIBE_STR,             \
+                                                                   DESCRIBE_BIN, DESCRIBE_LIST)};           \
                 static const struct schema schema = {field, ELEMENTS(field), sizeof(subject)};              \
                                                                                                             \
                 return &schema;                                                                             \

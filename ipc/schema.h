@@ -16,6 +16,7 @@ struct schema {
 
 struct schema_field {
         enum field_kind kind;
+        uint64_t limit;                       /* of U64: numbers from here on are refused; 0 = none */
         size_t offset;                        /* of the value */
         size_t size_offset;                   /* of *_size or *_count, for BIN and LIST */
         const struct schema *(*record)(void); /* of the elements of a LIST */

@@ -31,8 +31,7 @@ int watches_new(struct worker *worker)
 
                 watch->config = &worker->config->watch[i];
                 worker->watch_count = i + 1;
-                if ((watch->config->handler_exec_count == 0 && !watch->config->owner[0]) ||
-                    watch->config->handler_kind >= HANDLER_KIND_COUNT)
+                if (watch->config->handler_exec_count == 0 && !watch->config->owner[0])
                         return -EPROTO;
                 r = store_reader_new(watch->config->store_folder, &watch->reader);
                 if (r >= 0 && watch->config->trigger == TRIGGER_JQ)

@@ -104,17 +104,19 @@ static bool prepare(struct replay *replay, struct recorded *recorded, struct ses
 {
         cJSON *body = recorded->request ? cJSON_GetObjectItemCaseSensitive(recorded->request, "body") : NULL;
         enum run_action action;
+        enum run_reason reason;
 
         if (!recorded->run || !recorded->end || !cJSON_IsObject(body) || recorded->redacted ||
             !has_watch(replay, trace_text(recorded->run, "watch")) ||
-            !action_of(trace_text(recorded->run, "action"), &action))
+            !action_of(trace_text(recorded->run, "action"), &action) ||
+            !run_reason_parse(trace_text(recorded->run, "reason"), &reason))
                 return false;
         recorded->text = cJSON_PrintUnformatted(body);
         *ret = (struct session_replay){
                 .watch = trace_text(recorded->run, "watch"),
                 .key = trace_text(recorded->run, "key"),
                 .uid = trace_text(recorded->run, "uid"),
-                .reason = trace_text(recorded->run, "reason"),
+                .reason = reason,
                 .action = action,
                 .attempt = (uint64_t)trace_number(recorded->run, "attempt"),
                 .request = recorded->text,

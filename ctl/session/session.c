@@ -150,7 +150,7 @@ static int send_run(struct session *session, const char *settling, const char *f
                 .key = key->key,
                 .uid = key->uid,
                 .action = ACTION_RECONCILE,
-                .reason = settling ? "settling" : "by hand",
+                .reason = settling ? RUN_SETTLING : RUN_TRIED,
                 .attempt = 1,
                 .settling = settling,
                 .first_error = first_error,
@@ -168,7 +168,7 @@ static int send_replay(struct session *session)
                 .key = replay->key,
                 .uid = replay->uid,
                 .action = (uint64_t)replay->action,
-                .reason = replay->reason,
+                .reason = (uint64_t)replay->reason,
                 .attempt = replay->attempt,
         };
 

@@ -24,7 +24,8 @@ struct session_options {
 
 /* What is run again: everything as it was recorded. */
 struct session_replay {
-        const char *watch, *key, *uid, *reason;
+        const char *watch, *key, *uid;
+        enum run_reason reason;
         enum run_action action;
         uint64_t attempt;
         const char *request; /* without its id */

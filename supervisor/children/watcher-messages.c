@@ -21,8 +21,7 @@ static int health_heard(struct watch *watch, const struct message *message)
         int r;
 
         if (message->type == MESSAGE_DEGRADED) {
-                if (message->degraded.health == WATCH_HEALTHY ||
-                    message->degraded.health >= WATCH_HEALTH_COUNT)
+                if (message->degraded.health == WATCH_HEALTHY)
                         return -EPROTO;
                 if (text_replace(&place_of(watch)->heard.reason, message->degraded.reason) < 0)
                         return -ENOMEM;

@@ -98,8 +98,7 @@ static uint64_t next_time(const struct watch *watch, const struct ledger_row *ro
 {
         uint64_t resync = row->handled_realtime + watch->config->resync_usec;
 
-        return strcmp(row->next_reason, "resync") == 0 && row->next_realtime < resync ? resync
-                                                                                      : row->next_realtime;
+        return row->next_reason == RUN_RESYNC && row->next_realtime < resync ? resync : row->next_realtime;
 }
 
 static int write_row(const char *watch_name, const struct ledger_row *row, void *userdata)
@@ -119,7 +118,7 @@ static int write_row(const char *watch_name, const struct ledger_row *row, void 
         json_string(json, "firstError", row->first_error);
         json_string(json, "lastError", row->last_error);
         json_uint64(json, "next", ledger_to_realtime(question->supervisor, next_time(question->watch, row)));
-        json_string(json, "nextReason", row->next_reason);
+        json_string(json, "nextReason", run_reason_name(row->next_reason));
         json_bool(json, "permanent", row->permanent);
         json_uint64(json, "throttled", row->throttled);
         json_uint64(json, "refused", row->refused);

@@ -49,8 +49,8 @@ DEFINE_CLEANUP(struct listing *, listing_free);
 
 static bool is_wanted(const struct listing *listing, const char *watch, const struct ledger_row *row)
 {
-        if (listing->of_all && (strcmp(row->next_reason, "resync") == 0 ||
-                                !watch_find(&listing->supervisor->controller, watch)))
+        if (listing->of_all &&
+            (row->next_reason == RUN_RESYNC || !watch_find(&listing->supervisor->controller, watch)))
                 return false;
         return (!listing->only[0] || strcmp(listing->only, watch) == 0) &&
                strncmp(row->key, listing->prefix, strlen(listing->prefix)) == 0;

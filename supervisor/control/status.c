@@ -193,7 +193,7 @@ void status_write_row(const struct supervisor *supervisor, const char *watch, co
         json_uint64(json, "throttled", row->throttled);
         json_bool(json, "deleting", row->deleting);
         json_uint64(json, "next", ledger_to_realtime(supervisor, row->next_realtime));
-        json_string(json, "nextReason", row->next_realtime > 0 ? row->next_reason : "");
+        json_string(json, "nextReason", row->next_realtime > 0 ? run_reason_name(row->next_reason) : "");
         json_uint64(json, "crashes", row->crashes);
         json_uint64(json, "quarantinedUntil", ledger_to_realtime(supervisor, row->quarantined_until));
         json_string(json, "firstError", row->first_error);

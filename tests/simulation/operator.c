@@ -84,7 +84,7 @@ static void run(void *userdata, struct worker *worker, struct assignment *given,
         given->place = note_run(sim, &given->run);
         sim_tell(sim, "controller: gives worker %u %s of %s %s for watch %u (%s)", number_of(sim, worker),
                  run_action_name((enum run_action)message->action), message->key, message->uid,
-                 given->run.watch, message->reason);
+                 given->run.watch, run_reason_name((enum run_reason)message->reason));
         model_given(sim, given->run.watch, sim_uid_number(given->run.uid));
         worker_take(sim, number_of(sim, worker), message, given->run.watch);
 }

@@ -151,7 +151,7 @@ static enum model_kind kind_of(const struct sim_run *run)
 static void show(struct simulation *sim, struct sim_run *run)
 {
         run->handler_ran = true;
-        if (run_reason_parse(run->run.reason) == RUN_TAKEN_OVER) /* another watch has had it meanwhile */
+        if (run->run.reason == RUN_TAKEN_OVER) /* another watch has had it meanwhile */
                 model_heard(sim, run->watch, run->uid, 0, false);
         model_shown(sim, run->watch, run->name, run->uid, kind_of(run), sim_fingerprint(&run->read));
 }
@@ -291,7 +291,8 @@ bool worker_begin(struct simulation *sim, unsigned worker)
         memmove(&from->inbox[0], &from->inbox[1], from->inbox_count * sizeof(from->inbox[0]));
         run->begun = true;
         sim_tell(sim, "worker %u: begins %s of %s u%u for watch %u (%s)", worker,
-                 run_action_name(run->action), sim_key(run->name), run->uid, run->watch, run->run.reason);
+                 run_action_name(run->action), sim_key(run->name), run->uid, run->watch,
+                 run_reason_name((enum run_reason)run->run.reason));
         model_run_begins(sim, worker, run->watch, run->name, run->uid);
         if (run->action == ACTION_DELETED)
                 begin_deleted(sim, worker, run);

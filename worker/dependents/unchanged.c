@@ -11,12 +11,14 @@
  * nothing is to be saved. */
 static bool is_for_all(const struct run *run)
 {
-        static const char *const reason[] = {"resync", "requested", "start"};
-
-        for (size_t i = 0; i < ELEMENTS(reason); i++)
-                if (strcmp(run->order->reason, reason[i]) == 0)
-                        return true;
-        return run->order->attempt > 1;
+        switch ((enum run_reason)run->order->reason) {
+        case RUN_RESYNC:
+        case RUN_REQUESTED:
+        case RUN_START:
+                return true;
+        default:
+                return run->order->attempt > 1;
+        }
 }
 
 bool unchanged_is_applied(struct dependents *dependents, struct dependent *dependent,

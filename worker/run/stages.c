@@ -204,7 +204,7 @@ static bool is_unneeded(const struct run *run)
         const struct message_run *order = run->order;
 
         return run->action == ACTION_RECONCILE && !order->settling[0] &&
-               strcmp(order->reason, "related changed") == 0 && order->known_fingerprint != 0 &&
+               order->reason == RUN_RELATED_CHANGED && order->known_fingerprint != 0 &&
                order->known_fingerprint == run->fingerprint &&
                order->known_related == run->related.fingerprint;
 }
@@ -335,7 +335,7 @@ int run_start(struct worker *worker, struct message **message)
 {
         struct run *run;
 
-        if (worker->run || (*message)->run.action >= ACTION_COUNT)
+        if (worker->run)
                 return -EPROTO;
         run = calloc(1, sizeof(*run));
         if (!run)

@@ -212,7 +212,7 @@ static void write_next(struct run *run)
 static void prepare_release(struct run *run)
 {
         if (object_is_deleting(run) || !run->watch->config->finalizer ||
-            strcmp(run->order->reason, "uninstall") == 0) {
+            run->order->reason == RUN_UNINSTALL) {
                 write_start(run);
                 return;
         }

@@ -138,7 +138,6 @@ static int restore(struct watch *watch, const struct record_change *change, cons
         struct ledger_row back = {
                 .key = row->key,
                 .uid = row->uid,
-                .next_reason = (char[]){""},
                 .last_error = (char[]){""},
                 .first_error = (char[]){""},
                 .settling = (char[]){""},

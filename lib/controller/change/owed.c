@@ -24,7 +24,8 @@ struct page {
 /* A row with a reason had a time. The watcher announces the end of an object anyway. */
 static bool fell_asleep(const struct ledger_row *row)
 {
-        return row->next_realtime == 0 && row->next_reason[0] && !row->deleting && !row->unselected;
+        return row->next_realtime == 0 && row->next_reason != RUN_REASON_NONE && !row->deleting &&
+               !row->unselected;
 }
 
 static int wake(struct page *page, const struct ledger_row *row)

@@ -37,35 +37,33 @@ static uint64_t child_delay(const struct watch *parent, const char *key, const s
 }
 
 /* Nobody announces it again: that it is due must outlive us. */
-static int keep_due(const struct controller *controller, struct ledger_row *row, uint64_t delay_usec)
+static void keep_due(const struct controller *controller, struct ledger_row *row, uint64_t delay_usec)
 {
         uint64_t due = ledger_time(controller) + delay_usec;
 
         /* What settles is due already, and goes on as that. */
         if (row->settling[0] || (row->next_realtime > 0 && row->next_realtime <= due))
-                return 0;
+                return;
         row->next_realtime = due;
-        return text_replace(&row->next_reason, run_reason_name(RUN_CHILD_CHANGED));
+        row->next_reason = RUN_CHILD_CHANGED;
 }
 
-int owned_keep_due(const struct watch *watch, struct ledger_row *row)
+void owned_keep_due(const struct watch *watch, struct ledger_row *row)
 {
         const struct controller *controller = watch->controller;
 
         /* For those of related objects everybody is asked at the next start. */
-        if (queue_nudge(controller->queue, watch_number(watch), row->key, row->uid) != RUN_CHILD_CHANGED)
-                return 0;
-        return keep_due(controller, row, CHILD_PAUSE_USEC);
+        if (queue_nudge(controller->queue, watch_number(watch), row->key, row->uid) == RUN_CHILD_CHANGED)
+                keep_due(controller, row, CHILD_PAUSE_USEC);
 }
 
 static int run_owner(struct watch *parent, const char *key, struct ledger_row *row)
 {
         struct record_change owner = {.key = key, .uid = row->uid, .resource_version = ""};
         uint64_t delay = child_delay(parent, key, row);
-        int r = keep_due(parent->controller, row, delay);
+        int r;
 
-        if (r < 0)
-                return r;
+        keep_due(parent->controller, row, delay);
         r = ledger_put(parent->controller->ledger, parent->config->name, row);
         if (r < 0) {
                 ledger_failed(parent->controller, r);

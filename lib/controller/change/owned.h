@@ -9,4 +9,4 @@ int owned_changed(struct watch *watch, const struct record_change *change);
 int owned_related_changed(struct watch *parent, const struct ledger_row *row);
 /* A child has changed while the run that has just succeeded was under way: that is on record, like all that
  * is due. */
-int owned_keep_due(const struct watch *watch, struct ledger_row *row);
+void owned_keep_due(const struct watch *watch, struct ledger_row *row);

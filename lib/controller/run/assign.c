@@ -296,7 +296,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .key = given->run.key,
                 .uid = given->run.uid,
                 .action = (uint64_t)action_of(&given->run),
-                .reason = run_reason_name(given->run.reason),
+                .reason = (uint64_t)given->run.reason,
                 .generation = watch->generation,
                 .doubtful = doubt_is(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,

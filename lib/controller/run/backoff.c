@@ -67,7 +67,7 @@ uint64_t resync_time(struct watch *watch, const struct ledger_row *row, uint64_t
         uint64_t resync_usec = watch->config->resync_usec, due;
         uint64_t latest = now + resync_usec + resync_usec / 10 + RESYNC_GRAIN_USEC;
 
-        if (resync_usec > DELAY_IN_QUEUE_USEC && run_reason_parse(row->next_reason) == RUN_RESYNC &&
+        if (resync_usec > DELAY_IN_QUEUE_USEC && row->next_reason == RUN_RESYNC &&
             row->next_realtime > now + DELAY_IN_QUEUE_USEC && row->next_realtime <= latest)
                 return row->next_realtime;
         if (resync_usec <= DELAY_IN_QUEUE_USEC)

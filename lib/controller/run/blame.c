@@ -70,9 +70,8 @@ int blame_object(struct controller *controller, const struct config_watch *confi
         else if (!row.failed_fingerprint)
                 row.failed_fingerprint = row.fingerprint;
         row.next_realtime = ledger_time(controller) + blame_row(controller, config, &row);
-        r = text_replace(&row.next_reason, run_reason_name(RUN_RETRY));
-        if (r >= 0)
-                r = text_replace(&row.last_error, cause);
+        row.next_reason = RUN_RETRY;
+        r = text_replace(&row.last_error, cause);
         if (r >= 0 && !row.first_error[0])
                 r = text_replace(&row.first_error, cause);
         if (r >= 0)

@@ -15,12 +15,9 @@
 #include "controller/run/outcome.h"
 #include "queue/look.h"
 
-/* A name that this release does not know is a retry: what is due runs. */
 static enum run_reason reason_of(const struct ledger_row *row)
 {
-        enum run_reason reason = run_reason_parse(row->next_reason);
-
-        return reason == RUN_REASON_NONE ? RUN_RETRY : reason;
+        return row->next_reason == RUN_REASON_NONE ? RUN_RETRY : row->next_reason;
 }
 
 #define AGAIN_USEC (5 * USEC_PER_SEC)

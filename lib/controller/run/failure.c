@@ -70,7 +70,8 @@ static int schedule_retry(struct ending *ending, uint64_t delay, enum run_reason
         ending->outcome.handled = delay > DELAY_IN_QUEUE_USEC && !releases;
         ending->outcome.delay_usec = delay;
         ending->outcome.reason = releases ? ending->reason : reason;
-        return text_replace(&ending->row.next_reason, run_reason_name(reason));
+        ending->row.next_reason = reason;
+        return 0;
 }
 
 /* One more failure, and its cause. */
@@ -124,7 +125,8 @@ static int give_up(struct ending *ending, const char *next)
         row->next_realtime = 0;
         ending->outcome.handled = true;
         log_failure(ending, LOG_ERR, MESSAGE_ID_RUN_PERMANENT, next);
-        return text_replace(&row->next_reason, "");
+        row->next_reason = RUN_REASON_NONE;
+        return 0;
 }
 
 int ending_failed(struct ending *ending)
@@ -172,7 +174,7 @@ static int held_back(struct ending *ending)
 /* A run that came early, because the server seemed to be well again, waits for its whole backoff now. */
 int ending_unavailable(struct ending *ending)
 {
-        bool was_early = run_reason_parse(ending->row.next_reason) == RUN_RECOVERED;
+        bool was_early = ending->row.next_reason == RUN_RECOVERED;
         struct watch *watch = ending->watch;
         uint64_t delay;
         int r = 0;

@@ -56,8 +56,8 @@ static int succeeded(struct ending *ending)
         row->handled_realtime = now;
         row->related = done->related;
         row->next_realtime = delay > 0 ? now + delay : 0;
-        if (text_replace(&row->next_reason, delay > 0 ? run_reason_name(reason) : "") < 0 ||
-            text_replace(&row->last_error, "") < 0 || text_replace(&row->first_error, "") < 0)
+        row->next_reason = delay > 0 ? reason : RUN_REASON_NONE;
+        if (text_replace(&row->last_error, "") < 0 || text_replace(&row->first_error, "") < 0)
                 return -ENOMEM;
         if (delay > 0 && delay <= DELAY_IN_QUEUE_USEC) {
                 ending->outcome.again = true;
@@ -78,8 +78,7 @@ static int was_unneeded(struct ending *ending)
                 return 0;
         ending->outcome.again = true;
         ending->outcome.delay_usec = row->next_realtime > now ? row->next_realtime - now : 0;
-        ending->outcome.reason =
-                run_reason_parse(row->next_reason) == RUN_RESYNC ? RUN_RESYNC : RUN_REQUEUE_AFTER;
+        ending->outcome.reason = row->next_reason == RUN_RESYNC ? RUN_RESYNC : RUN_REQUEUE_AFTER;
         return 0;
 }
 
@@ -120,10 +119,8 @@ static int settles(struct ending *ending)
         ending->watch->controller->commit.due = true;
         row->next_realtime = ledger_time(ending->watch->controller) + delay;
         ending->outcome.delay_usec = delay;
-        ending->outcome.reason = RUN_SETTLING;
-        if (text_replace(&row->settling, ending->done->settling) < 0)
-                return -ENOMEM;
-        return text_replace(&row->next_reason, run_reason_name(RUN_SETTLING));
+        ending->outcome.reason = row->next_reason = RUN_SETTLING;
+        return text_replace(&row->settling, ending->done->settling);
 }
 
 static bool ends_settling(enum run_result result)
@@ -396,7 +393,7 @@ static int conclude(struct controller *controller, struct ending *ending, const 
         note_released(ending);
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
-                r = owned_keep_due(ending->watch, &ending->row);
+                owned_keep_due(ending->watch, &ending->row);
         if (r >= 0)
                 r = note_handler(ending);
         if (r >= 0)

@@ -27,21 +27,17 @@
 /* Between two that may bring the operator down once more. */
 #define QUARANTINE_PACE_USEC (10 * USEC_PER_SEC)
 
-static char requested[] = "requested", recovered[] = "recovered", changed[] = "handlerChanged";
-
 /* false: it does not wait for the server or its program, or is due sooner. */
 static bool recover_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
         uint64_t delay = watch->retried * PACE_USEC, now = ledger_time(watch->controller);
-
-        bool waits = run_reason_parse(row->next_reason) == RUN_UNAVAILABLE ||
-                     run_reason_parse(row->next_reason) == RUN_NOT_STARTED;
+        bool waits = row->next_reason == RUN_UNAVAILABLE || row->next_reason == RUN_NOT_STARTED;
 
         if (!waits || row->next_realtime <= now + delay)
                 return false;
         watch->retried++;
         row->next_realtime = now + delay;
-        row->next_reason = recovered;
+        row->next_reason = RUN_RECOVERED;
         item->reason = RUN_RECOVERED;
         item->not_before = delay > 0 ? watch->controller->now.boottime + delay : 0;
         return true;
@@ -54,16 +50,14 @@ static bool request_row(struct watch *watch, struct ledger_row *row, struct queu
                 return false;
         row->permanent = false;
         row->next_realtime = ledger_time(watch->controller);
-        row->next_reason = requested;
+        row->next_reason = RUN_REQUESTED;
         item->reason = RUN_REQUESTED;
         return true;
 }
 
 static bool waits_for_server(const struct ledger_row *row)
 {
-        enum run_reason reason = run_reason_parse(row->next_reason);
-
-        return reason == RUN_UNAVAILABLE || reason == RUN_HELD;
+        return row->next_reason == RUN_UNAVAILABLE || row->next_reason == RUN_HELD;
 }
 
 /* Whether the change of its handler concerns it, in this pass. */
@@ -91,10 +85,9 @@ static bool change_row(struct watch *watch, struct ledger_row *row, struct queue
                 change->due++;
         change->made_due++;
         /* What comes sooner by itself comes then. A resync may come later than its row says (due.c). */
-        if (row->next_realtime == 0 || row->next_realtime > now + delay ||
-            run_reason_parse(row->next_reason) == RUN_RESYNC) {
+        if (row->next_realtime == 0 || row->next_realtime > now + delay || row->next_reason == RUN_RESYNC) {
                 row->next_realtime = now + delay;
-                row->next_reason = changed;
+                row->next_reason = RUN_HANDLER_CHANGED;
         }
         if (change->pass != HANDLER_PASS_QUARANTINED)
                 handler_forgive(row);

@@ -11,6 +11,9 @@
  *           FLAG    bool; false until something is known
  *           TEXT    char *; "" until something is known; LEDGER_TEXT_MAX bytes are kept
  *           LONG    as TEXT, of any length
+ *           REASON  enum run_reason; RUN_REASON_NONE until something is known. The file has the name,
+ *                   because numbers differ between releases, and people read the file. A name that this
+ *                   release does not know (of a newer one with the same schema) is read as RUN_RETRY
  *   index   INDEXED an index of the database has it, so a change of it costs more; PLAIN
  *   number  its place in the row, and of its parameter in statements; 1, 2, 3 are watch, key, uid
  *   column  its name in the database
@@ -31,8 +34,8 @@
         X(NUMBER, INDEXED, 6, attempts, attempts, 1)                                                        \
         /* when the object is due by itself (backoff, requeueAfter, resync); 0 = never */                   \
         X(NUMBER, INDEXED, 7, next_realtime, next_realtime, 1)                                              \
-        /* why it is due then; "" */                                                                        \
-        X(TEXT, PLAIN, 8, next_reason, next_reason, 1)                                                      \
+        /* why it is due then */                                                                            \
+        X(REASON, PLAIN, 8, next_reason, next_reason, 1)                                                    \
         /* of the last failure; "" */                                                                       \
         X(TEXT, PLAIN, 9, last_error, last_error, 1)                                                        \
         /* the first error since the last success: the root cause */                                        \
@@ -78,16 +81,18 @@
         /* resourceVersion of the object that was read; "" */                                               \
         X(TEXT, PLAIN, 31, ran_version, version, 3)
 
-/* LEDGER_STATE(LEDGER_FIELD): the members of a struct. Flags stand apart: beside each other they take one
- * word. */
+/* LEDGER_STATE(LEDGER_FIELD): the members of a struct. Flags and reasons stand apart: beside each other they
+ * take a word or two. */
 #define LEDGER_WIDE_NUMBER(field) uint64_t field;
 #define LEDGER_WIDE_FLAG(field)
 #define LEDGER_WIDE_TEXT(field) char *field;
 #define LEDGER_WIDE_LONG(field) char *field;
+#define LEDGER_WIDE_REASON(field)
 #define LEDGER_SMALL_NUMBER(field)
 #define LEDGER_SMALL_FLAG(field) bool field;
 #define LEDGER_SMALL_TEXT(field)
 #define LEDGER_SMALL_LONG(field)
+#define LEDGER_SMALL_REASON(field)                              enum run_reason field;
 #define LEDGER_WIDE(kind, index, number, column, field, since)  LEDGER_WIDE_##kind(field)
 #define LEDGER_SMALL(kind, index, number, column, field, since) LEDGER_SMALL_##kind(field)
 

@@ -45,6 +45,7 @@ static void bind_names(struct binding *binding, const struct cached_row *cached)
 #define BIND_FLAG(value)                                      bind_number(binding, value);
 #define BIND_TEXT(value)                                      bind_text(binding, value);
 #define BIND_LONG(value)                                      bind_text(binding, value);
+#define BIND_REASON(value)                                    bind_text(binding, run_reason_name(value));
 #define BIND_STATE(kind, index, number, column, field, since) BIND_##kind(row->field)
 #define BIND_RUN(kind, index, number, column, field, since)   BIND_##kind(run->field)
 

@@ -24,6 +24,7 @@
 #define BLANK_FLAG                                       ", 0"
 #define BLANK_TEXT                                       ", ''"
 #define BLANK_LONG                                       ", ''"
+#define BLANK_REASON                                     ", ''"
 #define BLANK(kind, index, number, column, field, since) BLANK_##kind
 
 #define SUM_OF_BLANK    "row_sum(" NAME_PARAMETERS LEDGER_STATE(BLANK) LEDGER_RUN(BLANK) ")"

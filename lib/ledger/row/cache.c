@@ -43,6 +43,7 @@ static int text_keep(char **kept, const char *text, size_t max)
 /* For each column: its text is kept; it goes where the kept text is; it is forgotten; it is empty. */
 #define KEEP_NUMBER(field)
 #define KEEP_FLAG(field)
+#define KEEP_REASON(field)
 #define KEEP_TEXT(field) KEEP_UP_TO(field, LEDGER_TEXT_MAX)
 #define KEEP_LONG(field) KEEP_UP_TO(field, LONG_MAX_SIZE)
 #define KEEP_UP_TO(field, max)                                                                              \
@@ -52,18 +53,21 @@ static int text_keep(char **kept, const char *text, size_t max)
 
 #define KEPT_NUMBER(field)
 #define KEPT_FLAG(field)
+#define KEPT_REASON(field)
 #define KEPT_TEXT(field)                                kept.field = cached->row.field;
 #define KEPT_LONG(field)                                kept.field = cached->row.field;
 #define KEPT(kind, index, number, column, field, since) KEPT_##kind(field)
 
 #define FORGET_NUMBER(field)
 #define FORGET_FLAG(field)
+#define FORGET_REASON(field)
 #define FORGET_TEXT(field)                                text_forget(&cached->row.field);
 #define FORGET_LONG(field)                                text_forget(&cached->row.field);
 #define FORGET(kind, index, number, column, field, since) FORGET_##kind(field)
 
 #define EMPTY_NUMBER(field)
 #define EMPTY_FLAG(field)
+#define EMPTY_REASON(field)
 #define EMPTY_TEXT(field)                                cached->row.field = nothing;
 #define EMPTY_LONG(field)                                cached->row.field = nothing;
 #define EMPTY(kind, index, number, column, field, since) EMPTY_##kind(field)

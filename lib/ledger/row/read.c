@@ -13,10 +13,18 @@ static char *text_of(sqlite3_stmt *statement, const struct ledger_values *values
         return (char *)(uintptr_t)(values->size[column] > 0 ? ledger_column(statement, column) : "");
 }
 
+static enum run_reason reason_of(const char *name)
+{
+        enum run_reason reason;
+
+        return run_reason_parse(name, &reason) ? reason : RUN_RETRY;
+}
+
 #define READ_NUMBER(column)                             (uint64_t) values.number[VALUE_##column]
 #define READ_FLAG(column)                               values.number[VALUE_##column] != 0
 #define READ_TEXT(column)                               text_of(statement, &values, VALUE_##column)
 #define READ_LONG(column)                               READ_TEXT(column)
+#define READ_REASON(column)                             reason_of(READ_TEXT(column))
 #define READ(kind, index, number, column, field, since) .field = READ_##kind(column),
 
 int ledger_borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_t *ret_checksum)

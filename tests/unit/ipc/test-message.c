@@ -82,6 +82,52 @@ static void test_text_must_be_clean(void **state)
         assert_int_equal(message_decode(packet.data, packet.size, &message), -EBADMSG);
 }
 
+/* Where a packet differs from another of the same size. */
+static size_t difference(const struct text *a, const struct text *b)
+{
+        size_t at = 0;
+
+        assert_int_equal(a->size, b->size);
+        while (at < a->size && a->data[at] == b->data[at])
+                at++;
+        return at;
+}
+
+static void test_numbers_of_an_enum_end(void **state)
+{
+        _cleanup_text_ struct text first = TEXT_EMPTY, last = TEXT_EMPTY, none = TEXT_EMPTY;
+        struct message_run run = {.reason = RUN_ADDED};
+        struct record_change change = {.kind = CHANGE_KIND_COUNT};
+        struct message_keys keys = {.change = &change, .change_count = 1};
+        struct message *message = NULL;
+
+        (void)state;
+        assert_int_equal(message_encode(MESSAGE_RUN, &run, &first), 0);
+        run.reason = RUN_REASON_COUNT - 1;
+        assert_int_equal(message_encode(MESSAGE_RUN, &run, &last), 0);
+        assert_int_equal(message_decode(last.data, last.size, &message), 0);
+        assert_int_equal(message->run.reason, RUN_REASON_COUNT - 1);
+        message_free(message);
+        last.data[difference(&first, &last)]++;
+        assert_int_equal(message_decode(last.data, last.size, &message), -EBADMSG);
+        run.reason = RUN_REASON_COUNT;
+        assert_int_equal(message_encode(MESSAGE_RUN, &run, &none), -EINVAL);
+        assert_int_equal(message_encode(MESSAGE_KEYS, &keys, &none), -EINVAL);
+}
+
+static void test_reasons_have_names(void **state)
+{
+        enum run_reason found = RUN_RETRY;
+
+        (void)state;
+        for (enum run_reason reason = RUN_REASON_NONE; reason < RUN_REASON_COUNT; reason++) {
+                assert_true(run_reason_parse(run_reason_name(reason), &found));
+                assert_int_equal(found, reason);
+        }
+        assert_false(run_reason_parse("of another release", &found));
+        assert_int_equal(found, RUN_REASON_COUNT - 1);
+}
+
 static void test_caps(void **state)
 {
         _cleanup_text_ struct text packet = TEXT_EMPTY;
@@ -127,9 +173,14 @@ static void test_permissions(void **state)
 int main(void)
 {
         const struct CMUnitTest test[] = {
-                cmocka_unit_test(test_every_type),         cmocka_unit_test(test_content),
-                cmocka_unit_test(test_text_must_be_clean), cmocka_unit_test(test_caps),
-                cmocka_unit_test(test_counts_that_lie),    cmocka_unit_test(test_permissions),
+                cmocka_unit_test(test_every_type),
+                cmocka_unit_test(test_content),
+                cmocka_unit_test(test_text_must_be_clean),
+                cmocka_unit_test(test_caps),
+                cmocka_unit_test(test_counts_that_lie),
+                cmocka_unit_test(test_permissions),
+                cmocka_unit_test(test_numbers_of_an_enum_end),
+                cmocka_unit_test(test_reasons_have_names),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);

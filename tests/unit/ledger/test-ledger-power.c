@@ -154,7 +154,7 @@ static int put_row(struct ledger *ledger, unsigned row, unsigned k)
                                  .attempts = k,
                                  .fingerprint = k * UINT64_C(7919) + row,
                                  .next_realtime = k * 1000 + row,
-                                 .next_reason = (char[]){"retry"},
+                                 .next_reason = RUN_RETRY,
                                  .last_error = error};
 
         snprintf(key, sizeof(key), "n/object-%03u", row);

@@ -111,6 +111,7 @@ static void ask(unsigned schema)
         assert_int_equal(ledger_look(ledger, "w", "d/a", "uid-a", &row), 0);
         assert_true(row->fingerprint == UINT64_MAX);
         assert_string_equal(row->first_error, "first_error of a, it's");
+        assert_int_equal(row->next_reason, RUN_RETRY); /* "next_reason of a, it's" is a name of no release */
         assert_int_equal(row->quarantined_until, schema < 2 ? 0 : 116);
         assert_int_equal(ledger_count(ledger, "w"), 2);
         assert_int_equal(ledger_count_quarantined(ledger, "w"), schema < 2 ? 0 : 2);

@@ -40,7 +40,7 @@ static int put_row(struct ledger *ledger, int i, uint64_t attempts)
                                  .fingerprint = (uint64_t)i * 7919,
                                  .attempts = attempts,
                                  .next_realtime = (uint64_t)(i % 3) * 1000,
-                                 .next_reason = (char[]){"retry"},
+                                 .next_reason = RUN_RETRY,
                                  .last_error = error,
                                  .first_error = error};
         struct ledger_run run = {.ended_realtime = (uint64_t)i + 1,
@@ -193,7 +193,7 @@ static int judge_row(struct ledger *ledger, int i)
                 return r == -ENOENT ? LOST : REFUSED;
         verdict = row.fingerprint == (uint64_t)i * 7919 && row.next_realtime == (uint64_t)(i % 3) * 1000 &&
                                   !row.deleting && !row.permanent && strcmp(row.last_error, error) == 0 &&
-                                  strcmp(row.next_reason, "retry") == 0 &&
+                                  row.next_reason == RUN_RETRY &&
                                   (row.attempts == 1 || (row.attempts == 2 && i >= ROWS - LATER))
                           ? INTACT
                           : WRONG;

@@ -102,7 +102,7 @@ static void put(struct ledger *ledger, unsigned number, unsigned attempts)
                                  .uid = (char[]){"uid"},
                                  .attempts = attempts,
                                  .next_realtime = 1000 + number,
-                                 .next_reason = (char[]){"retry"},
+                                 .next_reason = RUN_RETRY,
                                  .last_error = error,
                                  .first_error = error};
 

@@ -42,7 +42,7 @@ static void test_rows_survive(void **state)
                                  .failed_fingerprint = 3,
                                  .attempts = 4,
                                  .next_realtime = 500,
-                                 .next_reason = (char[]){"retry"},
+                                 .next_reason = RUN_RETRY,
                                  .last_error = (char[]){"last"},
                                  .first_error = (char[]){"first"},
                                  .deleting = true,

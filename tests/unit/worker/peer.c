@@ -290,7 +290,7 @@ void peer_send_run(struct peer *peer, enum run_action action, const char *uid)
                 .key = "default/a",
                 .uid = uid,
                 .action = (uint64_t)action,
-                .reason = "changed",
+                .reason = RUN_CHANGED,
                 .attempt = 3,
                 .last_error = "it \"failed\"",
                 .generation = store_generation(peer->store),
