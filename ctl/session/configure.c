@@ -16,7 +16,7 @@
 #include "ipc/role.h"
 
 /* The one object, or everything that the watch selects. */
-static int watcher_config(struct process *process)
+static int watcher_config(struct session_process *process)
 {
         struct session *session = process->session;
         const struct config_watch *watch = process->watch, *owner = session->options.watch;
@@ -68,7 +68,7 @@ static int add_watch(const struct config *whole, const struct config_watch *conf
         return 0;
 }
 
-static int worker_config(struct process *process)
+static int worker_config(struct session_process *process)
 {
         struct session *session = process->session;
         const struct config *config = session->options.config;
@@ -101,7 +101,7 @@ static int worker_config(struct process *process)
 }
 
 /* Of the one watch whose handler runs. Who is not root runs it as itself, and needs to let nobody in. */
-static int credential_config(struct process *process)
+static int credential_config(struct session_process *process)
 {
         const struct session *session = process->session;
         const struct session_options *options = &session->options;
@@ -129,7 +129,7 @@ static int credential_config(struct process *process)
         return r;
 }
 
-int session_configure(struct process *process)
+int session_configure(struct session_process *process)
 {
         switch (process->child.role) {
         case ROLE_CREDENTIAL:

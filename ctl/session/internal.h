@@ -8,7 +8,7 @@
 
 enum { PLACE_CREDENTIAL, PLACE_WORKER, PLACE_WATCHERS };
 
-struct process {
+struct session_process {
         struct session *session;
         struct child_process child;
         const struct config_watch *watch; /* of a watcher */
@@ -25,7 +25,7 @@ struct session {
         const char *kubeconfig;
         sd_event *event;
         char *folder, *trace, *requests;
-        struct process *process;
+        struct session_process *process;
         size_t process_count;
         struct message *credential;
         struct key *key;
@@ -40,4 +40,4 @@ struct session {
 };
 
 /* configure.c: tells a process its configuration. 0 or a negative errno. */
-int session_configure(struct process *process);
+int session_configure(struct session_process *process);

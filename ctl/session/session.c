@@ -42,7 +42,7 @@ static void session_end(struct session *session, int exit_code)
         session->stopping = true;
         session->exit_code = exit_code;
         for (size_t i = 0; i < session->process_count; i++) {
-                struct process *process = &session->process[i];
+                struct session_process *process = &session->process[i];
 
                 if (process->child.state == CHILD_RUNNING)
                         child_process_stop(&process->child, USEC_PER_SEC);
@@ -73,7 +73,7 @@ static void end_when_all_are_gone(struct session *session)
         sd_event_exit(session->event, 0);
 }
 
-static void child_exited(struct process *process, int status)
+static void child_exited(struct session_process *process, int status)
 {
         char how[128];
 
@@ -109,7 +109,7 @@ static int on_interrupt(sd_event_source *source _unused_, const struct signalfd_
 
 /* ---- what they are told */
 
-static void give_credential(struct process *process)
+static void give_credential(struct session_process *process)
 {
         const struct message *credential = process->session->credential;
 
@@ -117,7 +117,7 @@ static void give_credential(struct process *process)
                 (void)channel_send(process->child.channel, MESSAGE_CREDENTIAL, &credential->credential);
 }
 
-static void on_ready(struct process *process)
+static void on_ready(struct session_process *process)
 {
         child_process_set_state(&process->child, CHILD_RUNNING);
         give_credential(process);
@@ -259,7 +259,7 @@ static int take_keys(struct session *session, const struct message_keys *keys)
         return 0;
 }
 
-static int from_watcher(struct process *process, const struct message *message)
+static int from_watcher(struct session_process *process, const struct message *message)
 {
         struct session *session = process->session;
 
@@ -294,7 +294,7 @@ static void take_access(struct session *session, const struct message_access *ac
                              access->reason);
 }
 
-static int configure(struct process *process)
+static int configure(struct session_process *process)
 {
         int r = session_configure(process);
 
@@ -302,7 +302,7 @@ static int configure(struct process *process)
         return r;
 }
 
-static int deliver(struct process *process, struct message **message)
+static int deliver(struct session_process *process, struct message **message)
 {
         struct session *session = process->session;
 
@@ -327,7 +327,7 @@ static int deliver(struct process *process, struct message **message)
         }
 }
 
-static int take(struct process *process, struct message **message)
+static int take(struct session_process *process, struct message **message)
 {
         if ((*message)->type == MESSAGE_SIGNALLED)
                 return 0; /* a signal to the whole group has come to us, too */
@@ -354,7 +354,7 @@ static int take(struct process *process, struct message **message)
 
 static int on_message(struct channel *channel _unused_, struct message **message, void *userdata)
 {
-        struct process *process = userdata;
+        struct session_process *process = userdata;
         int r = take(process, message);
 
         if (r < 0)
@@ -367,7 +367,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
 /* Its end comes with SIGCHLD. */
 static void on_error(struct channel *channel _unused_, int status, const char *reason, void *userdata)
 {
-        struct process *process = userdata;
+        struct session_process *process = userdata;
 
         if (status != -ECONNRESET)
                 session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s: %s",
@@ -376,7 +376,7 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
 
 /* ---- the beginning */
 
-static int start(struct process *process)
+static int start(struct session_process *process)
 {
         static const struct channel_callbacks callbacks = {.on_message = on_message, .on_error = on_error};
         _cleanup_free_ char *path = child_program_path(process->child.role);
@@ -418,7 +418,7 @@ static int add_processes(struct session *session)
         session->process[PLACE_WORKER].child.role = ROLE_WORKER;
         session->process_count = PLACE_WATCHERS;
         for (size_t i = 0; i < config->watch_count; i++) {
-                struct process *process = &session->process[session->process_count];
+                struct session_process *process = &session->process[session->process_count];
 
                 if (!is_needed(&session->options, &config->watch[i]))
                         continue;
@@ -563,7 +563,7 @@ void session_free(struct session *session)
         if (!session)
                 return;
         for (size_t i = 0; i < session->process_count; i++) {
-                struct process *process = &session->process[i];
+                struct session_process *process = &session->process[i];
 
                 if (process->child.state != CHILD_GONE) {
                         child_process_signal(&process->child, SIGKILL);

@@ -317,7 +317,7 @@ void kube_client_free(struct kube_client *client)
 
 int kube_client_set_credential(struct kube_client *client, const struct message_credential *credential)
 {
-        struct credential copy;
+        struct kube_credential copy;
         int r = credential->header_count > 0 ? get_libcurl(client)
                                              : 0; /* they are kept in a list of its own */
 
@@ -435,7 +435,7 @@ void kube_client_on_exchange(struct kube_client *client,
 
 /* ---- starting */
 
-static int set_tls(CURL *easy, const struct credential *credential)
+static int set_tls(CURL *easy, const struct kube_credential *credential)
 {
         struct curl_blob authority = {credential->certificate_authority,
                                       strlen(credential->certificate_authority), CURL_BLOB_COPY};
@@ -460,7 +460,7 @@ static int set_tls(CURL *easy, const struct credential *credential)
         return 0;
 }
 
-static int set_authentication(CURL *easy, const struct credential *credential)
+static int set_authentication(CURL *easy, const struct kube_credential *credential)
 {
         CURLcode code = CURLE_OK;
 

@@ -21,7 +21,7 @@ static void wipe(char **secret)
         *secret = NULL;
 }
 
-void credential_wipe(struct credential *credential)
+void credential_wipe(struct kube_credential *credential)
 {
         wipe(&credential->server);
         wipe(&credential->tls_server_name);
@@ -57,7 +57,7 @@ static int append_header(struct curl_slist **list, const char *name, const char 
         return 0;
 }
 
-static int copy_headers(const struct message_credential *message, struct credential *copy)
+static int copy_headers(const struct message_credential *message, struct kube_credential *copy)
 {
         int r = 0;
 
@@ -66,9 +66,9 @@ static int copy_headers(const struct message_credential *message, struct credent
         return r;
 }
 
-int credential_copy(const struct message_credential *message, struct credential *ret)
+int credential_copy(const struct message_credential *message, struct kube_credential *ret)
 {
-        struct credential copy = {
+        struct kube_credential copy = {
                 .serial = message->serial,
                 .insecure = message->insecure,
                 .server = strdup(message->server),
@@ -161,7 +161,7 @@ int transfer_new(struct kube_client *client, const struct kube_request *request,
 
 /* ---- the request */
 
-static int add_headers_of(struct kube_transfer *transfer, const struct credential *credential)
+static int add_headers_of(struct kube_transfer *transfer, const struct kube_credential *credential)
 {
         for (const struct curl_slist *line = credential->header; line; line = line->next) {
                 struct curl_slist *grown = curl_slist_append(transfer->header, line->data);
@@ -246,7 +246,8 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata)
  * tls-server-name: the certificate is checked against, and SNI says, the host of the URL; so the URL carries
  * that name, the connection goes to the real address, and the Host header names the real one.
  */
-static int set_url(struct kube_transfer *transfer, const char *path, const struct credential *credential)
+static int set_url(struct kube_transfer *transfer, const char *path,
+                   const struct kube_credential *credential)
 {
         _cleanup_free_ char *host = NULL, *port = NULL, *authority = NULL, *connect_to = NULL;
         CURLU *url = curl_url();
@@ -279,7 +280,7 @@ static int set_url(struct kube_transfer *transfer, const char *path, const struc
 }
 
 static int set_plain_url(struct kube_transfer *transfer, const char *path,
-                         const struct credential *credential)
+                         const struct kube_credential *credential)
 {
         _cleanup_text_ struct text url = TEXT_EMPTY;
         size_t length = strlen(credential->server);
@@ -306,7 +307,7 @@ static bool is_loopback(const char *server)
 
 /* As other clients of a kubeconfig do: its proxy-url is used always, the environment's proxy never for this
  * machine itself. */
-static int set_proxy(struct kube_transfer *transfer, const struct credential *credential)
+static int set_proxy(struct kube_transfer *transfer, const struct kube_credential *credential)
 {
         CURLcode code = CURLE_OK;
 
@@ -347,7 +348,7 @@ static char *whole_path(const struct kube_transfer *transfer, const struct kube_
 }
 
 int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
-                         const struct credential *credential)
+                         const struct kube_credential *credential)
 {
         _cleanup_free_ char *path = whole_path(transfer, request);
         CURL *easy = transfer->easy;
@@ -462,7 +463,7 @@ static const char *tls_prefix(CURLcode code)
 }
 
 /* "Unauthorized" helps nobody who does not know who was refused where, and which file says who it is. */
-static void add_identity(const struct credential *credential, struct kube_error *error)
+static void add_identity(const struct kube_credential *credential, struct kube_error *error)
 {
         char *message;
 

@@ -10,7 +10,7 @@
 enum { COUNT_2XX, COUNT_3XX, COUNT_4XX, COUNT_5XX, COUNT_FAILED, COUNT_CLASSES };
 
 /* Owned copies; server NULL: none yet. */
-struct credential {
+struct kube_credential {
         uint64_t serial;
         bool insecure;
         char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
@@ -18,8 +18,8 @@ struct credential {
         struct curl_slist *header;                           /* that every request carries */
 };
 
-int credential_copy(const struct message_credential *message, struct credential *ret);
-void credential_wipe(struct credential *credential);
+int credential_copy(const struct message_credential *message, struct kube_credential *ret);
+void credential_wipe(struct kube_credential *credential);
 
 struct kube_client {
         sd_event *event;
@@ -27,7 +27,7 @@ struct kube_client {
         sd_event_source *timer, *soon, *throttle_timer;
         struct throttles throttles;
         uint64_t wishes; /* answers with Retry-After */
-        struct credential credential;
+        struct kube_credential credential;
         char *user_agent;
         struct kube_transfer *transfer; /* all of them */
         uint64_t count[COUNT_CLASSES];
@@ -67,7 +67,7 @@ struct kube_transfer {
 
 int transfer_new(struct kube_client *client, const struct kube_request *request, struct kube_transfer **ret);
 int transfer_set_request(struct kube_transfer *transfer, const struct kube_request *request,
-                         const struct credential *credential);
+                         const struct kube_credential *credential);
 /* Calls on_done, unless it was cancelled. */
 void transfer_finish(struct kube_transfer *transfer, CURLcode code);
 /* The same for one that was never sent: the server wants nothing for its resource before `until`. */
