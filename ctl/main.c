@@ -234,7 +234,7 @@ static const struct verb verb[] = {
          "Objects that have failed since their last success, that wait for their next try, or that\n"
          "are in quarantine, with the last error"},
         {"top",
-         "the same, live; q ends it",
+         "the status, live; q ends it",
          "ji",
          0,
          0,
