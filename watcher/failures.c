@@ -3,25 +3,17 @@
 #include "watcher/failures.h"
 
 #include <errno.h>
-#include <sys/random.h>
 
+#include "base/backoff.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "kube/notice.h"
 #include "watcher/list/stream.h"
 
 #define QUIET_USEC   (120 * USEC_PER_SEC)
 #define PATIENCE_MAX (5 * USEC_PER_SEC) /* for a request that is in flight when the deadline comes */
 #define WISH_MAX     10                 /* a server that says Retry-After for ever counts as failing */
 #define HELD_USEC    USEC_PER_SEC       /* being held back for longer is reported */
-
-static uint64_t jitter(uint64_t delay)
-{
-        uint64_t random = 0;
-
-        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-                random = clock_boottime_usec();
-        return delay + (delay > 0 ? random % delay : 0);
-}
 
 /* ---- what the supervisor is told */
 
@@ -169,10 +161,8 @@ uint64_t failures_delay(const struct watcher *watcher, struct failures *failures
 
         if (failures->delay_usec == 0 || was_quiet(failures, now))
                 failures->delay_usec = watcher->config->reconnect_first_usec;
-        delay = jitter(failures->delay_usec);
-        failures->delay_usec *= 2;
-        if (failures->delay_usec > watcher->config->reconnect_max_usec)
-                failures->delay_usec = watcher->config->reconnect_max_usec;
+        delay = failures->delay_usec + random_below(failures->delay_usec);
+        failures->delay_usec = backoff_next(failures->delay_usec, watcher->config->reconnect_max_usec);
         failures->retry_boottime = now + delay;
         return delay;
 }
@@ -196,23 +186,17 @@ uint64_t failures_pace(const struct watcher *watcher, struct failures *failures)
 
 /* ---- telling the others */
 
-/* A certificate that is not trusted may be the new one of a rotated authority, whose file is read again
- * each time. A token that was refused stays refused. */
+/* A certificate that is not trusted may be the new one of a rotated authority, whose file is read again each
+ * time. */
 static void ask_refresh(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
         struct message_refresh refresh = {.serial = serial};
 
-        if (serial == 0 || (error->http_status != 401 && error->failure != KUBE_FAILURE_TLS))
-                return;
-        if (error->http_status == 401 && watcher->refresh_serial == serial)
-                return;
-        watcher->refresh_serial = serial;
-        (void)child_send(watcher->child, MESSAGE_REFRESH, &refresh);
-}
-
-static bool is_wish(const struct kube_error *error)
-{
-        return error->retry_after_sec > 0 && (error->http_status == 429 || error->http_status >= 500);
+        notice_refused_credential(watcher->child, error, serial, &watcher->refresh_serial);
+        if (error->failure == KUBE_FAILURE_TLS && serial != 0) {
+                watcher->refresh_serial = serial;
+                (void)child_send(watcher->child, MESSAGE_REFRESH, &refresh);
+        }
 }
 
 /* Whether this is the resource that is watched; before discovery, none is. */
@@ -225,28 +209,28 @@ static bool is_own_resource(const struct watcher *watcher, const char *resource)
                resource[length] == '/' && strcmp(resource + length + 1, own->plural) == 0;
 }
 
-void failures_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime)
+static void note_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime)
 {
-        kube_client_throttle(watcher->client, resource, until_boottime);
         if ((!resource[0] || is_own_resource(watcher, resource)) && until_boottime > watcher->throttle_until)
                 watcher->throttle_until = until_boottime;
 }
 
-/* An overloaded server tells one client to retry later; that holds for all processes of the operator. */
+void failures_wish(struct watcher *watcher, const char *resource, uint64_t until_boottime)
+{
+        kube_client_throttle(watcher->client, resource, until_boottime);
+        note_wish(watcher, resource, until_boottime);
+}
+
 static void pass_throttle(struct watcher *watcher, const struct kube_error *error)
 {
-        struct message_throttle throttle = {.resource = error->resource, .reason = error->message};
-
-        throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        failures_wish(watcher, error->resource ? error->resource : "", throttle.until_boottime);
-        (void)child_send(watcher->child, MESSAGE_THROTTLE, &throttle);
+        note_wish(watcher, error->resource ? error->resource : "",
+                  notice_throttle(watcher->child, watcher->client, error));
 }
 
 void failures_tell(struct watcher *watcher, const struct kube_error *error, uint64_t serial)
 {
         ask_refresh(watcher, error, serial);
-        if (is_wish(error))
-                pass_throttle(watcher, error);
+        pass_throttle(watcher, error);
 }
 
 /* ---- failures */
@@ -291,9 +275,9 @@ static void note_absence(struct watcher *watcher)
 static uint64_t delay_after(struct watcher *watcher, struct failures *failures,
                             const struct kube_error *error, uint64_t serial)
 {
-        uint64_t wish = (uint64_t)(error->retry_after_sec > 0 ? error->retry_after_sec : 0) * USEC_PER_SEC;
+        uint64_t wish = kube_error_wish_usec(error);
 
-        if (!is_wish(error) || failures->wishes >= WISH_MAX) {
+        if (wish == 0 || failures->wishes >= WISH_MAX) {
                 ask_refresh(watcher, error, serial);
                 return failures_delay(watcher, failures);
         }

@@ -13,6 +13,7 @@
 #include "kube/discovery.h"
 #include "store/meta.h"
 #include "watcher/memory-full.h"
+#include "watcher/retry-timer.h"
 #include "watcher/store-failure.h"
 
 #define QUESTION_TIMEOUT_USEC (30 * USEC_PER_SEC)
@@ -36,13 +37,8 @@ static void setup_failed(struct watcher *watcher, const struct kube_error *error
 {
         int64_t delay = failures_note(watcher, &watcher->failures, error, serial);
 
-        if (delay < 0)
-                return;
-        watcher->setup.timer = sd_event_source_disable_unref(watcher->setup.timer);
-        if (sd_event_add_time_relative(watcher->child->event, &watcher->setup.timer, CLOCK_BOOTTIME,
-                                       (uint64_t)delay, 1, on_setup_timer, watcher) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+        if (delay >= 0)
+                retry_timer_start(watcher, &watcher->setup.timer, (uint64_t)delay, on_setup_timer, watcher);
 }
 
 /* ---- discovery */
@@ -97,14 +93,13 @@ static void on_version(struct kube_transfer *transfer _unused_, const struct kub
                        void *userdata)
 {
         struct watcher *watcher = userdata;
-        int status = response->http_status;
         unsigned number[2] = {0, 0};
         struct span whole;
 
         watcher->setup.version = NULL;
         if (watcher_is_over(watcher))
                 return;
-        if (response->error.failure != KUBE_FAILURE_NONE && status != 403 && status != 404) {
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error)) {
                 setup_failed(watcher, &response->error, response->credential_serial);
                 return;
         }
@@ -244,7 +239,6 @@ static void on_identity(struct kube_transfer *transfer _unused_, const struct ku
         struct watcher *watcher = userdata;
         _cleanup_kube_error_ struct kube_error unreadable = KUBE_ERROR_NONE;
         _cleanup_free_ char *uid = NULL;
-        int status = response->http_status;
 
         watcher->setup.identity = NULL;
         if (watcher_is_over(watcher))
@@ -257,7 +251,7 @@ static void on_identity(struct kube_transfer *transfer _unused_, const struct ku
         }
         if (uid)
                 (void)identity_known(watcher, uid);
-        else if (response->error.failure == KUBE_FAILURE_HTTP && (status == 403 || status == 404))
+        else if (kube_error_is_withheld(&response->error))
                 (void)identity_known(watcher, watcher->server);
         else
                 setup_failed(watcher, unreadable.failure ? &unreadable : &response->error,

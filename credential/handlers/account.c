@@ -89,6 +89,7 @@ static int on_expired(sd_event_source *source _unused_, uint64_t usec _unused_, 
 
 /* ---- failures */
 
+/* Other than for a watch, 404 and the like count as a missing right: the account is of our configuration. */
 static int exit_code_of(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_HTTP && error->http_status < 500 && error->http_status != 429

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "ipc/message.h"
 
 #define TEXT_MAX        1024 /* of a server's message that is kept: it goes to logs and to the ledger */
@@ -173,6 +174,12 @@ bool kube_error_is_not_found(const struct kube_error *error)
                error->reason && strcmp(error->reason, "NotFound") == 0;
 }
 
+bool kube_error_is_withheld(const struct kube_error *error)
+{
+        return error->failure == KUBE_FAILURE_HTTP &&
+               (error->http_status == 403 || error->http_status == 404);
+}
+
 /* 403 is also what admission says of one object, after our rights were found to suffice. Nothing but the
  * words tells that: the server's own plugins and webhooks have the reason of the authorizer. */
 static enum kube_blame blame_forbidden(const char *message)
@@ -224,6 +231,18 @@ enum kube_blame kube_error_blame(const struct kube_error *error)
                        : error->http_status >= 400 ? KUBE_BLAME_REQUEST
                                                    : KUBE_BLAME_OBJECT;
         }
+}
+
+bool kube_error_is_passing(const struct kube_error *error)
+{
+        return error->http_status == 401 || kube_error_blame(error) == KUBE_BLAME_SERVER;
+}
+
+uint64_t kube_error_wish_usec(const struct kube_error *error)
+{
+        if (error->retry_after_sec <= 0 || (error->http_status != 429 && error->http_status < 500))
+                return 0;
+        return (uint64_t)error->retry_after_sec * USEC_PER_SEC;
 }
 
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret)

@@ -61,7 +61,17 @@ bool kube_error_is_gone(const struct kube_error *error); /* 410, whatever its re
 /* The object is not there. A server that does not serve its kind (any more, or yet), and a proxy in front of
  * one, answer 404 as well, but without a Status, or with one that names no object: then nothing is known. */
 bool kube_error_is_not_found(const struct kube_error *error);
+/* 403, 404: the server is there, but does not tell, as our rights do not suffice or a proxy leaves the
+ * path out. For questions that we can do without. */
+bool kube_error_is_withheld(const struct kube_error *error);
 enum kube_blame kube_error_blame(const struct kube_error *error);
+/* The same request may succeed later: the server or the network is to blame, or the credential (401), which
+ * is renewed. */
+bool kube_error_is_passing(const struct kube_error *error);
+/* For how long the server wants no requests, in microseconds: 429 and 5xx with Retry-After; 0: it wants
+ * no such thing. Other answers may have Retry-After as well (a 409), which concerns only their own
+ * request. */
+uint64_t kube_error_wish_usec(const struct kube_error *error);
 int kube_error_copy(const struct kube_error *from, struct kube_error *ret);
 void kube_error_done(struct kube_error *error);
 const char *kube_failure_name(enum kube_failure failure);

@@ -166,10 +166,9 @@ static void on_ready(struct kube_transfer *transfer _unused_, const struct kube_
                      void *userdata)
 {
         struct kube_search *search = userdata;
-        int status = response->error.http_status;
 
         search->transfer = NULL;
-        if (response->error.failure != KUBE_FAILURE_NONE && status != 403 && status != 404)
+        if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_withheld(&response->error))
                 finish(search, NULL, &response->error, response);
         else if (ask(search, search->group[0] ? "/apis" : "/api", on_groups) < 0)
                 finish_unknown(search, "no memory", response);

@@ -19,6 +19,7 @@
 #include "watcher/list/request.h"
 #include "watcher/list/stream.h"
 #include "watcher/memory-full.h"
+#include "watcher/retry-timer.h"
 #include "watcher/store-failure.h"
 
 #define PAGE_LIMIT        "500"
@@ -157,10 +158,8 @@ static void failed(struct finalizer_search *search, const struct kube_error *err
                         "finalizer, and the list is tried again. Grant the verb 'list' without a selector",
                         watcher->config->watch, why);
         snprintf(search->unseen, sizeof(search->unseen), "%.300s", why);
-        if (sd_event_add_time_relative(watcher->child->event, &search->timer, CLOCK_BOOTTIME,
-                                       failures_delay(watcher, &search->failures), 1, on_retry, search) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+        retry_timer_start(watcher, &search->timer, failures_delay(watcher, &search->failures), on_retry,
+                          search);
         announce_soon(watcher); /* and report it */
 }
 

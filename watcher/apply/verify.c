@@ -16,6 +16,7 @@
 #include "watcher/apply/scope.h"
 #include "watcher/list/request.h"
 #include "watcher/memory-full.h"
+#include "watcher/retry-timer.h"
 #include "watcher/store-failure.h"
 
 #define QUESTIONS_MAX         8
@@ -177,12 +178,9 @@ static void retry_later(struct watcher *watcher)
 {
         struct verification *verification = watcher->verification;
 
-        if (!verification->retry_timer &&
-            sd_event_add_time_relative(watcher->child->event, &verification->retry_timer, CLOCK_BOOTTIME,
-                                       failures_delay(watcher, &verification->failures), 1, on_retry,
-                                       watcher) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+        if (!verification->retry_timer)
+                retry_timer_start(watcher, &verification->retry_timer,
+                                  failures_delay(watcher, &verification->failures), on_retry, watcher);
 }
 
 /* Logged once: the refusal lasts until somebody grants the right, and until then the deletion stays

@@ -11,6 +11,7 @@
 #include "watcher/apply/synced.h"
 #include "watcher/list/request.h"
 #include "watcher/memory-full.h"
+#include "watcher/retry-timer.h"
 #include "watcher/setup.h"
 
 #define PROBE_TIMEOUT_USEC (30 * USEC_PER_SEC)
@@ -77,12 +78,7 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 
 static void ask_in(struct stream *stream, uint64_t delay_usec)
 {
-        struct watcher *watcher = stream->watcher;
-
-        if (sd_event_add_time_relative(watcher->child->event, &stream->probe.timer, CLOCK_BOOTTIME,
-                                       delay_usec, 1, on_retry, stream) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+        retry_timer_start(stream->watcher, &stream->probe.timer, delay_usec, on_retry, stream);
 }
 
 static void failed(struct stream *stream, const struct kube_error *cause, uint64_t serial)
@@ -109,7 +105,7 @@ static void failed(struct stream *stream, const struct kube_error *cause, uint64
 static bool is_refusal(const struct kube_error *error)
 {
         return error->failure == KUBE_FAILURE_HTTP && error->http_status >= 400 &&
-               error->http_status < 500 && error->http_status != 401 && error->http_status != 429;
+               error->http_status < 500 && !kube_error_is_passing(error);
 }
 
 static void on_done(struct kube_transfer *transfer _unused_, const struct kube_response *response,

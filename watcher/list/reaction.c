@@ -106,7 +106,7 @@ static enum answer answer_of_status(const struct kube_error *error)
         }
         if (error->http_status >= 400 && error->http_status < 500)
                 return ANSWER_REFUSED;
-        return error->retry_after_sec > 0 ? ANSWER_BUSY : ANSWER_SERVER_ERROR;
+        return kube_error_wish_usec(error) > 0 ? ANSWER_BUSY : ANSWER_SERVER_ERROR;
 }
 
 enum answer answer_of(const struct kube_error *error)

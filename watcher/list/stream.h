@@ -84,8 +84,9 @@ void streams_stop(struct watcher *watcher);
 /* The stream that lists this key; NULL: none does. */
 struct stream *stream_of_key(struct watcher *watcher, const char *key);
 int stream_set_resource_version(struct stream *stream, const char *version); /* 0, -ENOMEM */
-/* Sets its timer anew; a running timer keeps the handler that it was made with. Without memory the watcher
- * ends. */
+/* Sets the stream's timer anew; a running timer keeps the handler that it was made with. Other than with
+ * retry_timer_start() the timer is moved, not made anew: this happens with each event. Without memory the
+ * watcher ends. */
 void stream_timer_arm(struct stream *stream, uint64_t usec, sd_event_time_handler_t handler);
 /* Gives up the question beside the watch. */
 void stream_cancel_probe(struct stream *stream);

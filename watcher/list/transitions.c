@@ -16,6 +16,7 @@
 #include "watcher/list/request.h"
 #include "watcher/list/resume.h"
 #include "watcher/list/watch.h"
+#include "watcher/retry-timer.h"
 #include "watcher/setup.h"
 #include "watcher/store-failure.h"
 
@@ -94,14 +95,8 @@ static int on_wait_over(sd_event_source *source _unused_, uint64_t usec _unused_
 
 static void wait_in(struct stream *stream, enum stream_state state, uint64_t delay_usec)
 {
-        struct watcher *watcher = stream->watcher;
-
         stream->state = state;
-        stream->timer = sd_event_source_disable_unref(stream->timer);
-        if (sd_event_add_time_relative(watcher->child->event, &stream->timer, CLOCK_BOOTTIME, delay_usec, 1,
-                                       on_wait_over, stream) < 0)
-                child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                            "no memory for a timer");
+        retry_timer_start(stream->watcher, &stream->timer, delay_usec, on_wait_over, stream);
 }
 
 static void react(struct stream *stream, enum reaction reaction, uint64_t delay_usec)

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/backoff.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "watcher/apply/announce.h"
@@ -185,13 +185,10 @@ static void timer_arm(struct stream *stream)
 static uint64_t random_timeout_sec(const struct watcher *watcher)
 {
         uint64_t least = watcher->config->watch_timeout_usec / USEC_PER_SEC;
-        uint32_t random = 0;
 
         if (request_is_left_out(watcher, OPTIONAL_TIMEOUT))
                 return TIMEOUT_UNKNOWN_SEC;
-        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-                random = (uint32_t)clock_boottime_usec();
-        return least + random % (least + 1);
+        return least + random_below(least + 1);
 }
 
 static void start(struct stream *stream, enum stream_state state, enum request kind)

@@ -73,13 +73,14 @@ enum run_result dependents_result(const struct dependents *dependents)
 }
 
 /* If the server cannot be asked just now, the next dependent would fare no better. Deletions and looks
- * are tried kind by kind: a 5xx may come from the one API behind the server that serves the kind. */
+ * are tried kind by kind: a 5xx without Retry-After may come from the one API behind the server that serves
+ * the kind. */
 bool dependents_is_about_server(const struct dependents *dependents, const struct kube_error *error)
 {
-        return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
-               (error->http_status >= 500 &&
-                ((dependents->phase != DEPENDENTS_PRUNE && dependents->phase != DEPENDENTS_LOOK) ||
-                 error->retry_after_sec > 0));
+        bool by_kind = dependents->phase == DEPENDENTS_PRUNE || dependents->phase == DEPENDENTS_LOOK;
+
+        return kube_error_is_passing(error) &&
+               !(by_kind && error->http_status >= 500 && kube_error_wish_usec(error) == 0);
 }
 
 #define CLAIMED                                                                                             \

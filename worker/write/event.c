@@ -68,12 +68,6 @@ static void remove_first(struct recorder *recorder)
 
 /* ---- sending */
 
-static bool is_passing(const struct kube_error *error)
-{
-        return error->http_status == 0 || error->http_status == 401 || error->http_status == 429 ||
-               error->http_status >= 500;
-}
-
 static int on_again(sd_event_source *source _unused_, uint64_t usec _unused_, void *userdata)
 {
         struct recorder *recorder = userdata;
@@ -126,15 +120,14 @@ static void failed(struct recorder *recorder, const struct kube_response *respon
         struct operation *operation = recorder->first;
         const struct kube_error *error = &response->error;
 
-        if (error->http_status == 401)
-                refusal_ask_refresh(recorder->worker, response);
+        refusal_ask_refresh(recorder->worker, response);
         if (error->http_status == 403 && !is_terminating(response)) {
                 refused(recorder, error);
                 send_next(recorder);
                 recorder->worker->on_part_ended(recorder->worker);
                 return;
         }
-        if (!is_passing(error) || ++operation->tries >= TRIES_MAX) {
+        if (!kube_error_is_passing(error) || ++operation->tries >= TRIES_MAX) {
                 log_debug("an Event is left out: %s", error->message);
                 give_up(recorder); /* its series has expired, or its namespace is being deleted */
                 send_next(recorder);

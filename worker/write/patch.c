@@ -3,9 +3,9 @@
 #include "worker/write/patch.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/duration.h"
 #include "kube/path.h"
 #include "worker/write/object.h"
@@ -116,7 +116,7 @@ static uint64_t pause_after(const struct run *run, const struct kube_error *erro
 {
         if (error->retry_after_sec > 0)
                 return (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        return run->patch.conflicts > 1 ? (uint64_t)random() % (PAUSE_USEC * run->patch.conflicts) : 0;
+        return run->patch.conflicts > 1 ? random_below(PAUSE_USEC * run->patch.conflicts) : 0;
 }
 
 /* Returns false: the conflict is reported as such. */

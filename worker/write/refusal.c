@@ -5,27 +5,13 @@
 #include <errno.h>
 
 #include "base/duration.h"
+#include "kube/notice.h"
 #include "worker/confidential.h"
 
 void refusal_ask_refresh(struct worker *worker, const struct kube_response *response)
 {
-        if (response->http_status != 401 || worker->refresh_serial == response->credential_serial)
-                return;
-        worker->refresh_serial = response->credential_serial;
-        (void)child_send(worker->child, MESSAGE_REFRESH,
-                         &(struct message_refresh){response->credential_serial});
-}
-
-static void pass_throttle(struct run *run, const struct kube_error *error)
-{
-        struct message_throttle throttle = {.resource = error->resource, .reason = error->message};
-
-        if (error->retry_after_sec <= 0 || (error->http_status != 429 && error->http_status < 500))
-                return;
-        throttle.until_boottime = clock_boottime_usec() + (uint64_t)error->retry_after_sec * USEC_PER_SEC;
-        kube_client_throttle(run->worker->client, error->resource ? error->resource : "",
-                             throttle.until_boottime);
-        (void)child_send(run->worker->child, MESSAGE_THROTTLE, &throttle);
+        notice_refused_credential(worker->child, &response->error, response->credential_serial,
+                                  &worker->refresh_serial);
 }
 
 const char *refusal_advice(const struct kube_error *error)
@@ -89,7 +75,8 @@ void refusal_finish(struct run *run, const char *what, const struct kube_error *
                            words);
 }
 
-/* Until then, another run would get the same answer. */
+/* Until then another run would get the same answer, or none: a request that Retry-After holds back counts as
+ * well (KUBE_FAILURE_HELD). */
 static void note_held(struct run *run, const struct kube_error *error)
 {
         uint64_t until;
@@ -106,5 +93,5 @@ void refusal_note(struct run *run, const struct kube_response *response)
         run->request.http_status = response->error.http_status;
         note_held(run, &response->error);
         refusal_ask_refresh(run->worker, response);
-        pass_throttle(run, &response->error);
+        (void)notice_throttle(run->worker->child, run->worker->client, &response->error);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/duration.h"
 #include "controller/controller.h"
 #include "controller/effects.h"
@@ -16,10 +17,8 @@
  */
 uint64_t retry_delay(struct controller *controller, const struct config_watch *config, uint64_t attempts)
 {
-        uint64_t delay = config->retry_first_usec;
+        uint64_t delay = backoff_after(config->retry_first_usec, config->retry_max_usec, attempts);
 
-        for (uint64_t i = 1; i < attempts && delay < config->retry_max_usec; i++)
-                delay = delay > config->retry_max_usec / 2 ? config->retry_max_usec : delay * 2;
         return delay + controller_random(controller, delay / 10 + 1);
 }
 

@@ -193,6 +193,44 @@ static void test_not_found(void **state)
         assert_false(says_not_found(403, "{\"reason\":\"NotFound\",\"details\":{\"name\":\"a\"}}"));
 }
 
+/* What follows from an answer: whether the same request may succeed later, for how long the server wants to be
+ * left alone, and whether it only does not tell. */
+static void test_what_follows(void **state)
+{
+        static const struct {
+                int status, retry_after_sec;
+                const char *message;
+                bool is_passing, is_withheld;
+                uint64_t wish_usec;
+        } answer[] = {
+                {400, -1, "m", false, false, 0},
+                {401, -1, "m", true, false, 0},
+                {403, -1, "m", false, true, 0},
+                {404, -1, "m", false, true, 0},
+                {408, -1, "m", true, false, 0},
+                {409, 3, "m", false, false, 0},
+                {410, -1, "m", false, false, 0},
+                {422, -1, "m", false, false, 0},
+                {429, -1, "m", true, false, 0},
+                {429, 3, "m", true, false, 3000000},
+                {500, -1, "m", true, false, 0},
+                {500, -1, "failed to create typed patch object (d/a; v1, Kind=ConfigMap)", false, false, 0},
+                {503, 3, "m", true, false, 3000000},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < ELEMENTS(answer); i++) {
+                struct kube_error error = {.failure = KUBE_FAILURE_HTTP,
+                                           .http_status = answer[i].status,
+                                           .retry_after_sec = answer[i].retry_after_sec,
+                                           .message = (char *)(uintptr_t)answer[i].message};
+
+                assert_int_equal(kube_error_is_passing(&error), answer[i].is_passing);
+                assert_int_equal(kube_error_is_withheld(&error), answer[i].is_withheld);
+                assert_int_equal(kube_error_wish_usec(&error), answer[i].wish_usec);
+        }
+}
+
 static void test_names(void **state)
 {
         (void)state;
@@ -210,6 +248,7 @@ int main(void)
                 cmocka_unit_test(test_header_stays_unless_the_body_knows_better),
                 cmocka_unit_test(test_copy_and_own_message),
                 cmocka_unit_test(test_not_found),
+                cmocka_unit_test(test_what_follows),
                 cmocka_unit_test(test_names),
         };
 
