@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
+#include "os/file.h"
 #include "os/folder.h"
 #include "worker/redact.h"
 
@@ -34,20 +35,6 @@ static void tell_failure(struct recording *recording, const char *path, int erro
                 log_warning("runs cannot be recorded: %s: %s; they go on unrecorded (said once)", path,
                             strerror(error));
         recording->failure_told = true;
-}
-
-static int write_all(int fd, const struct text *text)
-{
-        size_t done = 0;
-
-        while (done < text->size) {
-                ssize_t size = write(fd, text->data + done, text->size - done);
-
-                if (size < 0 && errno != EINTR)
-                        return -errno;
-                done += size > 0 ? (size_t)size : 0;
-        }
-        return 0;
 }
 
 static int name_filter(const struct dirent *entry)
@@ -87,7 +74,7 @@ static int write_file(const struct recording *recording, const char *hidden, con
         if (unlinkat(recording->folder, hidden, 0) < 0 && errno != ENOENT)
                 return -errno;
         fd = openat(recording->folder, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : write_all(fd, &recording->lines);
+        r = fd < 0 ? -errno : file_write_all(fd, recording->lines.data, recording->lines.size);
         if (r >= 0 && renameat(recording->folder, hidden, recording->folder, name) < 0)
                 r = -errno;
         if (fd >= 0 && r < 0)
@@ -149,7 +136,9 @@ static void line_end(struct recording *recording)
         text_append_string(&recording->lines, "}\n");
         if (recording->fd < 0)
                 return;
-        r = recording->lines.failed ? -ENOMEM : write_all(recording->fd, &recording->lines);
+        r = recording->lines.failed
+                    ? -ENOMEM
+                    : file_write_all(recording->fd, recording->lines.data, recording->lines.size);
         if (r < 0)
                 tell_failure(recording, recording->worker->config->trace_file, -r);
         text_clear(&recording->lines);

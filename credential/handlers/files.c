@@ -19,21 +19,6 @@
 
 /* ---- a file of a handler */
 
-static int write_all(int fd, const char *bytes, size_t size)
-{
-        while (size > 0) {
-                ssize_t n = write(fd, bytes, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0) {
-                        bytes += n;
-                        size -= (size_t)n;
-                }
-        }
-        return 0;
-}
-
 static bool is_there(const char *path, const char *bytes, size_t size)
 {
         size_t old_size;
@@ -48,24 +33,18 @@ static bool is_there(const char *path, const char *bytes, size_t size)
         return same;
 }
 
-static int write_new(const struct access *access, const char *path, const char *bytes, size_t size)
+static int allow_user(int fd, const void *userdata)
 {
+        const struct access *access = userdata;
         const uid_t user = (uid_t)access->config->user;
-        _cleanup_close_ int fd = -1;
-        int r;
 
-        if (unlink(path) < 0 && errno != ENOENT)
-                return -errno;
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
-        if (fd < 0)
-                return -errno;
-        r = access->config->separate ? acl_allow(fd, &user, 1, ACL_READ) : 0;
-        return r < 0 ? r : write_all(fd, bytes, size);
+        return access->config->separate ? acl_allow(fd, &user, 1, ACL_READ) : 0;
 }
 
 static int write_file(const struct access *access, const char *name, const char *bytes, size_t size,
                       struct error *error)
 {
+        const struct file_rules rules = {.mode = 0400, .prepare = allow_user, .userdata = access};
         _cleanup_free_ char *path = NULL, *new = NULL;
         int r;
 
@@ -77,11 +56,7 @@ static int write_file(const struct access *access, const char *name, const char 
                 return error_set(error, -ENOMEM, "no memory");
         if (is_there(path, bytes, size))
                 return 0;
-        r = write_new(access, new, bytes, size);
-        if (r >= 0 && rename(new, path) < 0)
-                r = -errno;
-        if (r < 0)
-                (void)unlink(new);
+        r = file_replace(path, new, bytes, size, &rules);
         return r < 0 ? error_set(error, r, "%s cannot be written: %s", path, strerror(-r)) : 0;
 }
 

@@ -21,6 +21,7 @@
 #include "ctl/answer/query.h"
 #include "ctl/inspect/top-draw.h"
 #include "ctl/output/output.h"
+#include "os/file.h"
 #include "os/syscall.h"
 
 #define BATCH_ROWS    200
@@ -47,19 +48,6 @@ struct top {
 
 /* ---- the screen */
 
-static int write_all(const char *bytes, size_t size)
-{
-        while (size > 0) {
-                ssize_t written = sys_write(STDOUT_FILENO, bytes, size);
-
-                if (written < 0)
-                        return (int)written;
-                bytes += written;
-                size -= (size_t)written;
-        }
-        return 0;
-}
-
 static void take_screen(struct top *top)
 {
         static const char begin[] = "\033[?1049h\033[?25l";
@@ -76,7 +64,7 @@ static void take_screen(struct top *top)
                 raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
                 (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
         }
-        (void)write_all(begin, strlen(begin));
+        (void)file_write_all(STDOUT_FILENO, begin, strlen(begin));
 }
 
 static void give_screen_back(struct top *top)
@@ -136,10 +124,10 @@ static int redraw(struct top *top)
                  error_message(&error));
         if (top->picture.text.failed)
                 return -ENOMEM;
-        r = write_all(home, strlen(home));
+        r = file_write_all(STDOUT_FILENO, home, strlen(home));
         if (r >= 0)
-                r = write_all(top->picture.text.data, top->picture.text.size);
-        return r < 0 ? r : write_all(rest, strlen(rest));
+                r = file_write_all(STDOUT_FILENO, top->picture.text.data, top->picture.text.size);
+        return r < 0 ? r : file_write_all(STDOUT_FILENO, rest, strlen(rest));
 }
 
 /* Until it is time for the next picture. */
@@ -185,8 +173,9 @@ static int print_once(struct top *top, struct error *error)
         top->picture.rows = BATCH_ROWS;
         top->picture.columns = BATCH_COLUMNS;
         top_draw(&top->picture, top->now, NULL, 0, "");
-        return top->picture.text.failed ? -ENOMEM
-                                        : write_all(top->picture.text.data, top->picture.text.size);
+        return top->picture.text.failed
+                       ? -ENOMEM
+                       : file_write_all(STDOUT_FILENO, top->picture.text.data, top->picture.text.size);
 }
 
 int ctl_top(const char *runtime_directory, uint64_t interval_usec)

@@ -2,22 +2,21 @@
 #include "devserver/http/kubeconfig.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "devserver/server.h"
+#include "os/file.h"
 
 int kubeconfig_write(const struct server *server, struct error *error)
 {
         const char *path = server->kubeconfig, *token = server->token;
         _cleanup_text_ struct text text = TEXT_EMPTY;
         _cleanup_free_ char *temporary = NULL;
-        _cleanup_close_ int fd = -1;
+        int r;
 
         if (!path)
                 return 0;
@@ -42,12 +41,6 @@ int kubeconfig_write(const struct server *server, struct error *error)
                 temporary = NULL;
                 return error_set(error, -ENOMEM, "no memory");
         }
-        unlink(temporary);
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd >= 0 && write(fd, text.data, text.size) == (ssize_t)text.size && rename(temporary, path) == 0)
-                return 0;
-        error_set(error, -EIO, "%s: cannot be written: %s", path, strerror(errno));
-        if (fd >= 0)
-                unlink(temporary);
-        return -EIO;
+        r = file_replace(path, temporary, text.data, text.size, &(struct file_rules){.mode = 0600});
+        return r < 0 ? error_set(error, -EIO, "%s: cannot be written: %s", path, strerror(-r)) : 0;
 }

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "os/syscall.h"
@@ -35,4 +38,65 @@ int file_read(const char *path, size_t max, char **ret, size_t *ret_size)
         *ret = TAKE_PTR(data);
         *ret_size = used;
         return 0;
+}
+
+int file_write_all(int fd, const void *bytes, size_t size)
+{
+        const char *next = bytes;
+
+        while (size > 0) {
+                ssize_t written = sys_write(fd, next, size);
+
+                if (written < 0)
+                        return (int)written;
+                next += written;
+                size -= (size_t)written;
+        }
+        return 0;
+}
+
+static int write_new(const char *path, const void *bytes, size_t size, const struct file_rules *rules)
+{
+        _cleanup_close_ int fd = -1;
+        int r = 0;
+
+        if (unlink(path) < 0 && errno != ENOENT)
+                return -errno;
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, rules->mode);
+        if (fd < 0)
+                return -errno;
+        if (rules->prepare)
+                r = rules->prepare(fd, rules->userdata);
+        if (r >= 0)
+                r = file_write_all(fd, bytes, size);
+        return r >= 0 && rules->durable && fsync(fd) < 0 ? -errno : r;
+}
+
+static int sync_folder_of(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+
+        return folder ? file_sync_folder(folder) : -ENOMEM;
+}
+
+int file_replace(const char *path, const char *temporary, const void *bytes, size_t size,
+                 const struct file_rules *rules)
+{
+        int r = write_new(temporary, bytes, size, rules);
+
+        if (r >= 0 && rename(temporary, path) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void)unlink(temporary);
+                return r;
+        }
+        return rules->durable ? sync_folder_of(path) : 0;
+}
+
+int file_sync_folder(const char *folder)
+{
+        _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }

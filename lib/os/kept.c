@@ -28,21 +28,6 @@ static bool is_id(const char *id)
         return strlen(id) == KEPT_ID_SIZE - 1 && strspn(id, "0123456789abcdef") == KEPT_ID_SIZE - 1;
 }
 
-static int write_all(int fd, const char *text, size_t size)
-{
-        while (size > 0) {
-                ssize_t n = write(fd, text, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0) {
-                        text += n;
-                        size -= (size_t)n;
-                }
-        }
-        return 0;
-}
-
 int kept_write(const char *folder, const char *text, size_t size, char id[KEPT_ID_SIZE])
 {
         _cleanup_free_ char *path = NULL;
@@ -57,7 +42,7 @@ int kept_write(const char *folder, const char *text, size_t size, char id[KEPT_I
         if (!path)
                 return -ENOMEM;
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        r = fd < 0 ? -errno : write_all(fd, text, size);
+        r = fd < 0 ? -errno : file_write_all(fd, text, size);
         if (fd >= 0 && r < 0)
                 (void)unlink(path);
         return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See under-way.h. */
 #include "supervisor/folders/under-way.h"
+#include "os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,13 +232,6 @@ static int make_file(struct under_way *under_way, const char *path, size_t count
         return fsync(under_way->fd) < 0 ? -errno : 0;
 }
 
-static int sync_folder(const char *path)
-{
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 /* On the disk before anything runs: what lies there now may say that nothing is under way. */
 static int begin_file(struct supervisor *supervisor)
 {
@@ -261,7 +255,7 @@ static int begin_file(struct supervisor *supervisor)
         r = make_file(under_way, path, count);
         if (r >= 0 && rename(path, under_way->path) < 0)
                 r = -errno;
-        return r < 0 ? r : sync_folder(supervisor->options->state_directory);
+        return r < 0 ? r : file_sync_folder(supervisor->options->state_directory);
 }
 
 int under_way_begin(struct supervisor *supervisor)

@@ -14,6 +14,7 @@
 #include "controller/run/handler-change.h"
 #include "ipc/log.h"
 #include "ipc/message-id.h"
+#include "os/file.h"
 #include "supervisor/handlers/handler-hash.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
@@ -33,8 +34,8 @@ static int read_key(const char *path, uint8_t ret[HANDLER_KEY_SIZE])
 
 static int make_key(const char *path, uint8_t ret[HANDLER_KEY_SIZE])
 {
+        const struct file_rules rules = {.mode = 0600, .durable = true};
         _cleanup_free_ char *new = NULL;
-        _cleanup_close_ int fd = -1;
 
         if (asprintf(&new, "%s.new", path) < 0) {
                 new = NULL;
@@ -42,13 +43,7 @@ static int make_key(const char *path, uint8_t ret[HANDLER_KEY_SIZE])
         }
         if (getrandom(ret, HANDLER_KEY_SIZE, 0) != HANDLER_KEY_SIZE)
                 return -EIO;
-        fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-                return -errno;
-        errno = EIO;
-        if (write(fd, ret, HANDLER_KEY_SIZE) != HANDLER_KEY_SIZE || fsync(fd) < 0 || rename(new, path) < 0)
-                return -errno;
-        return 0;
+        return file_replace(path, new, ret, HANDLER_KEY_SIZE, &rules);
 }
 
 /* In a file of its own: with a copy of the ledger alone, values that arguments or environment might have

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "os/file.h"
 #include "store/internal.h"
 #include "store/writer.h"
 
@@ -86,27 +87,16 @@ int current_read(const char *folder, uint64_t *ret_generation, char ret_state[CU
         return 0;
 }
 
-static int sync_folder(const char *folder)
-{
-        _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 int current_write(const char *folder, uint64_t generation, const char *state)
 {
+        const struct file_rules rules = {.mode = 0600, .durable = true};
         _cleanup_free_ char *path = current_path(folder, ""), *temporary = current_path(folder, ".new");
-        _cleanup_fclose_ FILE *file = NULL;
+        char line[CURRENT_STATE_SIZE + 32];
 
         if (!path || !temporary)
                 return -ENOMEM;
-        file = fopen(temporary, "we");
-        if (!file)
-                return -errno;
-        fprintf(file, "%" PRIu64 " %s\n", generation, state);
-        if (fflush(file) != 0 || fsync(fileno(file)) < 0 || rename(temporary, path) < 0)
-                return -errno;
-        return sync_folder(folder);
+        snprintf(line, sizeof(line), "%" PRIu64 " %s\n", generation, state);
+        return file_replace(path, temporary, line, strlen(line), &rules);
 }
 
 /* ---- the environment */
