@@ -48,7 +48,7 @@ static bool same_access(const struct config_watch *a, const struct config_watch 
         return true;
 }
 
-/* What is not there any more lies in its folder until then. */
+/* Whether an access is dropped or changed; its old files lie in the folder until the restart. */
 static bool misses_any(const struct config *config, const struct config *other)
 {
         for (size_t i = 0; i < config->watch_count; i++) {

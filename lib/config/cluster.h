@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What `cluster` in the configuration names. */
+/* The cluster that `cluster` in the configuration names. */
 #include "config/config.h"
 
 /* Whether the kubeconfig that `cluster` names can be used, as the credential process reads it: 0, or a

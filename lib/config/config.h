@@ -47,10 +47,10 @@ struct config_handler {
         uint64_t grace_usec;   /* between TERM and KILL; default 5s */
 };
 
-/* What follows when the server refuses our own write for good (400, 403, 405, 413, 422 and the like). */
+/* The reaction when the server refuses our own write for good (400, 403, 405, 413, 422 and the like). */
 enum on_unrecoverable { ON_UNRECOVERABLE_CRASH, ON_UNRECOVERABLE_THROTTLE };
 
-/* What becomes of children that a failed attempt has made or changed. */
+/* The fate of children that a failed attempt has made or changed. */
 enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
 
 /* Which objects run after each start. */
@@ -59,7 +59,7 @@ enum on_start { ON_START_CHANGED, ON_START_ALL };
 /* Which objects run when their handler has changed. */
 enum on_handler_change { ON_HANDLER_CHANGE_FAILED, ON_HANDLER_CHANGE_ALL, ON_HANDLER_CHANGE_NONE };
 
-/* What happens when a watch has not worked for its deadline. */
+/* The reaction when a watch has not worked for its deadline. */
 enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
 
 /* A kind of objects that those of a watch own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What differs between two configurations of the whole operator. By the same tables that they are read with:
- * a key that is added there counts, unless it stands in the list below.
+ * Compares two configurations of the whole operator, by the tables that they are read with: a key that is
+ * added there counts, unless it stands in the list below.
  */
 #include "config/differ.h"
 

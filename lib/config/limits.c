@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a handler's limits where control groups do not hold them: lib/process/process.h. */
+/* A handler's limits where control groups do not hold them: lib/process/process.h. */
 #include "config/limits.h"
 
 #include "os/cgroup.h"

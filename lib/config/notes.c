@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What watches note on objects: finalizers, lists of children, conditions. Two watches of one kind may both
- * have an object, now or one after the other, so each notes that under names of its own: all but one of them
- * have an `id`. Which of them stands first in the file decides nothing.
+ * The notes of watches on objects: finalizers, lists of children, conditions. Two watches of one kind may
+ * both have an object, now or one after the other, so each uses names of its own: all but one of them have
+ * an `id`. Their order in the file decides nothing.
  */
 #include "config/notes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What each watch notes on objects, and under which names. Private to config/. */
+/* The notes of each watch on objects, and their names. Private to config/. */
 #include "config/internal.h"
 
 /* Once all watches are read: their finalizer_key, children_key and conditions. 0, -ENOMEM. */

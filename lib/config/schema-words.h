@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What each key of the configuration is for, in a sentence or two, as an editor shows it.
+ * The purpose of each key of the configuration, in a sentence or two, as an editor shows it.
  * man/reconciled.yaml.5 says more.
  */
 struct config_words {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What libmicrohttpd knows of one connection. */
+/* Questions to libmicrohttpd about one connection. */
 #include <microhttpd.h>
 #include <stdbool.h>
 

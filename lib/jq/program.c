@@ -96,7 +96,7 @@ static int set_failure(struct error *error, jv failure)
         return r;
 }
 
-/* What the program sees of the object; invalid when it cannot be read. */
+/* The object as the program sees it; invalid when it cannot be read. */
 static jv make_input(const char *json, size_t size, bool partial)
 {
         jv object = jv_parse_sized(json, (int)size);

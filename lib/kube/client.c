@@ -105,7 +105,7 @@ static bool finish_one(struct kube_client *client)
         return false;
 }
 
-/* What callbacks asked for during the turn. Returns whether there may be more. */
+/* Does one thing that callbacks asked for during the turn. Returns whether there may be more. */
 static bool settle_one(struct kube_client *client)
 {
         uint64_t until;
@@ -154,8 +154,8 @@ static void turn_end(struct kube_client *client)
 
 /* ---- libcurl and the loop */
 
-/* What cannot be heard of would never end: all that is under way has failed, at the end of this turn. Not
- * said to libcurl, whose handle would be of no use to anybody any more. */
+/* Without events no transfer would ever end: all that are under way have failed, at the end of this turn.
+ * libcurl is not told: its handle would be useless afterwards. */
 static int cannot_listen(struct kube_client *client)
 {
         for (struct kube_transfer *transfer = client->transfer; transfer; transfer = transfer->next)

@@ -59,8 +59,8 @@ const char *kube_client_server(const struct kube_client *client); /* "" before t
 /* From now on writes are only tried: the server says what would come of them, and keeps nothing
  * (dryRun=All). */
 void kube_client_set_dry_run(struct kube_client *client);
-/* What went over the wire, told when it has ended, before its owner hears of it. The callback must not touch
- * the client. */
+/* A request and its answer, told when the transfer has ended, before its owner hears of it. The callback
+ * must not touch the client. */
 struct kube_exchange {
         const char *method, *path;
         const void *body;

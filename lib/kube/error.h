@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What went wrong with a request to the API server, from whatever layer, as one object. Source of the Status
+ * The failure of a request to the API server, from whatever layer, as one object. Source of the Status
  * shape: k8s.io/apimachinery metav1.Status. A body that is not a Status (429 of priority and fairness is
  * plain text, proxies send HTML) still gives an error with the HTTP status and the body's first line.
  */
@@ -46,7 +46,7 @@ struct kube_error {
         int retry_after_sec; /* 1 to KUBE_RETRY_AFTER_MAX, of header or details; -1 when absent */
 };
 
-/* Nobody is silenced for longer by one answer, whatever it says. */
+/* One answer holds requests back for no longer than this, in seconds. */
 #define KUBE_RETRY_AFTER_MAX 300
 
 #define KUBE_ERROR_NONE ((struct kube_error){.retry_after_sec = -1})

@@ -35,8 +35,8 @@ static int find_functions(void *handle)
         return 0;
 }
 
-/* Of descriptors or memory: the next time may be better, and what there is already is kept. Which error it
- * was the dynamic linker tells nowhere but at the end of its words. */
+/* The errno when descriptors or memory were short, which may pass, so that the next call tries again. The
+ * dynamic linker names the error only at the end of its message. */
 static int shortage(const char *words)
 {
         static const int passing[] = {EMFILE, ENFILE, ENOMEM};

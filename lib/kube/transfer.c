@@ -43,7 +43,7 @@ static int append_header(struct curl_slist **list, const char *name, const char 
         _cleanup_free_ char *line = NULL;
         struct curl_slist *grown;
 
-        /* What would begin another header is no value. */
+        /* A line break would begin another header. */
         if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
                 return -EINVAL;
         if (asprintf(&line, "%s: %s", name, value) < 0) {

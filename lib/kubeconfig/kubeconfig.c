@@ -379,8 +379,8 @@ static int find_files(struct loader *loader, const char *path)
         return add_file(loader, standard, false);
 }
 
-/* What $KUBECONFIG names is not there. Under a unit of ours it is a credential whose source is missing:
- * systemd does not say so, since a credential without a path is optional. */
+/* The file that $KUBECONFIG names is missing. Under a unit of ours it is a credential whose source is
+ * missing: systemd does not say so, since a credential without a path is optional. */
 static int nothing_found(struct error *error)
 {
         static const char credentials[] = "/run/credentials/reconciled";

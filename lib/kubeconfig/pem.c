@@ -85,7 +85,7 @@ const char *token_problem(const char *token)
                 return "holds no token";
         if (length > TOKEN_MAX)
                 return "is larger than 16 KiB";
-        /* It becomes a line of the request's header. */
+        /* The token becomes a line of the request's header. */
         for (const char *c = token; *c; c++)
                 if (*c <= ' ' || *c > '~')
                         return "holds characters that no token has";

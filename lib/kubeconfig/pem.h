@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What certificates, keys and tokens must look like before anyone tries to use them. Private to
- * lib/kubeconfig/. */
+/* Checks of certificates, keys and tokens before their first use. Private to lib/kubeconfig/. */
 
 /* 0, -EINVAL (no base64, or a NUL in the result), -ENOMEM. The caller owns and wipes the result. */
 int pem_decode_base64(const char *input, char **ret);

@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 #define EXTENSION       "client.authentication.k8s.io/exec"
-/* It becomes a part of one variable of an environment, which Linux holds to 128 KiB. */
+/* The extension becomes a part of one environment variable, which Linux limits to 128 KiB. */
 #define EXEC_CONFIG_MAX ((size_t)64 * 1024)
 
 static int no_memory(struct error *error)
@@ -170,7 +170,7 @@ static int take_environment(struct yaml_file *file, yaml_node_t *list, struct ku
         return 0;
 }
 
-/* Nobody sits before a terminal here. */
+/* An operator has no terminal for a plugin to ask at. */
 static int check_interactive(struct yaml_file *file, yaml_node_t *node, const char *api_version,
                              struct error *error)
 {

@@ -9,6 +9,6 @@ int user_take_impersonation(struct yaml_file *file, yaml_node_t *user, struct ku
                             struct error *error);
 int user_take_exec(struct yaml_file *file, yaml_node_t *user, struct kubeconfig *config,
                    struct error *error);
-/* What the cluster tells plugins: its extension client.authentication.k8s.io/exec. */
+/* The cluster's message to plugins: its extension client.authentication.k8s.io/exec. */
 int cluster_take_exec_config(struct yaml_file *file, yaml_node_t *cluster, struct kubeconfig *config,
                              struct error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What a kubeconfig comes to, as a value: where the API server is, and how to convince it. */
+/* The result of reading a kubeconfig, as a value: where the API server is, and how to convince it. */
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What an operator notes on an object for itself: finalizers, lists of children, the marks of an ApplySet,
- * the conditions that tell how runs go. Of a kind's only watch: OPERATOR/finalizer and OPERATOR/children. A
+ * The notes of an operator on an object: finalizers, lists of children, the marks of an ApplySet, the
+ * conditions that tell how runs go. A kind's only watch has OPERATOR/finalizer and OPERATOR/children. A
  * watch with an `id` has OPERATOR/ID.finalizer and OPERATOR/ID.children, so that watches of one kind keep
  * theirs apart.
  */

@@ -64,7 +64,7 @@ struct name {
                 text, sizeof(text) - 1                                                                      \
         }
 
-/* What watches of the same kind note there for themselves. */
+/* Whether a watch of the same kind has noted this for itself. */
 static bool is_note(const struct hasher *hasher, enum level level, struct span key)
 {
         if (level == LEVEL_LABELS)
@@ -74,7 +74,7 @@ static bool is_note(const struct hasher *hasher, enum level level, struct span k
                 bookkeeping_is_key(key, hasher->ours.shared, CHILDREN_NAME));
 }
 
-/* What the server maintains, what handlers report, and what a LIST of built-in kinds leaves out. */
+/* Whether the server maintains this member, handlers report it, or a LIST of built-in kinds lacks it. */
 static bool is_left_out(const struct hasher *hasher, enum level level, struct span key)
 {
         static const struct name top[] = {NAME("status"), NAME("apiVersion"), NAME("kind")};
@@ -113,7 +113,7 @@ static enum level level_below(const struct hasher *hasher, enum level level, str
         return LEVEL_INSIDE;
 }
 
-/* What holds nothing but notes of ours counts as what is not there. */
+/* A member that holds nothing but notes of ours counts as missing. */
 static uint64_t nothing_of(enum level level, uint64_t otherwise)
 {
         return level >= LEVEL_FINALIZERS && level <= LEVEL_CONDITIONS ? 0 : otherwise;

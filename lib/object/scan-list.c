@@ -171,7 +171,8 @@ static int at_value(struct scan_list *list, char c)
         return r < 0 ? r : 1;
 }
 
-/* What is understood of a giant is let go; where its end is looked for stays. */
+/* Drops the part of an oversized item that was scanned, and keeps the position at which its end is looked
+ * for. */
 static void drain(struct scan_list *list)
 {
         list->draining = true;

@@ -126,7 +126,7 @@ static int close_bracket(struct value_cursor *cursor, bool is_object)
         return expected == is_object ? 0 : -EBADMSG;
 }
 
-/* What numbers, true, false and null are made of; and what stands between values. */
+/* The bytes of numbers, true, false and null; and those between values. */
 static const bool literal_byte[256] = {
         ['0' ... '9'] = true, ['a' ... 'z'] = true, ['-'] = true, ['+'] = true, ['.'] = true, ['E'] = true,
 };

@@ -328,7 +328,7 @@ static bool is_in_use(const char *folder, const char *name)
         return false;
 }
 
-/* Of a life that was killed: nothing of it may go on, and nobody waits for it any more. */
+/* Ends the processes of a former life that was killed: none of them may go on, and none is waited for. */
 static void clean_up(const char *folder)
 {
         const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};

@@ -63,7 +63,7 @@ static bool is_spared(pid_t pid)
         return false;
 }
 
-/* Of what has lost its parent the process group tells whose it was. */
+/* The process group tells whose process this was if it has lost its parent. */
 static bool belongs_to_spared(const struct entry *entry)
 {
         return is_spared(entry->pid) || is_spared(entry->group);

@@ -264,13 +264,13 @@ int sandbox_enter(const struct sandbox *sandbox)
 #define ACCESS_REFER    (UINT64_C(1) << 13) /* since version 2 */
 #define ACCESS_TRUNCATE (UINT64_C(1) << 14) /* since version 3 */
 
-/* Of what this kernel knows. */
+/* The write rights that this version of Landlock knows. */
 static uint64_t writes_of_version(long version)
 {
         return WRITES | (version >= 2 ? ACCESS_REFER : 0) | (version >= 3 ? ACCESS_TRUNCATE : 0);
 }
 
-/* What can be done to a file is less than what can be done to, and below, a folder. */
+/* Fewer rights apply to a file than to a folder. */
 static int add_path(int ruleset, const char *path, uint64_t access)
 {
         _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a process gives up for good, once it is set up: a process that reads what strangers write runs no
- * program, starts no process and looks into none. Doing so all the same is proof that it is not ours any
- * more, and ends it (SIGSYS), and with it the operator.
+ * A process that reads foreign input gives up rights for good, once it is set up: it runs no program, starts
+ * no process and looks into none. A process that tries to is not ours any more: that ends it (SIGSYS), and
+ * with it the operator.
  */
 #include <stdbool.h>
 
@@ -25,7 +25,7 @@ int sandbox_enter(const struct sandbox *sandbox);
  * the end; what does not exist is left out. -EOPNOTSUPP as above. */
 int sandbox_write_only(const char *const *path);
 
-/* Of root's rights (capabilities) only those to read and write files of others are kept, by who can execute
- * nothing and so gets none back. Whoever is not root has none. -EOPNOTSUPP: not allowed (capset may be
- * forbidden as a whole, by systemd's @privileged). */
+/* Keeps of root's rights (capabilities) only those to read and write files of others. The process can
+ * execute nothing, so it gets none back. Other users have none. -EOPNOTSUPP: not allowed (systemd's
+ * @privileged may forbid capset as a whole). */
 int sandbox_give_up_rights(void);

@@ -77,7 +77,7 @@ int sys_follow_parent(int fd, int signal)
                 return r;
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
                 return -errno;
-        /* It may have died before the kernel was told: then nobody would ever send the signal. */
+        /* The parent may have died before the kernel was told: then the signal would never come. */
         return peer.pid == getppid() ? 0 : -ESRCH;
 }
 
@@ -91,7 +91,7 @@ int sys_set_no_new_privileges(void)
         return result(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
-/* What is not inheritable is not ambient either. */
+/* A capability that is not inheritable is not ambient either. */
 void sys_keep_user_rights_here(void)
 {
         const unsigned rights = 1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_KILL;
@@ -138,8 +138,8 @@ static ssize_t receive(int fd, void *buffer, size_t size)
         return RETRY_INTERRUPTED(recv(fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC));
 }
 
-/* Of a peer that has gone with something of ours unread the kernel says so first, once, and what it has said
- * before it went comes after that. */
+/* If a peer has gone and left messages of ours unread, the kernel reports that first, once; the last
+ * messages of the peer come after it. */
 ssize_t sys_receive(int fd, void *buffer, size_t size)
 {
         ssize_t r = receive(fd, buffer, size);

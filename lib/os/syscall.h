@@ -26,7 +26,8 @@ int sys_parent_death_signal(int signal); /* prctl(PR_SET_PDEATHSIG) */
 int sys_follow_parent(int fd, int signal);
 int sys_set_subreaper(void);
 int sys_set_not_dumpable(void);
-/* What we start has no right to become another user, nor to signal those of others. */
+/* Keeps these rights in this process: programs that it starts may neither become another user nor signal
+ * processes of others. */
 void sys_keep_user_rights_here(void);
 int sys_set_no_new_privileges(void); /* for this process and all it starts, for good */
 ssize_t sys_read(int fd, void *buffer, size_t size);

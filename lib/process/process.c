@@ -288,8 +288,8 @@ static int on_ends(sd_event_source *source _unused_, const struct signalfd_sigin
         return 0;
 }
 
-/* It has run for a while, and is listened to, or for its timeout. Where there is no memory to listen with,
- * it is tried again, until then. */
+/* The process has run for a while and is listened to from now on, or its timeout has come. If memory for
+ * listening is short, the next try comes later, until the timeout. */
 static void clock_has_come(struct process *process, uint64_t now)
 {
         process->listen_at = 0;
@@ -333,7 +333,7 @@ static void on_freed(void *userdata)
         *(sd_event_source **)userdata = NULL;
 }
 
-/* It lives as long as the loop does; its userdata is its place here. */
+/* The source lives as long as the loop does; its userdata is its place here. */
 static int leave_to_loop(sd_event_source *source)
 {
         int r = sd_event_source_set_destroy_callback(source, on_freed);
@@ -446,7 +446,7 @@ static int add_sources(struct process *process)
         return clock_until(process->listen_at);
 }
 
-/* What no control group holds, as far as there is a limit of processes for it. */
+/* Starts the process. Limits that no control group holds become rlimits, as far as one exists. */
 static int spawn(struct process *process, const int stdio[STREAMS])
 {
         const struct process_options *options = &process->options;
@@ -475,8 +475,7 @@ static int spawn(struct process *process, const int stdio[STREAMS])
         return r;
 }
 
-/* Who runs as another user may still open /dev/stdin and /dev/stderr by name; nobody else can reach a pipe.
- */
+/* Another user may still open /dev/stdin and /dev/stderr by name; no other process can reach a pipe. */
 static void open_to_others(const int child[STREAMS])
 {
         for (int i = 0; i < STREAMS; i++)

@@ -92,7 +92,7 @@ struct process_options {
 
 /* 0, or the negative errno of what could not be done (-ENOENT, -EACCES: the program). */
 int process_start(sd_event *event, const struct process_options *options, struct process **ret);
-/* What it has used until now. */
+/* The resources that it has used until now. */
 void process_usage(const struct process *process, struct process_usage *ret);
 /* Its memory in bytes, 0 when it has ended. */
 uint64_t process_memory(const struct process *process);

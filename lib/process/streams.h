@@ -7,8 +7,8 @@
 int process_write(struct process *process, struct text *more);
 /* A line of its stdout that is to be logged as those of stderr are: on_line gets it, cleaned. */
 void process_log(struct process *process, const char *line, size_t size);
-/* What follows is output of another run: what was left out of this one's is told, and the bounds begin anew.
- */
+/* The next output belongs to another run: lines of this run that were left out are reported, and the bounds
+ * begin anew. */
 void process_next_run(struct process *process);
 
 /* ---- for process.c. which: STDIN, STDOUT or STDERR (internal.h). */

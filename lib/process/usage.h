@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the kernel says of a process that lives. 0: nothing. */
+/* The kernel's figures of a process that lives. 0: none. */
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>

@@ -98,7 +98,7 @@ void queue_free(struct queue *queue)
 
 /* ---- places */
 
-/* What has begun is ended, and somebody waits for what he has asked for. */
+/* A run that has begun is finished first, and a user waits for a run that was asked for by hand. */
 static bool is_urgent(const struct work *work)
 {
         return work->urgent || work->reason == RUN_SETTLING;
@@ -223,7 +223,8 @@ static void review_twins(struct queue *queue, const struct entry *entry, uint64_
 
 /* ---- push */
 
-/* Who asks by hand says by his reason what for: `release` is another run than the deletion that waits. */
+/* The reason of a request by hand tells its purpose: `release` is another run than the deletion that
+ * waits. */
 static void take_wish(struct work *work, const struct queue_item *item)
 {
         if (!item->urgent)
@@ -236,7 +237,7 @@ static int push_deletion(struct entry *entry, const struct queue_item *item)
 {
         struct work **slot = entry_deletion(entry, item->uid);
 
-        /* What is deleted needs no update any more; an update of another UID is of the next object. */
+        /* A deleted object needs no update any more; an update of another UID is of the next object. */
         if (work_is_of(entry->update, item->uid))
                 drop(&entry->update);
         if (work_is_of(entry->nudge, item->uid))
@@ -277,7 +278,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         _cleanup_(work_free_pointer) struct work *work = NULL;
         struct work *old;
 
-        /* It is being told just that: the same thing, found once more. */
+        /* The run in flight tells the handler just that: the same news, found once more. */
         if (item->kind == CHANGE_UNSELECTED && work_is(entry->current, CHANGE_UNSELECTED, item->uid))
                 return 0;
         work = work_new(item);
@@ -295,7 +296,7 @@ static int push_update(struct entry *entry, const struct queue_item *item)
         }
         old = entry->update;
         if (old) {
-                /* What was asked for by hand is done, whatever else happens to the object. */
+                /* A request by hand is carried out, whatever else happens to the object. */
                 bool is_asked = old->urgent && !item->urgent;
 
                 work->suspect = work->suspect || old->suspect;
@@ -519,7 +520,7 @@ static bool was_read(const struct work *pending, const struct work *current,
                pending->fingerprint == outcome->own_fingerprint;
 }
 
-/* What is newer is run, and what was asked for by hand is still what is done. */
+/* The newer work runs, and takes over a request by hand. */
 static void hand_over(const struct work *work, struct work *newer)
 {
         if (!work->urgent || newer->urgent || !work_is_of(newer, work->uid))

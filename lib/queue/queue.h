@@ -60,7 +60,7 @@ enum queue_push_result {
         QUEUE_MERGED, /* joined what was pending for this key; its credit is free again at once */
 };
 
-/* What the next worker shall do. Strings belong to the entry and live until queue_done() for it. */
+/* The next run for a worker. Strings belong to the entry and live until queue_done() for it. */
 struct queue_run {
         uint64_t id; /* names this run in queue_done(); grows; also RUN's sequence */
         unsigned watch;
@@ -91,7 +91,7 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
  * nothing may run now. */
 bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
 
-/* What a finished run leaves behind. */
+/* The result of a finished run, as far as the queue is concerned. */
 struct queue_outcome {
         bool handled;         /* success, permanent or stale: this work is done */
         uint64_t fingerprint; /* of what was actually read; pending updates with the same one are done too */

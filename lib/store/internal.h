@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What the files of the store share, and what they give to each other alone. Private to store/. */
+/* Types and functions that only the files of the store share. Private to store/. */
 #include <lmdb.h>
 
 #include "store/record.h"
@@ -22,7 +22,7 @@ enum store_table {
 #define MAP_SIZE ((size_t)64 << 30)
 #define KEY_MAX  511 /* LMDB's own limit */
 
-/* What a table must hold: see entry.c. */
+/* The number and the sum of the entries that a table must hold: see entry.c. */
 struct table_sum {
         uint64_t entries, sum;
 };

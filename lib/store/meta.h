@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the store as a whole belongs to, and how far each stream of its watch has come. What _get returns
- * is the caller's (_done). Without a record: -ENOENT; damaged: -EBADMSG. Writes go into the writer's
- * transaction.
+ * The cluster and the selection that the store is for, and how far each stream of its watch has come. The
+ * caller frees the results of _get (_done). Without a record: -ENOENT; damaged: -EBADMSG. Writes go into the
+ * writer's transaction.
  */
 #include <stdint.h>
 
 struct store;
 
-/* What the store's content belongs to; kept in the meta record. */
+/* The cluster and the selection of the store's content; kept in the meta record. */
 struct store_meta {
         char *cluster; /* identity of the cluster; "" unknown */
         char *scope;   /* hex hash over resource, namespaces, selectors */

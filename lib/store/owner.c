@@ -29,7 +29,7 @@ int store_owner_remove(struct store *store, const char *uid, const char *key)
         return r == -ENOENT ? 0 : r;
 }
 
-/* What a walk through a part of a table is about. */
+/* The bounds and the visitor of a walk through a part of a table. */
 struct range {
         struct store *store;
         MDB_txn *transaction;

@@ -133,7 +133,7 @@ static int mark_of(struct store *store, MDB_val *key, uint64_t *ret)
         return r < 0 ? r == -ENOENT ? -EBADMSG : r : mark_decode(key, &value, ret);
 }
 
-/* Of a list that fills an empty store, which is in the order of the keys: nothing need be looked for. */
+/* A list that fills an empty store comes in the order of the keys, so this key need not be looked for. */
 static bool is_behind_all(const struct store *store, const char *key)
 {
         return store->in_order && strcmp(key, store->last) > 0;
@@ -220,7 +220,7 @@ uint64_t store_count(const struct store *store)
 
 /* ---- tombstones */
 
-/* What the store holds of the same UID, if anything; as a copy, because it is to be written again. */
+/* Copies the stored object of the same UID, if there is one: it is to be written again. */
 static int stored_state(struct store *store, const struct store_object *last, struct store_object *ret)
 {
         struct store_object stored;

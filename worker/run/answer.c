@@ -198,7 +198,7 @@ static int check_numbers(const cJSON *root, struct error *error)
                 number->string ? number->string : "", number->string ? ": " : "", number->valuestring);
 }
 
-/* What json_read() stopped at. */
+/* Describes the mistake at which json_read() stopped. */
 static const char *describe_mistake(const char *text, size_t size, size_t where)
 {
         struct span first;

@@ -56,7 +56,8 @@ static int add_of_cluster(const struct store_object *related, void *userdata)
         return r < 0 ? r : add(userdata, related);
 }
 
-/* Adds all of the object's namespace; for an object of the cluster, all. */
+/* Adds all related objects of the object's namespace; for an object of the cluster, those of all
+ * namespaces. */
 static int add_all(struct collection *collection)
 {
         const char *key = collection->run->order->key, *slash = strchr(key, '/');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What no single key can tell: defaults, names, programs that must exist, values that contradict each other.
- */
+/* Checks that need more than one key: defaults, names, programs that must exist, values that contradict each
+ * other. */
 #include "config/check/check.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What no single key can tell. Private to config/. */
+/* Checks that need more than one key. Private to config/. */
 #include "config/internal.h"
 
 void check_config(struct reader *reader); /* the whole, when all files are read */

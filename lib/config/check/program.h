@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What other programs know better. Private to config/. */
+/* Checks that another program makes. Private to config/. */
 #include "config/internal.h"
 
 void check_program(struct reader *reader, yaml_node_t *node, const char *key,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What is wrong with a configuration, collected with its place. Private to config/. */
+/* The mistakes of a configuration, each with its place. Private to config/. */
 #include "config/internal.h"
 
 /* Adds a problem at a node (NULL: the file). warning: it does not prevent the start. key: as people write
@@ -8,6 +8,6 @@
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
                  const char *format, ...) _printf_(5, 6);
 
-/* What was to be checked could not be: where the reason is not the configuration, the next start may find
- * that it is right. error: a negative errno, or what a program that was asked has said. */
+/* Notes that a check was not possible. Where the reason is not the configuration, the next start may find it
+ * right. error: a negative errno, or the answer of a program that was asked. */
 void note_system_error(struct reader *reader, int error);

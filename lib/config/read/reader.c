@@ -458,7 +458,7 @@ static void place_add(struct reader *reader, const yaml_node_t *node, const char
                 reader->out_of_memory = true;
 }
 
-/* false: another file says it as well, and nobody could tell which one counts. */
+/* false: another file sets the key as well, and nothing tells which one counts. */
 static bool take_place(struct reader *reader, const yaml_node_t *node, const char *path)
 {
         for (size_t i = 0; i < reader->place_count && !reader->out_of_memory; i++)

@@ -14,8 +14,8 @@ int entry_reserve(struct store *store, enum store_table table, MDB_val *key, siz
 void entry_filled(struct store *store, enum store_table table, const MDB_val *key, const MDB_val *value);
 int entry_remove(struct store *store, enum store_table table, MDB_val *key); /* -ENOENT */
 
-/* What stands for an entry in its table's sum. Of a record its beginning, which has a checksum over the
- * rest. */
+/* The hash of an entry in its table's sum. A record is hashed by its beginning, which has a checksum over
+ * the rest. */
 uint64_t entry_hash(enum store_table table, const MDB_val *key, const MDB_val *value);
 bool entry_is_record(enum store_table table); /* the entries of this table are objects: record_decode() */
 

@@ -119,7 +119,7 @@ static int open_tables(struct store *store)
         return store_errno(mdb_txn_commit(transaction));
 }
 
-/* Whoever touches what is mapped behind the end of the file dies of it. */
+/* Access to memory that is mapped behind the end of the file kills the process (SIGBUS). */
 static bool file_is_whole(const struct store *store)
 {
         MDB_envinfo info;
