@@ -240,8 +240,8 @@ static const struct watch_family {
          watch_running},
         {"reconciled_queue_waiting", "watch", "Keys that wait for their backoff or requeueAfter.", GAUGE,
          false, watch_waiting},
-        {"reconciled_queue_settling", "watch", "Keys whose run is not over: it waits for the API server.",
-         GAUGE, false, watch_settling},
+        {"reconciled_queue_settling", "watch", "Keys whose run waits for the API server.", GAUGE, false,
+         watch_settling},
         {"reconciled_watch_synced", "watch",
          "1 when everything that is selected has been known since the start.", GAUGE, false, watch_synced},
         {"reconciled_watch_degraded", "watch", "1 while the watch does not work and is retried.", GAUGE,
@@ -474,8 +474,7 @@ static void write_requests(const struct supervisor *supervisor, struct text *tex
 static void write_uninstalling(const struct supervisor *supervisor, struct text *text)
 {
         head(text, "reconciled_uninstalling", GAUGE,
-             "1 while the operator is being uninstalled, or is: nothing runs but what takes finalizers "
-             "off.");
+             "1 while the operator is being uninstalled, and afterwards: runs only take finalizers off.");
         text_printf(text, "reconciled_uninstalling %d\n", supervisor->controller.uninstall.active);
 }
 
