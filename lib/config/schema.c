@@ -281,9 +281,8 @@ int main(void)
         put(schema, "$schema", cJSON_CreateString(DIALECT));
         put(schema, "title", cJSON_CreateString("reconciled.yaml"));
         put(schema, "description",
-            cJSON_CreateString(
-                    "Configuration of a reconciled operator: reconciled.yaml(5). What several keys "
-                    "decide together, only `reconciledctl check` can tell."));
+            cJSON_CreateString("Configuration of a reconciled operator: reconciled.yaml(5). "
+                               "`reconciledctl check` also judges keys that depend on each other."));
         text = cJSON_Print(schema);
         if (!text || puts(text) == EOF || fflush(stdout) != 0)
                 give_up("cannot be printed", "reconciled.yaml");

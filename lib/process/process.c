@@ -177,10 +177,9 @@ static uint64_t sweep_pause(struct process *process)
         if (process->killed_since == 0 || clock_boottime_usec() - process->killed_since < STUCK_USEC)
                 return SWEEP_USEC;
         if (!process->stuck)
-                process->options.on_line(
-                        "(what the handler started cannot be ended with SIGKILL: does it run "
-                        "as another user? The run waits for it)",
-                        process->options.userdata);
+                process->options.on_line("(a process that the handler started survives SIGKILL: does it run "
+                                         "as another user? The run waits for its end)",
+                                         process->options.userdata);
         process->stuck = true;
         return STUCK_SWEEP_USEC;
 }

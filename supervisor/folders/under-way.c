@@ -168,7 +168,7 @@ static const char *doubt_of(const struct file *file)
                 return "the machine went down while the operator ran";
         for (size_t i = 0; i < file->count; i++)
                 if (file->record[i].state != RECORD_FREE && !is_intact(&file->record[i]))
-                        return "a note of what was under way is damaged";
+                        return "the record of a run in flight is damaged";
         return file->unlisted > 0 ? "the name of an object that ran was too long to be noted" : NULL;
 }
 
@@ -181,7 +181,7 @@ static int judge_missing(struct supervisor *supervisor, const char **ret_doubt)
         if (r >= 0 && !kept)
                 return under_way_judge_old(supervisor);
         if (r >= 0 && supervisor->life.last_exit != 0)
-                *ret_doubt = "the note of what was under way is missing";
+                *ret_doubt = "the record of the runs in flight is missing";
         return r;
 }
 
@@ -194,7 +194,7 @@ static int judge_last_life(struct supervisor *supervisor, const char *path)
         if (r == -ENOENT) {
                 r = judge_missing(supervisor, &doubt);
         } else if (r == -EBADMSG) {
-                doubt = "the note of what was under way is not valid";
+                doubt = "the record of the runs in flight is not valid";
                 r = 0;
         } else if (r >= 0) {
                 doubt = doubt_of(file);

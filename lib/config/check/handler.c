@@ -107,7 +107,7 @@ static const char *program_problem(struct reader *reader, const char *program, e
                         return NULL;
                 note_system_error(reader, -errno);
         }
-        return kind == HANDLER_PLUGIN ? "no readable file" : "no executable file";
+        return kind == HANDLER_PLUGIN ? "no readable file" : "no executable file (is chmod +x missing?)";
 }
 
 static void check_command(struct reader *reader, yaml_node_t *node, const char *path,
