@@ -42,7 +42,7 @@ struct child {
         sd_event_source *heartbeat;
         uint64_t heartbeat_usec;
         uint64_t cpu_usec; /* used until the last heartbeat */
-        bool rested;       /* what was not needed then has been given back */
+        bool rested;       /* spare memory was given back */
         pid_t parent;      /* the supervisor, as this process sees it */
         bool ready, stopping;
 };
@@ -50,7 +50,7 @@ struct child {
 /* Parses the common command line of children (`--log`, `--help`, `--version`; run by hand they explain that
  * the supervisor starts them: 64). Returns 0 or a negative errno after having said why. */
 int child_init(struct child *child, const struct child_operations *operations, int argc, char **argv);
-int child_init_exit_code(int status); /* of what ends for it */
+int child_init_exit_code(int status); /* the exit code of a process that ends for it */
 /* Runs the loop; returns the exit code of the process. */
 int child_run(struct child *child);
 void child_done(struct child *child);

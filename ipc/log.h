@@ -32,7 +32,7 @@ int log_init(enum log_target target, const char *role);
 int log_attach(sd_event *event);                 /* drains from this loop */
 void log_set_level(int level);                   /* LOG_INFO by default */
 int log_level_parse(const char *name, int *ret); /* "error", "warning", "notice", "info", "debug" */
-const char *log_level_name(void);                /* of this process; for passing it to children */
+const char *log_level_name(void);                /* the level of this process, to pass to children */
 uint64_t log_dropped(void);
 void log_done(void); /* drains, and waits until the lines are taken, for at most 500 ms */
 

@@ -11,21 +11,21 @@ enum field_kind { FIELD_KIND_U64, FIELD_KIND_BOOL, FIELD_KIND_STR, FIELD_KIND_BI
 struct schema {
         const struct schema_field *field;
         size_t field_count;
-        size_t size; /* of the struct */
+        size_t size; /* size of the struct */
 };
 
 struct schema_field {
         enum field_kind kind;
-        uint64_t limit;                       /* of U64: numbers from here on are refused; 0 = none */
-        size_t offset;                        /* of the value */
-        size_t size_offset;                   /* of *_size or *_count, for BIN and LIST */
-        const struct schema *(*record)(void); /* of the elements of a LIST */
+        uint64_t limit;                       /* a U64 from here on is refused; 0 = no limit */
+        size_t offset;                        /* offset of the value */
+        size_t size_offset;                   /* offset of *_size or *_count, for BIN and LIST */
+        const struct schema *(*record)(void); /* schema of a LIST's elements */
 };
 
 /* What the table says of one message. */
 struct message_description {
         const char *name;                     /* "HELLO" */
-        const struct schema *(*schema)(void); /* of its struct */
+        const struct schema *(*schema)(void); /* schema of its struct */
         unsigned senders, receivers;          /* enum role, as bits */
         size_t size_cap;
         unsigned states; /* enum child_state, as bits: in which it may be sent */

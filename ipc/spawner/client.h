@@ -18,7 +18,7 @@
 /* 0, also when it runs already; or negative errno. */
 int spawner_start(const char *log_target);
 pid_t spawner_pid(void);  /* 0: there is none */
-void spawner_ended(void); /* it has been reaped */
+void spawner_ended(void); /* the spawner has been reaped */
 /* Waits a little until it can be reaped: its channel is closed before. */
 void spawner_await_end(void);
 void spawner_stop(void); /* kills and reaps it */

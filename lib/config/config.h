@@ -25,7 +25,7 @@ struct config_handler {
         bool kubernetes;            /* access to the API server, by one of these two: */
         char *kubernetes_file;      /* a kubeconfig; NULL */
         char *kubernetes_account;   /* a service account, whose token is asked for; NULL */
-        char *kubernetes_namespace; /* of the account; NULL: the operator's own */
+        char *kubernetes_namespace; /* the account's namespace; NULL: the operator's own */
         enum handler_kind kind;
         char **serve; /* as `exec`, until the whole is checked: then it is `exec`, and `kind` says so */
         size_t serve_count;
@@ -35,10 +35,10 @@ struct config_handler {
         uint64_t limit_memory;   /* bytes; 0: no limit */
         uint64_t request_max;    /* bytes; default 32 MiB */
         unsigned limit_pids;     /* processes and threads; 0: no limit */
-        uint64_t user_pids;      /* of all that run as its user, together; 0: no limit, or no user */
+        uint64_t user_pids;      /* processes of its user, together; 0: no limit, or no user */
         char *version;      /* any text, ${NAME} is replaced: another one says that it has changed; NULL */
         char *user;         /* as whom it runs; NULL: as the operator */
-        char *home;         /* of that user */
+        char *home;         /* the user's home */
         unsigned uid, gid;  /* likewise */
         unsigned limit_cpu; /* thousandths of a CPU; 0: no limit */
         char **exec;        /* NULL-terminated argv; exec[0] is an absolute path of an executable file */
@@ -89,7 +89,7 @@ struct config_watch {
         char *finalizer_key, *children_key; /* under which it notes that (config_name_notes) */
         char *conditions; /* the types of conditions in which the watches of its kind tell how runs go, with
                              commas between them; told where several may have an object; "" */
-        bool shared;      /* it has an id, or is not the only watch of its kind */
+        bool shared;      /* has an id, or is not the only watch of its kind */
         char **namespace; /* names, patterns with * and ?, "!" before those to leave out; none = all */
         size_t namespace_count;
         char *label_selector, *field_selector; /* "" = none */
@@ -103,7 +103,7 @@ struct config_watch {
         bool events;           /* Events about failures; default true */
         bool children_force;   /* fields of children are taken over from others; default false */
         enum trigger trigger;
-        char *trigger_jq;     /* of TRIGGER_JQ: a run is due when its value changes; "" */
+        char *trigger_jq;     /* program of TRIGGER_JQ: a run is due when its value changes; "" */
         char *filter;         /* jq: what it does not hold for is not selected; "" = all are */
         unsigned concurrency; /* at most this many runs at once; default: workers */
         struct config_handler handler;
@@ -137,13 +137,13 @@ struct config {
         uint64_t heartbeat_interval_usec; /* default a quarter of the deadline, at most 5s */
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
-        unsigned page_limit;      /* of LIST; default 500 */
-        uint64_t secrets_memory;  /* of each store of confidential objects, in bytes; default 256 MiB */
+        unsigned page_limit;      /* objects of a LIST's page; default 500 */
+        uint64_t secrets_memory;  /* bytes of each store of confidential objects; default 256 MiB */
         char *record;             /* a folder for requests and answers of runs; "" = they are not kept */
         bool gateway;             /* the key is there: HTTP for health and metrics */
         char *gateway_listen;     /* default 127.0.0.1:9464 */
         char *gateway_token_file; /* "" = no token */
-        char *gateway_certificate_file, *gateway_key_file; /* of TLS; "" = none */
+        char *gateway_certificate_file, *gateway_key_file; /* files for TLS; "" = none */
         struct config_watch *watch;
         size_t watch_count;
 };
@@ -152,7 +152,7 @@ struct config_problem {
         char *file;    /* as opened */
         unsigned line; /* from 1; 0 = the file as a whole */
         char *key;     /* "watches[0].handler.timeout"; "" = the document */
-        char *text;    /* what is wrong and what would be right */
+        char *text;    /* the mistake, and how to mend it */
         bool warning;  /* does not prevent the start */
 };
 

@@ -35,7 +35,7 @@ int jq_program_names(struct jq_program *program, const char *json, size_t size, 
 struct trigger_basis {
         enum trigger trigger;
         struct bookkeeping ours;    /* left out */
-        struct jq_program *program; /* of TRIGGER_JQ */
+        struct jq_program *program; /* the program of TRIGGER_JQ */
         bool partial;               /* only the metadata is known */
 };
 

@@ -15,7 +15,7 @@ struct kube_credential {
         bool insecure;
         char *server, *tls_server_name, *certificate_authority, *client_certificate, *client_key, *token,
                 *username, *password, *proxy_url, *identity; /* the last one: for people */
-        struct curl_slist *header;                           /* that every request carries */
+        struct curl_slist *header;                           /* headers of every request */
 };
 
 int credential_copy(const struct message_credential *message, struct kube_credential *ret);
@@ -40,7 +40,7 @@ struct kube_client {
         void *on_exchange_userdata;
         bool dry_run, settle_wanted; /* a turn is to come, though libcurl has no need of one */
         uint64_t patience_usec;      /* 0: without end */
-        unsigned depth;              /* of turns: above 0 the multi handle must not be touched */
+        unsigned depth;              /* depth of turns: above 0 the multi handle must not be touched */
         bool freed;
 };
 

@@ -11,7 +11,7 @@
 
 struct warnings {
         uint64_t seen[WARNINGS_MAX];
-        size_t count; /* that ever came new */
+        size_t count; /* warnings that were new when they came */
 };
 
 /* Whether it is new. */

@@ -17,7 +17,7 @@ struct kubeconfig_pairs {
 struct kubeconfig_exec {
         char *command;     /* as written; a path with a '/' is relative to its kubeconfig */
         char **argument;   /* NULL-terminated, without the command */
-        char *api_version; /* of ExecCredential */
+        char *api_version; /* the version of ExecCredential */
         char *install_hint;
         char *cluster_config; /* JSON of the cluster's extension, or NULL */
         struct kubeconfig_pairs environment;

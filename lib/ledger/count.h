@@ -12,8 +12,8 @@ struct ledger;
 /* Rows that have failed since their last success. */
 struct ledger_failing {
         uint64_t failing;
-        uint64_t permanent; /* of these: given up until a change */
-        uint64_t throttled; /* of these: unrecoverable answers to our own writes; never permanent as well */
+        uint64_t permanent; /* failing rows that are given up until a change */
+        uint64_t throttled; /* failing rows with unrecoverable answers to our writes; never permanent */
 };
 
 int64_t ledger_count(struct ledger *ledger, const char *watch);

@@ -4,7 +4,7 @@
 #include "object/scan.h"
 
 struct finalizer_view {
-        bool ours;     /* it is on the object */
+        bool ours;     /* our finalizer is on the object */
         bool deleting; /* the object has a deletionTimestamp */
 };
 

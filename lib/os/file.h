@@ -18,8 +18,9 @@ int file_write_all(int fd, const void *bytes, size_t size);
  */
 struct file_rules {
         mode_t mode;
-        bool durable;                                 /* on the disk when it returns, name included */
-        int (*prepare)(int fd, const void *userdata); /* of the empty file: rights; NULL: nothing to do */
+        bool durable; /* on the disk when it returns, name included */
+        int (*prepare)(int fd,
+                       const void *userdata); /* sets rights on the empty file; NULL: nothing to do */
         const void *userdata;
 };
 int file_replace(const char *path, const char *temporary, const void *bytes, size_t size,

@@ -8,7 +8,7 @@ enum { STDIN, STDOUT, STDERR, STREAMS };
 
 struct process {
         sd_event *event;
-        struct process *next; /* of those that are under way */
+        struct process *next; /* next of the processes under way */
         struct process_options options;
         pid_t pid; /* 0: reaped */
         int wait_status;
@@ -16,7 +16,7 @@ struct process {
         int fd[STREAMS];
         sd_event_source *source[STREAMS];
         sd_event_source *sweep;
-        sd_event_source *timer; /* of the timeout, then of KILL */
+        sd_event_source *timer; /* the timeout, then the time until KILL */
         /* A pipe of one that serves is broken: it is of no use any more. */
         void (*on_broken)(struct process *process);
         uint64_t listen_at;    /* CLOCK_MONOTONIC: it is not listened to, and has no timer, until then; 0 */
@@ -27,11 +27,11 @@ struct process {
         size_t input_sent;
         bool started, output_too_large, left_over, stuck, finished;
         int output_error;
-        struct lines lines, before; /* of stderr; of stdout, before the answer */
+        struct lines lines, before; /* stderr; stdout before the answer */
         bool answering;
         bool skipping; /* the rest of a line of stdout that was told as cut */
         char *group;   /* NULL: none */
         int64_t kills_before;
         enum process_memory_end memory_end;
-        struct process_usage usage; /* of what is gone */
+        struct process_usage usage; /* used by processes that are gone */
 };

@@ -9,7 +9,7 @@ struct lines {
         char *last; /* the last line that was not empty */
         size_t told, told_size, dropped;
         bool cutting; /* behind the cap of the line that is being read */
-        bool inside;  /* of a line that does not begin with a brace (lines_feed_to_brace) */
+        bool inside;  /* within a line that does not begin with a brace (lines_feed_to_brace) */
         void (*on_line)(const char *line, void *userdata);
         void *userdata;
 };

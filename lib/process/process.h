@@ -41,7 +41,7 @@ struct process_usage {
 struct process_limits {
         uint64_t memory;    /* bytes */
         uint64_t pids;      /* processes and threads */
-        uint64_t user_pids; /* of all that run as its user, if that is another one */
+        uint64_t user_pids; /* processes of its user, if that is another one */
         uint64_t cpu_milli;
 };
 
@@ -53,7 +53,7 @@ struct process_result {
         const struct text *output; /* stdout, at most PROCESS_ANSWER_MAX */
         bool output_too_large;
         int output_error;      /* negative errno: stdout could not be read to its end; 0 */
-        const char *last_line; /* of stderr; "" */
+        const char *last_line; /* the last line of stderr; "" */
         bool left_over;        /* descendants were still there and were ended */
 };
 #define PROCESS_LEFT_OVER "(processes that the handler left behind were ended)"
@@ -74,7 +74,7 @@ struct process_options {
         struct process_limits limits;
         const struct process_user *user; /* NULL: as we do; lives as long as the process */
         const char *group_folder;        /* control groups are made here; NULL or "": none */
-        unsigned group_controllers;      /* of them (lib/os/cgroup.h) */
+        unsigned group_controllers;      /* the groups' controllers (lib/os/cgroup.h) */
         /* NULL: stdout is collected for the result. Otherwise each line of it as it comes, without its
          * newline and NUL-terminated; there may be more NULs in it. cut: the line is longer than
          * PROCESS_ANSWER_MAX, and these are as many bytes of it; the rest is never told. stdin then stays

@@ -24,7 +24,7 @@ enum entry_place { PLACE_NONE, PLACE_READY, PLACE_SUSPECT, PLACE_RUNNING, PLACE_
 struct entry {
         struct entry *chain;           /* in its bucket */
         struct entry *next, *previous; /* in a ready list or the running list */
-        struct entry *newer, *older;   /* of the same watch */
+        struct entry *newer, *older;   /* entries of the same watch */
         size_t heap_index;             /* in the heap */
         uint64_t hash;
         struct work *deletion; /* pending, oldest first */
@@ -53,7 +53,7 @@ struct entry_heap {
 
 struct queue_watch {
         struct entry_list ready[LINE_COUNT];
-        struct entry *newest; /* of all its entries */
+        struct entry *newest; /* newest of all the watch's entries */
         bool paused, closed;
         struct queue_counts counts;
         unsigned concurrency;
@@ -82,7 +82,7 @@ bool work_is(const struct work *work, enum change_kind kind, const char *uid);
 bool work_is_of(const struct work *work, const char *uid);
 
 /* queue.c */
-struct work *entry_head(const struct entry *entry); /* what it does next; NULL: nothing */
+struct work *entry_head(const struct entry *entry); /* the entry's next work; NULL: none */
 /* Where the deletion of this UID stands, or the place behind the last one. */
 struct work **entry_deletion(struct entry *entry, const char *uid);
 

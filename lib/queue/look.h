@@ -14,7 +14,7 @@ enum queue_state {
 };
 struct queue_view {
         enum queue_state state;
-        const char *uid; /* of what is next, or runs; borrowed; NULL at rest */
+        const char *uid; /* the object that runs, or is next; borrowed; NULL at rest */
         enum run_reason reason;
         uint64_t since; /* QUEUED, SUSPECT: since when it could run */
         uint64_t due;   /* DELAYED */

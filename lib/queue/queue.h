@@ -43,9 +43,9 @@ struct queue_item {
         const char *key, *uid;
         enum change_kind kind; /* UPDATED or DELETED */
         enum queue_priority priority;
-        uint64_t fingerprint; /* of an update */
+        uint64_t fingerprint; /* content of an update */
         uint64_t version;     /* its resourceVersion; 0: unknown */
-        uint64_t sequence;    /* of the announcement: for HANDLED */
+        uint64_t sequence;    /* number of the announcement, for HANDLED */
         uint64_t not_before;  /* delay until; 0 = at once */
         bool suspect;         /* runs alone and last */
         bool urgent;          /* somebody waits for it: also while the watch is paused */
@@ -73,7 +73,7 @@ struct queue_run {
 
 struct queue_counts {
         size_t queued, running, delayed; /* keys */
-        size_t settling;                 /* of the delayed ones: unfinished runs */
+        size_t settling;                 /* delayed entries whose run is unfinished */
 };
 
 int queue_new(struct queue **ret);
@@ -93,14 +93,15 @@ bool queue_next(struct queue *queue, uint64_t now, struct queue_run *ret);
 
 /* The result of a finished run, as far as the queue is concerned. */
 struct queue_outcome {
-        bool handled;         /* success, permanent or stale: this work is done */
-        uint64_t fingerprint; /* of what was actually read; pending updates with the same one are done too */
+        bool handled;           /* success, permanent or stale: this work is done */
+        uint64_t fingerprint;   /* content that was read; updates with the same fingerprint are done too */
         uint64_t known_version; /* pending updates up to this resourceVersion are our own writes; 0 = none */
-        uint64_t own_fingerprint; /* of our own write: from that version on it is what is done; 0 = none */
-        uint64_t delay_usec;    /* not handled: again after this; handled: with `again` set, as a new run */
-        bool again;             /* handled, but requeueAfter is set: delay_usec from now */
-        bool backs_off;         /* it has failed: a nudge is no reason to run before its time */
-        enum run_reason reason; /* of the next run (RUN_RETRY, RUN_REQUEUE_AFTER) */
+        uint64_t
+                own_fingerprint; /* content after our own write: from that version on it is done; 0 = none */
+        uint64_t delay_usec;     /* not handled: again after this; handled: with `again` set, as a new run */
+        bool again;              /* handled, but requeueAfter is set: delay_usec from now */
+        bool backs_off;          /* the run failed: a nudge is no reason to run before its time */
+        enum run_reason reason;  /* why the next run is due (RUN_RETRY, RUN_REQUEUE_AFTER) */
 };
 /* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
  * update with another fingerprint is queued at once, whatever delay_usec says: a change of essence runs at

@@ -28,8 +28,8 @@ int store_restored_set(struct store *store, uint64_t boottime_usec);
  * in the transaction of the objects that it speaks of. */
 struct store_position {
         char *resource_version; /* "" = nothing is complete */
-        char *basis;            /* what the objects were chosen and fingerprinted by; opaque */
-        uint64_t mark;          /* of the last complete LIST */
+        char *basis;            /* how objects are chosen and fingerprinted; opaque */
+        uint64_t mark;          /* mark of the last complete LIST */
 };
 int store_position_get(struct store *store, const char *stream, struct store_position *ret); /* -ENOENT */
 int store_position_set(struct store *store, const char *stream, const struct store_position *position);

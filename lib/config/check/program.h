@@ -4,7 +4,7 @@
 #include "config/internal.h"
 
 void check_program(struct reader *reader, yaml_node_t *node, const char *key,
-                   const char *program); /* of jq */
+                   const char *program); /* a jq program */
 void check_kubeconfig(struct reader *reader, yaml_node_t *node, const char *key, const char *path);
 void check_certificate(struct reader *reader, const char *certificate_file, const char *key_file);
 /* Whether its handler would act as the operator itself (handler.kubernetes). */

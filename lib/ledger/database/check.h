@@ -10,7 +10,7 @@
 
 struct table_sum {
         uint64_t count;
-        uint64_t total; /* of the entries' checksums, modulo 2^64 */
+        uint64_t total; /* the entries' checksums, added modulo 2^64 */
 };
 
 enum summed_table { SUM_ROWS, SUM_SCOPES, SUM_PAUSES, SUM_DOUBTS, SUM_TABLES };

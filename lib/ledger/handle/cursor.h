@@ -12,7 +12,7 @@ struct due_cursor {
         uint64_t realtime;         /* usec, as all times here; of the row */
         char *watch, *key, *uid;   /* owned; NULL: no row was visited yet */
         uint64_t visited_realtime; /* the time of the last visit */
-        uint64_t soonest;          /* of the rows behind it; may be that of a row that is gone; 0 = none */
+        uint64_t soonest; /* the time of the next row behind it, which may be gone by now; 0 = none */
         bool soonest_known;
 };
 

@@ -59,13 +59,13 @@ struct ledger {
         int wal_pages;                /* in the log, after the last commit */
         int checkpoint_pages;         /* in the log, when the last checkpoint began */
         bool in_transaction;
-        unsigned weight; /* of the writes in the transaction: see ledger_is_full() */
+        unsigned weight; /* cost of the writes in the transaction: see ledger_is_full() */
         struct due_cursor due;
         struct row_cache cache;
         struct ledger_sums sums;       /* with the open transaction */
         bool sums_known, sums_changed; /* changed: since the transaction began */
         bool small_changed;            /* likewise, of the tables that are summed anew */
-        uint64_t last_sum;             /* that row_sum() computed */
+        uint64_t last_sum;             /* the last one that row_sum() computed */
         struct read_ahead ahead;
         struct ledger_tally *tally; /* owned array; see lib/ledger/handle/tally.h */
         size_t tally_count, tally_last;

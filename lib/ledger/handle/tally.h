@@ -13,7 +13,7 @@
 struct ledger;
 
 struct ledger_tally {
-        char *watch; /* that has or had rows */
+        char *watch; /* a watch that has or had rows */
         uint64_t rows, quarantined;
         uint64_t failing, permanent, throttled; /* see struct ledger_failing */
 };
