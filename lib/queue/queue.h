@@ -96,12 +96,11 @@ struct queue_outcome {
         bool handled;           /* success, permanent or stale: this work is done */
         uint64_t fingerprint;   /* content that was read; updates with the same fingerprint are done too */
         uint64_t known_version; /* pending updates up to this resourceVersion are our own writes; 0 = none */
-        uint64_t
-                own_fingerprint; /* content after our own write: from that version on it is done; 0 = none */
-        uint64_t delay_usec;     /* not handled: again after this; handled: with `again` set, as a new run */
-        bool again;              /* handled, but requeueAfter is set: delay_usec from now */
-        bool backs_off;          /* the run failed: a nudge is no reason to run before its time */
-        enum run_reason reason;  /* why the next run is due (RUN_RETRY, RUN_REQUEUE_AFTER) */
+        uint64_t own_fingerprint; /* content after our own write, done from that version on; 0 = none */
+        uint64_t delay_usec;    /* not handled: again after this; handled: with `again` set, as a new run */
+        bool again;             /* handled, but requeueAfter is set: delay_usec from now */
+        bool backs_off;         /* the run failed: a nudge is no reason to run before its time */
+        enum run_reason reason; /* why the next run is due (RUN_RETRY, RUN_REQUEUE_AFTER) */
 };
 /* -ENOENT when no such run is under way (a lie of a worker). *ret_at_rest: the key left the queue. A pending
  * update with another fingerprint is queued at once, whatever delay_usec says: a change of essence runs at
