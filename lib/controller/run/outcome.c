@@ -354,13 +354,21 @@ static int withdraw(struct ending *ending)
         return 0;
 }
 
-/* The handler ran without success, so the row's fingerprint is not the content that it saw last. The row is
- * cleared of it: then the object runs even if it goes back to its old content, also after a restart. The end
- * of the run writes the row anyway. */
+/* The handler ran without success, so the row's fingerprint is not the content that it saw last; nor is the
+ * one that it was given up with before. The row is cleared of them: then the object runs even if it goes
+ * back to its old content, also after a restart. The end of the run writes the row anyway. */
 static void note_handed_out(struct ending *ending)
 {
-        if (ending->done->handler_ran && ending->done->result != RESULT_SUCCESS)
-                ending->row.fingerprint = 0;
+        const struct message_done *done = ending->done;
+        struct ledger_row *row = &ending->row;
+        bool is_of_now = row->failed_fingerprint == done->fingerprint ||
+                         (done->own_fingerprint && row->failed_fingerprint == done->own_fingerprint);
+
+        if (!done->handler_ran || done->result == RESULT_SUCCESS)
+                return;
+        row->fingerprint = 0;
+        if (row->permanent && !is_of_now)
+                ledger_row_unknown(row);
 }
 
 /* One that failed under a program that nobody has looked at runs again when another one is there, even if
