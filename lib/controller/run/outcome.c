@@ -170,7 +170,7 @@ static int success(struct ending *ending)
 }
 
 /* The object is gone: its deletion is announced by the watch. Nothing is owed only if this was its first run,
- * and no handler has begun; a run of a former life may have. */
+ * and no handler has begun; a run of a former life may have, and one that only a lost ledger knew of. */
 static int stale(struct ending *ending)
 {
         if (ending->kind == CHANGE_DELETED) {
@@ -183,7 +183,8 @@ static int stale(struct ending *ending)
                 return 0;
         }
         ending->outcome.handled = true;
-        ending->remove_row = ending->is_first && !ending->done->handler_ran && !ending->row.deleting;
+        ending->remove_row = ending->is_first && !ending->done->handler_ran && !ending->row.deleting &&
+                             (ending->watch->config->finalizer || !ending->watch->controller->ledger_lost);
         return 0;
 }
 
