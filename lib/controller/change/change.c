@@ -67,6 +67,19 @@ static bool forget_own_writes(struct watch *watch, const struct record_change *c
 }
 
 static int add(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
+/* While it is not known what was under way (unsure.c), the row may tell of content that is older than what
+ * was shown last. The object may be changed back to that before this runs, and we may be restarted by then. */
+static bool forget_handled(struct watch *watch, const struct record_change *change,
+                           const struct ledger_row *row)
+{
+        struct ledger_row unknown = *row;
+
+        if (!watch->unsure || (row->fingerprint == 0 && !row->permanent))
+                return forget_own_writes(watch, change, row);
+        ledger_row_unknown(&unknown);
+        return keep_row(watch, &unknown);
+}
+
 {
         if (!row)
                 return change_push(watch, change, CHANGE_UPDATED, NULL, RUN_ADDED,
@@ -78,7 +91,7 @@ static int add(struct watch *watch, const struct record_change *change, const st
 
 static int run(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
-        return is_being_handled(watch, change) || forget_own_writes(watch, change, row)
+        return is_being_handled(watch, change) || forget_handled(watch, change, row)
                        ? change_push(watch, change, CHANGE_UPDATED, row, RUN_CHANGED, 0)
                        : 0;
 }
