@@ -39,6 +39,7 @@ static bool recover_row(struct watch *watch, struct ledger_row *row, struct queu
         row->next_realtime = now + delay;
         row->next_reason = RUN_RECOVERED;
         item->reason = RUN_RECOVERED;
+        item->nudge = true; /* a run that fails meanwhile has its own backoff */
         item->not_before = delay > 0 ? watch->controller->now.boottime + delay : 0;
         return true;
 }
