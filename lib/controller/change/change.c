@@ -162,6 +162,8 @@ static int restore(struct watch *watch, const struct record_change *change, cons
         };
 
         queue_withdraw_deletion(controller->queue, watch_number(watch), change->key, change->uid,
+        /* Killed before that is on record, the next life might tell the end before it hears of the object. */
+        controller->commit.due = true;
                                 controller->now.boottime);
         assign_cancel(watch, change->key, change->uid, "its object is there again");
         controller_log(
