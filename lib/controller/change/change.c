@@ -220,7 +220,11 @@ static int forget(struct watch *watch, const struct record_change *change,
 {
         const struct ledger_row unknown = unknown_row(change);
 
-        if (watch->config->finalizer || !watch->controller->ledger_lost)
+        struct controller *controller = watch->controller;
+        /* It would stand in the way of what is owed to another object of its name. */
+        queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
+                     controller->now.boottime);
+        if (watch->config->finalizer || !controller->ledger_lost)
                 return handled_add(watch, change->key, change->uid, change->sequence);
         return tell_deletion(watch, change, &unknown);
 }
