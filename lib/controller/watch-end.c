@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "controller/change/finalized.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
 #include "controller/change/related.h"
@@ -24,6 +25,7 @@ void watch_empty(struct watch *watch)
         free(watch->pause_reason);
         handler_forget(watch);
         finalizer_forget(watch);
+        finalized_forget(watch);
         uninstall_watch_done(watch);
         related_forget(watch);
         *watch = (struct watch){.controller = watch->controller, .userdata = watch->userdata};

@@ -114,6 +114,8 @@ struct watch {
         char *pause_reason;
         struct finalizer_try *tries; /* change/finalizer.c */
         size_t try_count, try_room;
+        uint64_t *finalized; /* change/finalized.c */
+        size_t finalized_count, finalized_room;
         uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
         size_t doubt_count;                             /* objects that its watcher has died over */
         bool unsure; /* its rows may not say what was handled last (change/unsure.c) */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/change/decision.h"
+#include "controller/change/finalized.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
 #include "controller/change/handover.h"
@@ -66,7 +67,6 @@ static bool forget_own_writes(struct watch *watch, const struct record_change *c
         return change->resource_version[0] || row->known_version == 0 || keep_row(watch, &back);
 }
 
-static int add(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 /* While it is not known what was under way (unsure.c), the row may tell of content that is older than what
  * was shown last. The object may be changed back to that before this runs, and we may be restarted by then. */
 static bool forget_handled(struct watch *watch, const struct record_change *change,
@@ -80,6 +80,7 @@ static bool forget_handled(struct watch *watch, const struct record_change *chan
         return keep_row(watch, &unknown);
 }
 
+static int add(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
         if (!row)
                 return change_push(watch, change, CHANGE_UPDATED, NULL, RUN_ADDED,
@@ -161,9 +162,9 @@ static int restore(struct watch *watch, const struct record_change *change, cons
                 .crashed_realtime = row->crashed_realtime,
         };
 
-        queue_withdraw_deletion(controller->queue, watch_number(watch), change->key, change->uid,
         /* Killed before that is on record, the next life might tell the end before it hears of the object. */
         controller->commit.due = true;
+        queue_withdraw_deletion(controller->queue, watch_number(watch), change->key, change->uid,
                                 controller->now.boottime);
         assign_cancel(watch, change->key, change->uid, "its object is there again");
         controller_log(
@@ -219,8 +220,8 @@ static int forget(struct watch *watch, const struct record_change *change,
                   const struct ledger_row *row _unused_)
 {
         const struct ledger_row unknown = unknown_row(change);
-
         struct controller *controller = watch->controller;
+
         /* It would stand in the way of what is owed to another object of its name. */
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
@@ -321,8 +322,10 @@ static int take_end(struct watch *watch, const struct record_change *change)
                 ledger_failed(watch->controller, r);
                 return 0;
         }
-        if (change->kind == CHANGE_DELETED)
+        if (change->kind == CHANGE_DELETED) {
+                finalized_drop(watch, change->key, change->uid);
                 refusal_forget(watch, change->key, change->uid);
+        }
         r = decide(watch, change, r == -ENOENT ? NULL : &row);
         ledger_row_done(&row);
         return r;
@@ -331,8 +334,11 @@ static int take_end(struct watch *watch, const struct record_change *change)
 static int take_update(struct watch *watch, const struct record_change *change)
 {
         const struct ledger_row *row = NULL;
-        int r = ledger_look(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
+        int r;
 
+        if (finalized_is(watch, change->key, change->uid))
+                return 0;
+        r = ledger_look(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
         if (r < 0 && r != -ENOENT) {
                 ledger_failed(watch->controller, r);
                 return 0;
@@ -359,6 +365,15 @@ static int take_change(struct watch *watch, const struct record_change *change)
         }
 }
 
+/* What was due of an object that was gone may have been dropped for another one of its name. Now it may be
+ * there again. */
+static void restored(struct watch *watch)
+{
+        finalized_forget(watch);
+        ledger_due_again(watch->controller->ledger);
+        due_arm(watch->controller);
+}
+
 int change_keys(struct watch *watch, const struct message_keys *keys)
 {
         struct controller *controller = watch->controller;
@@ -371,6 +386,8 @@ int change_keys(struct watch *watch, const struct message_keys *keys)
         watch->credit_used += keys->change_count;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
+        if (watch->restores != keys->restores)
+                restored(watch);
         watch->restores = keys->restores;
         watch->generation = keys->generation; /* before the first list is complete, too */
         for (size_t i = 0; i < keys->change_count && r >= 0; i++)

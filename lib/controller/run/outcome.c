@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/finalized.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
 #include "controller/change/handover.h"
@@ -314,16 +315,24 @@ static void end_refused(struct controller *controller, const struct ending *endi
         refusal_fatal(ending->watch);
 }
 
-/* The news that it is gone may overtake the run that has let it go. */
+static bool tells_end(const struct message_done *done)
+{
+        return done->action == ACTION_FINALIZE || done->action == ACTION_DELETED;
+}
+
+/* The news that it is gone may overtake the run that has let it go. If they have not, what was announced
+ * before them is not handled any more. */
 static int forget_deletion(struct controller *controller, const struct ending *ending,
                            const struct queue_run *run)
 {
-        uint64_t sequence;
+        uint64_t sequence, now = controller->now.boottime;
 
-        if (!queue_take_deletion(controller->queue, run->watch, run->key, run->uid, controller->now.boottime,
-                                 &sequence))
+        if (queue_take_deletion(controller->queue, run->watch, run->key, run->uid, now, &sequence))
+                return handled_add(ending->watch, run->key, run->uid, sequence);
+        if (!tells_end(ending->done) || ending->is_outdated)
                 return 0;
-        return handled_add(ending->watch, run->key, run->uid, sequence);
+        queue_forget(controller->queue, run->watch, run->key, run->uid, now);
+        return finalized_note(ending->watch, run->key, run->uid);
 }
 
 /* The object has left the watch, so no row tells how the run ended. The queue may hold another run of it (it
