@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *     simulate [--seed N] [--seconds N] [--seeds N] [--steps N] [--history] [--no-shrink]
+ *     simulate [--seed N] [--seconds N] [--seeds N] [--total N] [--steps N] [--history] [--no-shrink]
  *
- * Runs seeds from N on, each for some rounds of steps with a rest behind each round, until the time or the
- * number of seeds is over. A seed that breaks a promise is shrunk to the fewest steps that still break it,
+ * Runs seeds from N on, each for some rounds of steps with a rest behind each round, until the time, the
+ * number of seeds, or the total of steps is over. A seed that breaks a promise is shrunk to the fewest steps that still break it,
  * and its history is printed; then the exit status is 1.
  */
 #include <getopt.h>
@@ -14,14 +14,13 @@
 
 #include "tests/simulation/simulation.h"
 
-#define ROUNDS    8
 #define STEPS_MAX 4096
 
 struct script {
         uint64_t seed;
         struct sim_step step[STEPS_MAX];
-        size_t count, round; /* round: steps between two rests */
-        uint64_t steps;      /* that were done, those to rest included */
+        size_t count;
+        uint64_t steps; /* that were done, those to rest included */
         char broken[512];
 };
 
@@ -54,17 +53,20 @@ static bool play(struct script *script, bool history)
 
 static void make(struct script *script, uint64_t seed, size_t steps)
 {
+        /* Between two rests: most mistakes are seen only at rest, and some need a long way to it. */
+        static const size_t length[] = {4, 8, 16, 16, 32, 64, 160};
         uint64_t random = seed ^ UINT64_C(0x5eed);
         struct sim_mix mix;
 
         script->seed = seed;
         script->count = 0;
         sim_mix_new(&random, &mix);
-        for (size_t round = 0; round < ROUNDS; round++) {
-                for (size_t i = 0; i < steps && script->count + 1 < STEPS_MAX; i++)
+        while (script->count < steps) {
+                size_t round = length[sim_random(&random) % ELEMENTS(length)];
+
+                for (size_t i = 0; i < round && script->count + 1 < STEPS_MAX; i++)
                         script->step[script->count++] = sim_random_step(&random, &mix);
-                if (script->count < STEPS_MAX)
-                        script->step[script->count++] = (struct sim_step){UINT16_MAX, 0};
+                script->step[script->count++] = (struct sim_step){UINT16_MAX, 0};
         }
 }
 
@@ -89,14 +91,15 @@ static void shrink(struct script *script)
         free(trial);
 }
 
-static void report(struct script *script, bool shrinks)
+static void report(struct script *script, uint64_t steps, bool shrinks)
 {
         char first[sizeof(script->broken)];
 
         snprintf(first, sizeof(first), "%s", script->broken);
         if (shrinks)
                 shrink(script);
-        printf("seed %llu breaks a promise: %s\n", (unsigned long long)script->seed, first);
+        printf("seed %llu breaks a promise after %llu steps: %s\n", (unsigned long long)script->seed,
+               (unsigned long long)steps, first);
         if (!shrinks)
                 return;
         printf("%zu steps do:", script->count);
@@ -118,13 +121,13 @@ static double now(void)
 
 int main(int argc, char **argv)
 {
-        static const struct option options[] = {{"seed", 1, NULL, 's'},    {"seconds", 1, NULL, 't'},
-                                                {"seeds", 1, NULL, 'n'},   {"steps", 1, NULL, 'c'},
-                                                {"history", 0, NULL, 'h'}, {"no-shrink", 0, NULL, 'k'},
-                                                {NULL, 0, NULL, 0}};
+        static const struct option options[] = {{"seed", 1, NULL, 's'},      {"seconds", 1, NULL, 't'},
+                                                {"seeds", 1, NULL, 'n'},     {"steps", 1, NULL, 'c'},
+                                                {"total", 1, NULL, 'T'},     {"history", 0, NULL, 'h'},
+                                                {"no-shrink", 0, NULL, 'k'}, {NULL, 0, NULL, 0}};
         static struct script script;
-        uint64_t seed = 1, seeds = UINT64_MAX, done = 0, steps = 0;
-        size_t length = 150;
+        uint64_t seed = 1, seeds = UINT64_MAX, done = 0, steps = 0, total = UINT64_MAX;
+        size_t length = 400;
         double began = now(), seconds = 1e9;
         bool history = false, shrinks = true;
         int option;
@@ -140,8 +143,11 @@ int main(int argc, char **argv)
                 case 'n':
                         seeds = strtoull(optarg, NULL, 10);
                         break;
+                case 'T':
+                        total = strtoull(optarg, NULL, 10);
+                        break;
                 case 'c':
-                        length = strtoul(optarg, NULL, 10);
+                        length = strtoul(optarg, NULL, 10) % (STEPS_MAX / 2);
                         break;
                 case 'h':
                         history = true;
@@ -152,13 +158,16 @@ int main(int argc, char **argv)
                 default:
                         return 2;
                 }
-        for (; done < seeds && now() - began < seconds; done++) {
+        for (; done < seeds && steps < total && now() - began < seconds; done++) {
+                bool is_broken;
+
                 make(&script, seed + done, length);
-                if (play(&script, history)) {
-                        report(&script, shrinks);
+                is_broken = play(&script, history);
+                steps += script.steps;
+                if (is_broken) {
+                        report(&script, steps, shrinks);
                         return 1;
                 }
-                steps += script.steps;
         }
         printf("%llu seeds from %llu on, %llu steps, %.0f steps a minute: every promise holds\n",
                (unsigned long long)done, (unsigned long long)seed, (unsigned long long)steps,

@@ -46,12 +46,21 @@ static void judge_spacing(struct simulation *sim, unsigned watch, unsigned name,
         uint64_t first = sim->config_watch[watch].retry_first_usec,
                  since = sim->boottime - seen->failed_time;
 
-        if (sim->controller.watch[watch].unsure) /* each object may run once */
+        if (seen->is_unsure) /* it may run once more */
                 return;
         if (seen->has_failed && seen->failed_content == content && !seen->is_for_news && !seen->has_news &&
             since < first)
                 model_broken(sim, "watch %u, %s u%u: an attempt %llu us after the last failure", watch,
                              sim_key(name), uid, (unsigned long long)since);
+}
+
+/* Once in a life of the operator, unless the database has gone back. */
+static void judge_end(struct simulation *sim, unsigned watch, unsigned name, unsigned uid,
+                      enum model_kind kind, const struct model_seen *seen)
+{
+        if ((kind == MODEL_DELETED || kind == MODEL_FINALIZE) && seen->seen && seen->ended &&
+            seen->ended_life == sim->ends && sim->server.epoch == 0 && !sim->controller.ledger_lost)
+                model_broken(sim, "watch %u: the end of %s u%u is told twice", watch, sim_key(name), uid);
 }
 
 void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
@@ -62,15 +71,18 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
 
         if (kind == MODEL_RECONCILE || kind == MODEL_FINALIZE)
                 judge_spacing(sim, watch, name, uid, seen, content);
-        if (kind == MODEL_DELETED && object && !sim->model.revived[watch][uid])
+        if (kind == MODEL_DELETED && object && !object->deleting && !sim->model.revived[watch][uid])
                 model_broken(sim, "watch %u: the end of %s u%u is told, and it lives", watch, sim_key(name),
                              uid);
+        judge_end(sim, watch, name, uid, kind, seen);
+        seen->attempted = content;
+        seen->content = kind == MODEL_RECONCILE ? content : 0;
+        seen->again_time = 0;
         if (seen->at_rest)
                 model_broken(sim, "watch %u: %s u%u was at rest, and runs", watch, sim_key(name), uid);
         if (kind == MODEL_RECONCILE) {
                 seen->seen = true;
                 seen->ended = false;
-                seen->content = content;
                 seen->is_done = seen->is_given_up = false;
                 if (object && (object->selected & 1U << watch))
                         seen->released = false;
@@ -78,19 +90,21 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
 }
 
 void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
-                    bool own, bool permanent)
+                    bool own, bool refused, bool permanent)
 {
         struct model_seen *seen = &sim->model.seen[watch][uid];
         unsigned limit = sim->config_watch[watch].retry_attempts;
 
-        if (kind == MODEL_DELETED || kind == MODEL_FINALIZE)
-                seen->ended = seen->ended || success;
+        if ((kind == MODEL_DELETED || kind == MODEL_FINALIZE) && success) {
+                seen->ended = true;
+                seen->ended_life = sim->ends;
+        }
         if (kind == MODEL_UNSELECTED && success)
                 seen->seen = false;
-        seen->failures = success ? 0 : seen->failures + own;
+        seen->failures = success ? 0 : seen->failures + (own || refused);
         if (kind == MODEL_RECONCILE) {
                 seen->is_done = success;
-                seen->is_given_up = permanent || (limit > 0 && seen->failures >= limit);
+                seen->is_given_up = permanent || (own && limit > 0 && seen->failures >= limit);
         }
         if (success) {
                 seen->has_failed = false;
@@ -98,7 +112,8 @@ void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum m
         }
         sim->model.failures++;
         seen->has_failed = own && (kind == MODEL_RECONCILE || kind == MODEL_FINALIZE);
-        seen->failed_content = seen->content;
+        seen->is_heard = seen->is_kept = false;
+        seen->failed_content = seen->attempted;
         seen->failed_time = sim->boottime;
 }
 
@@ -111,6 +126,12 @@ void model_given(struct simulation *sim, unsigned watch, unsigned uid)
 {
         sim->model.seen[watch][uid].is_for_news = sim->model.seen[watch][uid].has_news;
         sim->model.seen[watch][uid].has_news = false;
+        sim->model.seen[watch][uid].is_given = true;
+}
+
+void model_returned(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.seen[watch][uid].has_news |= sim->model.seen[watch][uid].is_for_news;
 }
 
 void model_touched(struct simulation *sim, unsigned uid)
@@ -123,9 +144,9 @@ void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t 
 {
         struct model_seen *seen = &sim->model.seen[watch][uid];
 
-        seen->has_news = seen->has_news || content != seen->content;
+        seen->has_news = seen->has_news || seen->is_given || content != seen->attempted;
         if (content != 0 && restored)
-                sim->model.revived[watch][uid] = false; /* now the controller knows */
+                seen->is_known = true;
 }
 
 void model_unsettle(struct simulation *sim)
@@ -145,20 +166,119 @@ void model_lost(struct simulation *sim, unsigned watch)
                 sim->model.seen[watch][uid].released = true;
 }
 
-void model_forgives(struct simulation *sim)
+void model_forgives(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.seen[watch][uid].has_failed = false;
+}
+
+void model_forgives_all(struct simulation *sim)
 {
         for (unsigned i = 0; i < WATCHES; i++)
-                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++)
+                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++) {
                         sim->model.seen[i][uid].has_failed = false;
+                        sim->model.seen[i][uid].has_news =
+                                true; /* also if it fails before it is asked for */
+                }
+}
+
+void model_revived(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.revived[watch][uid] = true;
+        sim->model.seen[watch][uid].is_known = false;
+}
+
+void model_power_lost(struct simulation *sim)
+{
+        model_unsettle(sim);
+        for (unsigned i = 0; i < WATCHES; i++)
+                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++)
+                        sim->model.seen[i][uid].is_unsure = true;
 }
 
 void model_killed(struct simulation *sim)
 {
         memset(sim->model.running, 0, sizeof(sim->model.running));
-        model_forgives(sim);
+        for (unsigned i = 0; i < WATCHES; i++)
+                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++) {
+                        sim->model.seen[i][uid].is_given = false;
+                        sim->model.seen[i][uid].is_known = false;
+                        if (!sim->model.seen[i][uid].is_kept)
+                                model_forgives(sim, i, uid);
+                }
+}
+
+void model_ended(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        sim->model.seen[watch][uid].is_heard = true;
+        sim->model.seen[watch][uid].is_given = false;
+}
+
+void model_committed(struct simulation *sim)
+{
+        for (unsigned i = 0; i < WATCHES; i++)
+                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++) {
+                        sim->model.seen[i][uid].is_kept |= sim->model.seen[i][uid].is_heard;
+                        if (sim->model.seen[i][uid].is_known)
+                                sim->model.revived[i][uid] = false;
+                }
+}
+
+void model_requeued(struct simulation *sim, unsigned watch, unsigned uid, uint64_t usec)
+{
+        sim->model.seen[watch][uid].again_time = usec > 0 ? sim->boottime + usec : 0;
+}
+
+void model_vanished(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        const struct model_seen *seen = &sim->model.seen[watch][uid];
+
+        if (seen->ended && seen->ended_life == sim->ends && sim->server.epoch == 0)
+                model_broken(sim, "watch %u: it is said that u%u vanished, and it was finalized", watch,
+                             uid);
+}
+
+void model_ledger_lost(struct simulation *sim, unsigned watch)
+{
+        const struct sim_store *store = &sim->watcher[watch].store;
+
+        model_forgives_all(sim);
+        for (unsigned name = 0; name < NAMES; name++) {
+                const struct sim_object *object = &sim->server.object[name];
+                const struct sim_stored *stored = &store->stored[name];
+
+                if (!(object->selected & 1U << watch) || !stored->exists ||
+                    stored->object.uid != object->uid)
+                        sim->model.seen[watch][object->uid].may_hold = true;
+        }
 }
 
 /* ---- at rest */
+
+/* `status` and `explain` show what nobody owes any more, or wait for what does not come. */
+void model_row(struct simulation *sim, unsigned watch, const struct model_row *row)
+{
+        const struct sim_object *object = server_object(sim, row->name, row->uid);
+
+        /* Known limit: what was handed over, and went while its next watch did not look, is known at the next start. */
+        if (!object && sim->server.epoch > 0 && !sim->model.seen[watch][row->uid].seen)
+                return;
+        if (!object || !(object->selected & 1U << watch))
+                model_broken(sim, "at rest: watch %u still has a row of %s u%u, which %s", watch,
+                             sim_key(row->name), row->uid, object ? "it does not select" : "is gone");
+        else if (!object->deleting && (row->is_end || row->fails || row->is_due))
+                model_broken(sim, "at rest: the row of %s u%u for watch %u %s", sim_key(row->name), row->uid,
+                             watch,
+                             row->is_end  ? "waits for its end"
+                             : row->fails ? "fails, and nobody tries again"
+                                          : "is due, and nobody comes");
+}
+
+#define AGAIN_USEC (10 * UINT64_C(1000000)) /* what is due comes a moment later */
+
+static bool may_hold(const struct simulation *sim, unsigned watch, const struct sim_object *object)
+{
+        return sim->model.seen[watch][object->uid].may_hold;
+}
 
 static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
 {
@@ -171,13 +291,13 @@ static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
         /* Known limits (docs/reliability.md): a restored database may show our finalizer on an object that had
          * left the watch, and a ledger that was lost just then does not know that it left. */
         if (object->finalizers & 1U << watch && object->deleting && sim->config_watch[watch].finalizer &&
-            (object->selected & 1U << watch || (sim->server.epoch == 0 && sim->ledgers_lost == 0))) {
+            (object->selected & 1U << watch || !may_hold(sim, watch, object))) {
                 model_broken(sim, "at rest: %s u%u is being deleted, and watch %u holds it for ever",
                              sim_key(name), object->uid, watch);
                 return;
         }
         if (!(object->selected & 1U << watch) && (object->finalizers & 1U << watch) &&
-            sim->server.epoch == 0 && sim->ledgers_lost == 0)
+            !may_hold(sim, watch, object))
                 model_broken(
                         sim,
                         "at rest: our finalizer of watch %u is left over on %s u%u, which it does not select",
@@ -191,6 +311,9 @@ static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
         if (!seen->seen)
                 model_broken(sim, "at rest: watch %u was never shown %s u%u", watch, sim_key(name),
                              object->uid);
+        else if (seen->content == 0)
+                model_broken(sim, "at rest: watch %u was last shown the end of %s u%u, and it lives", watch,
+                             sim_key(name), object->uid);
         else if (seen->content != content)
                 model_broken(sim,
                              "at rest: watch %u was last shown %s u%u with fingerprint %llu, and it is %llu",
@@ -201,6 +324,9 @@ static void judge_object(struct simulation *sim, unsigned watch, unsigned name)
                         sim,
                         "at rest: the last run of %s u%u for watch %u has not succeeded, and nobody tries again",
                         sim_key(name), object->uid, watch);
+        else if (seen->again_time > 0 && seen->again_time + AGAIN_USEC < sim->boottime)
+                model_broken(sim, "at rest: %s u%u asked watch %u to run it again, which it has not",
+                             sim_key(name), object->uid, watch);
 }
 
 static bool lives(const struct simulation *sim, unsigned uid)
@@ -216,10 +342,12 @@ void model_at_rest(struct simulation *sim)
         for (unsigned watch = 0; watch < WATCHES; watch++) {
                 for (unsigned name = 0; name < NAMES; name++)
                         judge_object(sim, watch, name);
+                operator_see_rows(sim, watch);
                 for (unsigned uid = 1; uid <= sim->server.last_uid; uid++) {
                         const struct model_seen *seen = &sim->model.seen[watch][uid];
 
                         sim->model.seen[watch][uid].at_rest = seen->seen;
+                        sim->model.seen[watch][uid].is_unsure = false;
                         if (seen->seen && !seen->ended && !seen->released && !lives(sim, uid) &&
                             (sim->model.last_selected[uid] & 1U << watch))
                                 model_broken(sim, "at rest: watch %u was shown u%u, and never its end",

@@ -22,18 +22,26 @@ struct simulation;
 
 /* What one watch's handler has seen of one object. */
 struct model_seen {
-        bool seen, ended;  /* ended: the end was told, successfully */
-        bool released;     /* somebody else took our finalizer, or the watch has left it */
-        bool has_failed;   /* by a handler's own failure, and nobody has asked for a run since */
-        bool is_done;      /* the handler was shown that content, and has succeeded */
-        bool is_given_up;  /* or has failed for good, or as often as it may */
-        unsigned failures; /* its own, since the last success */
-        bool has_news;     /* other content was heard since its last run was given */
-        bool is_for_news;  /* and before that, since the run before */
-        bool at_rest;      /* nothing has happened to it since the last rest: it has no reason to run */
-        uint64_t content;  /* last shown, by its fingerprint */
+        bool seen, ended;       /* ended: the end was told, successfully */
+        bool released;          /* somebody else took our finalizer, or the watch has left it */
+        uint64_t ended_life;    /* how often the operator had ended by then */
+        bool has_failed;        /* by a handler's own failure, and nobody has asked for a run since */
+        bool is_heard, is_kept; /* the controller has heard of that failure, and has written it down */
+        bool is_done;           /* the handler was shown that content, and has succeeded */
+        bool is_given_up;       /* or has failed for good, or as often as it may */
+        unsigned failures;      /* its own, since the last success */
+        bool is_given;          /* to a worker; what is heard meanwhile may be older than what that reads */
+        bool has_news;          /* other content was heard since its last run was given */
+        bool is_for_news;       /* and before that, since the run before */
+        bool at_rest;           /* nothing has happened to it since the last rest: it has no reason to run */
+        uint64_t content;       /* last shown, by its fingerprint; 0: it was shown an end */
+        uint64_t attempted;     /* in the last run of the object, its end included */
         uint64_t failed_content; /* of the last failed attempt */
         uint64_t failed_time;    /* CLOCK_BOOTTIME */
+        uint64_t again_time;     /* likewise: its handler has asked to be run again then; 0: it has not */
+        bool is_known;           /* the controller has heard that it lives again */
+        bool is_unsure;          /* the machine went down: it may run once more */
+        bool may_hold; /* nobody may know any more that it has our finalizer, and is not selected */
 };
 
 struct model {
@@ -58,12 +66,15 @@ void model_run_ends(struct simulation *sim, unsigned name);
 /* A handler is shown the object. retry: by backoff alone, nothing asked for it. */
 void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned uid, enum model_kind kind,
                  uint64_t content);
-/* own: the handler itself has failed. permanent: for good. */
+/* own: the handler itself has failed. refused: what it answered. permanent: for good. */
 void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum model_kind kind, bool success,
-                    bool own, bool permanent);
+                    bool own, bool refused, bool permanent);
+/* ... and is to be run again. 0: by its own wish not. */
+void model_requeued(struct simulation *sim, unsigned watch, unsigned uid, uint64_t usec);
 void model_touched(struct simulation *sim, unsigned uid); /* by a user */
 /* Its run is given to a worker. */
 void model_given(struct simulation *sim, unsigned watch, unsigned uid);
+void model_returned(struct simulation *sim, unsigned watch, unsigned uid); /* and nothing was shown */
 /* The controller is told of it. */
 void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content, bool restored);
 void model_unsettle(struct simulation *sim); /* each object may run once more */
@@ -71,6 +82,21 @@ void model_gone(struct simulation *sim, unsigned uid, unsigned selected);
 void model_released(struct simulation *sim, unsigned watch, unsigned uid);
 /* What is lost cannot be known: the ends of what it has seen so far need not be told. */
 void model_lost(struct simulation *sim, unsigned watch);
-void model_forgives(struct simulation *sim); /* attempts that failed: something else asks for runs */
-void model_killed(struct simulation *sim);   /* nothing runs any more */
+/* An attempt that failed: something else asks for a run. */
+void model_forgives(struct simulation *sim, unsigned watch, unsigned uid);
+void model_forgives_all(struct simulation *sim);
+/* The ledger is gone: who has left, and not been told yet, is known to nobody. */
+void model_ledger_lost(struct simulation *sim, unsigned watch);
+void model_ended(struct simulation *sim, unsigned watch, unsigned uid); /* the controller has heard that */
+void model_committed(struct simulation *sim); /* and whatever it has heard, it has kept */
+void model_vanished(struct simulation *sim, unsigned watch, unsigned uid); /* as a warning says */
+/* What people see of the ledger, at rest. */
+struct model_row {
+        unsigned name, uid;
+        bool is_end, fails, is_due;
+};
+void model_row(struct simulation *sim, unsigned watch, const struct model_row *row);
+void model_revived(struct simulation *sim, unsigned watch, unsigned uid); /* by a restore */
+void model_power_lost(struct simulation *sim);
+void model_killed(struct simulation *sim); /* nothing runs any more */
 void model_at_rest(struct simulation *sim);

@@ -23,6 +23,7 @@
 #include "controller/run/outcome.h"
 #include "controller/run/retry.h"
 #include "controller/settle.h"
+#include "ipc/message-id.h"
 #include "tests/simulation/checkpoint.h"
 #include "tests/simulation/simulation.h"
 
@@ -50,6 +51,15 @@ static void next_page(void *userdata, struct watch *watch)
 
 static void batch(void *userdata _unused_, struct worker *worker _unused_, bool begins _unused_)
 {
+}
+
+static unsigned watch_of(const struct simulation *sim, const char *name)
+{
+        unsigned watch = 0;
+
+        while (watch + 1 < WATCHES && strcmp(sim->config_watch[watch].name, name) != 0)
+                watch++;
+        return watch;
 }
 
 static unsigned number_of(const struct simulation *sim, const struct worker *worker)
@@ -105,6 +115,8 @@ static void committed(void *userdata)
         for (size_t i = 0; i < PLACES_MAX; i++)
                 if (sim->note[i].state == NOTE_ENDED)
                         sim->note[i].state = NOTE_FREE;
+        sim->has_news = false;
+        model_committed(sim);
 }
 
 static void recall(void *userdata, struct worker *worker, const char *reason _unused_)
@@ -170,9 +182,19 @@ static int health(void *userdata _unused_, struct watch *watch _unused_)
         return 0;
 }
 
-static void write_log(void *userdata, int priority, const char *id _unused_,
-                      const struct log_field *field _unused_, const char *text)
+static const char *value_of(const struct log_field *field, const char *name)
 {
+        while (field->name && strcmp(field->name, name) != 0)
+                field++;
+        return field->value;
+}
+
+static void write_log(void *userdata, int priority, const char *id, const struct log_field *field,
+                      const char *text)
+{
+        if (id && strcmp(id, MESSAGE_ID_VANISHED) == 0)
+                model_vanished(userdata, watch_of(userdata, value_of(field, "RECONCILED_WATCH")),
+                               sim_uid_number(value_of(field, "RECONCILED_UID")));
         if (priority <= LOG_INFO)
                 sim_tell(userdata, "log: %s", text);
 }
@@ -245,6 +267,7 @@ static int judge_last_life(struct simulation *sim)
                 if (sim->note[i].state == NOTE_FREE)
                         continue;
                 sim_uid(sim->note[i].uid, uid);
+                model_forgives(sim, sim->note[i].watch, sim->note[i].uid);
                 r = last_life_judge(&sim->controller,
                                     &(struct noted_run){.watch = sim->config_watch[sim->note[i].watch].name,
                                                         .key = sim_key(sim->note[i].name),
@@ -330,6 +353,11 @@ void operator_end(struct simulation *sim, bool in_order)
 {
         for (unsigned i = 0; i < WORKERS; i++)
                 worker_kill(sim, i);
+        /* Where the ledger knows nothing, who has left is told once, and that is lost now. */
+        for (unsigned i = 0; i < WATCHES && sim->controller.ledger_lost; i++)
+                if ((sim->has_news && !in_order) || sim->watcher[i].to_controller.count > 0)
+                        model_ledger_lost(sim, i);
+        sim->has_news = false;
         model_killed(sim);
         checkpoint_gate_closed = false;
         if (!in_order)
@@ -338,7 +366,7 @@ void operator_end(struct simulation *sim, bool in_order)
         queue_free(sim->controller.queue);
         controller_done(&sim->controller);
         sim->is_up = false;
-        sim->crashes++;
+        sim->ends++;
 }
 
 void operator_stop(struct simulation *sim)
@@ -423,6 +451,7 @@ bool operator_hear_watcher(struct simulation *sim, unsigned watch)
                 return false;
         inbox->first = (inbox->first + 1) % INBOX_MAX;
         inbox->count--;
+        sim->has_news = true;
         tell_time(sim);
         for (size_t i = 0; i < message->count; i++)
                 model_heard(sim, watch, message->change[i].uid, message->change[i].fingerprint,
@@ -431,16 +460,33 @@ bool operator_hear_watcher(struct simulation *sim, unsigned watch)
         return true;
 }
 
+/* As supervisor/control/explain.c. */
+static int keep_run(struct simulation *sim, const struct message_done *done)
+{
+        const struct ledger_run run = {
+                .ended_realtime = sim->realtime,
+                .action = run_action_name((enum run_action)done->action),
+                .reason = "",
+                .result = run_result_name((enum run_result)done->result),
+                .version = done->resource_version,
+        };
+
+        return ledger_run_put(sim->controller.ledger, done->watch, done->key, done->uid, &run);
+}
+
 bool operator_hear_worker(struct simulation *sim, unsigned worker)
 {
         struct sim_worker *from = &sim->worker[worker];
         struct assignment given;
         struct message_done done;
+        unsigned watch, uid;
         int r;
 
         if (from->done_count == 0)
                 return false;
         done = from->done[from->done_first];
+        watch = watch_of(sim, done.watch);
+        uid = sim_uid_number(done.uid);
         from->done[from->done_first] = (struct message_done){0};
         from->done_first = (from->done_first + 1) % INBOX_MAX;
         from->done_count--;
@@ -448,7 +494,11 @@ bool operator_hear_worker(struct simulation *sim, unsigned worker)
         r = assign_take(&sim->controller.worker[worker], &done, &given);
         if (r >= 0)
                 r = outcome_done(&sim->controller, &given, &done);
+        if (r >= 0 && done.result != RESULT_RETURNED && done.result != RESULT_BEHIND &&
+            done.result != RESULT_UNNEEDED)
+                r = keep_run(sim, &done);
         judge(sim, "DONE", r);
+        model_ended(sim, watch, uid);
         done_free(&done);
         return true;
 }
@@ -481,6 +531,29 @@ bool operator_page(struct simulation *sim, unsigned watch)
         tell_time(sim);
         owed_page(&sim->controller.watch[watch]);
         return true;
+}
+
+static int see_row(const char *watch, const struct ledger_row *row, void *userdata)
+{
+        const struct model_row seen = {
+                .name = sim_name_number(row->key),
+                .uid = sim_uid_number(row->uid),
+                .is_end = row->deleting || row->unselected,
+                .fails = row->attempts > 0 && !row->permanent,
+                .is_due = row->next_realtime > 0,
+        };
+
+        model_row(userdata, watch_of(userdata, watch), &seen);
+        return 0;
+}
+
+void operator_see_rows(struct simulation *sim, unsigned watch)
+{
+        judge(sim, "a look at the ledger",
+              ledger_visit(sim->controller.ledger, sim->config_watch[watch].name, "", "", PLACES_MAX,
+                           see_row, sim) < 0
+                      ? -EIO
+                      : 0);
 }
 
 uint64_t operator_next_time(const struct simulation *sim)
@@ -535,8 +608,10 @@ bool operator_order(struct simulation *sim, unsigned argument)
                 r = run_now(&sim->controller, watch, sim_key(argument / 4 % NAMES), argument / 16 % 2);
         }
         sim_tell(sim, "by hand: order %u for watch %u", argument % 4, watch_number(watch));
-        model_forgives(sim);
-        model_unsettle(sim);
+        if (argument % 4 > 1) {
+                model_forgives_all(sim);
+                model_unsettle(sim);
+        }
         judge(sim, "an order by hand", r == -ENOENT ? 0 : r);
         return true;
 }

@@ -93,7 +93,7 @@ static bool create(struct simulation *sim, unsigned name, unsigned argument)
                 .exists = true,
                 .uid = ++sim->server.last_uid,
                 .content = argument % CONTENTS,
-                .selected = 1 + argument / CONTENTS % 3,
+                .selected = (1 + argument / CONTENTS % 3) & sim->server.selectable,
         };
         sim_tell(sim, "user: creates %s u%u, content %u, selected by %u", sim_key(name), object->uid,
                  object->content, object->selected);
@@ -127,8 +127,8 @@ static bool relabel(struct simulation *sim, unsigned name, unsigned argument)
 
         if (!object->exists)
                 return false;
-        left(sim, object, argument % 4);
-        object->selected = argument % 4;
+        left(sim, object, argument & sim->server.selectable);
+        object->selected = argument & sim->server.selectable;
         sim_tell(sim, "user: relabels %s u%u, selected by %u", sim_key(name), object->uid, object->selected);
         server_changed(sim, name);
         return true;
@@ -180,22 +180,24 @@ static bool restore(struct simulation *sim)
                         model_gone(sim, object->uid, object->selected);
                 else if (object->exists)
                         left(sim, object, backup->selected);
+                for (unsigned i = 0; i < WATCHES; i++)
+                        sim->model.seen[i][backup->uid].may_hold = true;
                 if (backup->exists && (!object->exists || object->uid != backup->uid))
                         for (unsigned i = 0; i < WATCHES; i++)
-                                sim->model.revived[i][backup->uid] = true;
+                                model_revived(sim, i, backup->uid);
         }
         /* An object that lives again is selected. If it were not, its tombstone would hide what becomes of it after
          * the next start (docs/reliability.md, Known limits). */
         for (unsigned name = 0; name < NAMES; name++)
                 if (server->backup[name].exists && !server_object(sim, name, server->backup[name].uid))
-                        server->backup[name].selected = (1U << WATCHES) - 1;
+                        server->backup[name].selected = sim->server.selectable;
         memcpy(server->object, server->backup, sizeof(server->object));
         server->version = server->backup_version;
         server->epoch++;
         server->restored_boottime = sim->boottime;
         server->has_backup = false;
         sim_tell(sim, "server: its database is restored, version %llu", (unsigned long long)server->version);
-        model_forgives(sim);
+        model_forgives_all(sim);
         model_unsettle(sim);
         return true;
 }

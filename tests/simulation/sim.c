@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "controller/order/pause.h"
+#include "controller/run/lost-ledger.h"
 #include "tests/simulation/checkpoint.h"
 #include "tests/simulation/simulation.h"
 
@@ -135,7 +136,7 @@ static bool wake_now(struct simulation *sim, unsigned argument _unused_)
 
 #define GATE_MAX_USEC (5 * USEC_PER_SEC) /* after a minute the operator ends */
 
-static void pass(struct simulation *sim, uint64_t usec)
+void simulation_pass(struct simulation *sim, uint64_t usec)
 {
         bool is_suspended = usec > GATE_MAX_USEC && sim_random(&sim->random) % 2;
 
@@ -167,9 +168,9 @@ static bool pass_time(struct simulation *sim, unsigned argument)
         uint64_t next = operator_next_time(sim);
 
         if (argument % 3 == 0 && next != UINT64_MAX && next > sim->boottime)
-                pass(sim, next - sim->boottime - (argument / 3 % 2));
+                simulation_pass(sim, next - sim->boottime - (argument / 3 % 2));
         else
-                pass(sim, some[argument / 3 % ELEMENTS(some)]);
+                simulation_pass(sim, some[argument / 3 % ELEMENTS(some)]);
         return true;
 }
 
@@ -182,25 +183,51 @@ static bool set_clock(struct simulation *sim, unsigned argument)
         return true;
 }
 
-static bool restart(struct simulation *sim, bool in_order, const char *how)
+void simulation_down(struct simulation *sim, enum sim_death how)
 {
-        sim_tell(sim, "operator: %s", how);
-        operator_end(sim, in_order);
+        static const char *const name[] = {"is killed", "stops in order", "goes down with its machine"};
+
+        /* What the machine has forgotten is found by versions, which mean nothing after a restore: both at once
+         * are not tried. */
+        if (how == DEATH_POWER && simulation_restored_lately(sim))
+                how = DEATH_KILL;
+        sim_tell(sim, "operator: %s", name[how]);
+        if (how == DEATH_STOP)
+                operator_stop(sim);
+        else
+                operator_end(sim, false);
+        if (how == DEATH_POWER) {
+                /* The ledger was synced in time; the note of what was under way is of another boot. */
+                model_power_lost(sim);
+                sim->is_power_lost = true;
+        }
+}
+
+/* It may have been down for long. */
+bool simulation_up(struct simulation *sim, unsigned argument)
+{
+        static const unsigned some[] = {0, 0, 0, 5, 61, 100};
+        uint64_t usec = some[argument % ELEMENTS(some)] * USEC_PER_SEC;
+
+        sim->boottime += usec;
+        sim->realtime += usec;
+        sim->monotonic += usec;
+        sim_tell(sim, "operator: started again after %llu s", (unsigned long long)(usec / USEC_PER_SEC));
         if (operator_start(sim) < 0)
                 model_broken(sim, "the operator cannot be started again");
         return true;
 }
 
-static bool crash(struct simulation *sim, unsigned argument _unused_)
+static bool crash(struct simulation *sim, unsigned argument)
 {
-        return restart(sim, false, "killed, and started again");
+        simulation_down(sim, DEATH_KILL);
+        return simulation_up(sim, argument);
 }
 
-static bool stop(struct simulation *sim, unsigned argument _unused_)
+static bool stop(struct simulation *sim, unsigned argument)
 {
-        sim_tell(sim, "operator: stops in order, and is started again");
-        operator_stop(sim);
-        return operator_start(sim) >= 0;
+        simulation_down(sim, DEATH_STOP);
+        return simulation_up(sim, argument);
 }
 
 static bool give_back(struct simulation *sim, unsigned argument)
@@ -209,13 +236,13 @@ static bool give_back(struct simulation *sim, unsigned argument)
 }
 
 /* Somebody takes the ledger away; the stores are there. */
-static bool lose_ledger(struct simulation *sim, unsigned argument _unused_)
+bool simulation_lose_ledger(struct simulation *sim, unsigned argument)
 {
         static const char *const suffix[] = {"", "-wal", "-shm"};
 
         model_unsettle(sim);
-        sim_tell(sim, "operator: killed, and its ledger is taken away");
-        operator_end(sim, false);
+        simulation_down(sim, DEATH_KILL);
+        sim_tell(sim, "operator: its ledger is taken away");
         for (size_t i = 0; i < ELEMENTS(suffix); i++) {
                 char path[128];
 
@@ -223,76 +250,48 @@ static bool lose_ledger(struct simulation *sim, unsigned argument _unused_)
                 (void)unlink(path);
         }
         sim->is_ledger_lost = true;
-        sim->ledgers_lost++;
-        /* Where a watch wants finalizers, an object that goes without one is not told then. */
-        for (unsigned i = 0; i < WATCHES; i++)
+        for (unsigned i = 0; i < WATCHES; i++) {
+                model_ledger_lost(sim, i);
+                /* Where a watch wants finalizers, an object that goes without one is not told then. */
                 if (sim->config_watch[i].finalizer || !sim->watcher[i].checked)
                         model_lost(sim, i);
-        return operator_start(sim) >= 0;
+        }
+        return simulation_up(sim, argument);
 }
 
-/* The store is thrown away (damage): what went meanwhile only the ledger knows. */
+/* A store is thrown away (damage): what went meanwhile only the ledger knows. The operator is down. */
+void simulation_lose_store(struct simulation *sim, unsigned watch, bool knows)
+{
+        model_unsettle(sim);
+        sim_tell(sim, "the store of watcher %u is taken away", watch);
+        if (!knows)
+                model_lost(sim, watch); /* now nobody knows */
+        watcher_lose_store(sim, watch);
+        if (!knows)
+                model_ledger_lost(sim, watch);
+}
+
 static bool lose_store(struct simulation *sim, unsigned argument)
 {
-        if (sim->server.epoch > 0 && sim->boottime - sim->server.restored_boottime < 10 * USEC_PER_SEC)
-                return false; /* see restore() */
-        model_unsettle(sim);
-        sim_tell(sim, "operator: killed, and the store of watcher %u is taken away", argument % WATCHES);
-        if (sim->controller.ledger_lost)
-                model_lost(sim, argument % WATCHES); /* now nobody knows */
-        operator_end(sim, false);
-        watcher_lose_store(sim, argument % WATCHES);
-        return operator_start(sim) >= 0;
-}
+        bool knows = !sim->controller.ledger_lost;
 
-/* A situation that chance rarely makes: the store is lost, and while nobody looks, an object is replaced by
- * another one of its name. Of the old one only the ledger knows. */
-static bool replace_unseen(struct simulation *sim, unsigned argument)
-{
-        unsigned name = argument % NAMES;
-
-        if (!sim->server.object[name].exists)
+        if (simulation_restored_lately(sim))
                 return false;
-        (void)server_act(sim, SERVER_STRIP, name);
-        (void)server_act(sim, SERVER_DELETE, name);
-        (void)server_act(sim, SERVER_CREATE, name + NAMES * (argument / NAMES));
-        for (unsigned i = 0; i < WATCHES; i++)
-                (void)lose_store(sim, i);
-        return true;
+        simulation_down(sim, DEATH_KILL);
+        simulation_lose_store(sim, argument % WATCHES, knows);
+        return simulation_up(sim, argument / WATCHES);
 }
 
-#define END_WITH_CONFLICT 49 /* see worker_end() */
-#define END_WELL          32
-
-/* Likewise: the object of a run is changed while that is under way, which makes a revert of what it was shown.
- * Then the run ends, and what its end has come to is on disk; or the change is announced before it ends. */
-static bool change_under_way(struct simulation *sim, unsigned argument)
+/* See restore() in server.c. */
+bool simulation_restored_lately(const struct simulation *sim)
 {
-        unsigned worker = argument % WORKERS, way = argument / WORKERS % 3, watch;
-        const struct sim_run *run = &sim->worker[worker].current;
-
-        if (!run->active || !run->handler_ran || !server_object(sim, run->name, run->uid))
-                return false;
-        watch = run->watch;
-        (void)server_act(sim, SERVER_CHANGE, run->name);
-        while (way == 0 && (watcher_read(sim, watch) || watcher_announce(sim, watch, MESSAGE_MAX) ||
-                            operator_hear_watcher(sim, watch)))
-                ;
-        (void)worker_end(sim, worker, way == 0 ? END_WELL : END_WITH_CONFLICT);
-        while (operator_hear_worker(sim, worker))
-                ;
-        (void)operator_settle(sim);
-        return way < 2 || crash(sim, 0);
+        return sim->server.epoch > 0 && sim->boottime - sim->server.restored_boottime < 60 * USEC_PER_SEC;
 }
 
-/* The ledger was synced in time; the note of what was under way is of another boot. */
-static bool lose_power(struct simulation *sim, unsigned argument _unused_)
+static bool lose_power(struct simulation *sim, unsigned argument)
 {
-        model_unsettle(sim);
-        sim_tell(sim, "the machine goes down, and comes up");
-        operator_end(sim, false);
-        sim->is_power_lost = true;
-        return operator_start(sim) >= 0;
+        simulation_down(sim, DEATH_POWER);
+        return simulation_up(sim, argument);
 }
 
 static bool reconfigure(struct simulation *sim, unsigned argument)
@@ -306,10 +305,11 @@ static bool reconfigure(struct simulation *sim, unsigned argument)
         model_unsettle(sim);
         sim_tell(sim, "watch %u: its finalizer is switched %s", argument % WATCHES,
                  watch->finalizer ? "on" : "off");
-        return restart(sim, argument / WATCHES % 2, "takes another configuration");
+        operator_end(sim, argument / WATCHES % 2);
+        return simulation_up(sim, 0);
 }
 
-static bool gate(struct simulation *sim, unsigned argument)
+bool simulation_gate(struct simulation *sim, unsigned argument)
 {
         sim->gate_closed = checkpoint_gate_closed = argument % 2 && sim->controller.commit.since == 0;
         return true;
@@ -320,43 +320,49 @@ static bool order(struct simulation *sim, unsigned argument)
         return operator_order(sim, argument);
 }
 
+/* may_lack: half of the seeds have none of these. */
 static const struct {
         const char *name;
         unsigned weight;
+        bool may_lack;
         bool (*act)(struct simulation *sim, unsigned argument);
 } actions[] = {
-        {"create", 30, user_create},
-        {"change", 40, user_change},
-        {"relabel", 24, user_relabel},
-        {"delete", 20, user_delete},
-        {"strip", 4, user_strip},
-        {"backup", 8, server_backup},
-        {"restore", 6, server_restore},
-        {"read", 120, read_event},
-        {"announce", 100, announce},
-        {"verify", 30, verify},
-        {"listen", 60, listen_to},
-        {"hear-watcher", 120, hear_watcher},
-        {"hear-worker", 80, hear_worker},
-        {"begin", 100, begin_run},
-        {"end", 90, end_run},
-        {"settle", 140, settle},
-        {"give-back", 12, give_back},
-        {"idle", 20, idle},
-        {"page", 20, page},
-        {"wake", 20, wake_now},
-        {"time", 60, pass_time},
-        {"clock", 2, set_clock},
-        {"crash", 12, crash},
-        {"stop", 4, stop},
-        {"reconfigure", 3, reconfigure},
-        {"gate", 10, gate},
-        {"order", 4, order},
-        {"lose-ledger", 3, lose_ledger},
-        {"lose-store", 4, lose_store},
-        {"replace", 5, replace_unseen},
-        {"change-under-way", 10, change_under_way},
-        {"lose-power", 6, lose_power},
+        {"create", 30, false, user_create},
+        {"change", 40, false, user_change},
+        {"relabel", 24, true, user_relabel},
+        {"delete", 20, true, user_delete},
+        {"strip", 4, true, user_strip},
+        {"backup", 8, true, server_backup},
+        {"restore", 6, true, server_restore},
+        {"read", 120, false, read_event},
+        {"announce", 100, false, announce},
+        {"verify", 30, false, verify},
+        {"listen", 60, false, listen_to},
+        {"hear-watcher", 120, false, hear_watcher},
+        {"hear-worker", 80, false, hear_worker},
+        {"begin", 100, false, begin_run},
+        {"end", 90, false, end_run},
+        {"settle", 140, false, settle},
+        {"give-back", 12, true, give_back},
+        {"idle", 20, false, idle},
+        {"page", 20, false, page},
+        {"wake", 20, false, wake_now},
+        {"time", 60, false, pass_time},
+        {"clock", 2, true, set_clock},
+        {"crash", 12, true, crash},
+        {"stop", 4, true, stop},
+        {"reconfigure", 3, true, reconfigure},
+        {"gate", 10, true, simulation_gate},
+        {"order", 4, true, order},
+        {"lose-ledger", 3, true, simulation_lose_ledger},
+        {"lose-store", 4, true, lose_store},
+        {"lose-power", 4, true, lose_power},
+        {"reverted", 10, true, situation_reverted},
+        {"replaced", 12, true, situation_replaced},
+        {"restored", 6, true, situation_restored},
+        {"left", 12, true, situation_left},
+        {"reselected", 4, true, situation_reselected},
+        {"busy", 4, true, situation_busy},
 };
 
 unsigned sim_action_count(void)
@@ -376,7 +382,10 @@ void sim_mix_new(uint64_t *random, struct sim_mix *ret)
 
         ret->total = 0;
         for (size_t i = 0; i < ELEMENTS(actions); i++) {
-                ret->weight[i] = actions[i].weight * factor[sim_random(random) % ELEMENTS(factor)];
+                bool lacks = actions[i].may_lack && sim_random(random) % 2;
+
+                ret->weight[i] =
+                        lacks ? 0 : actions[i].weight * factor[sim_random(random) % ELEMENTS(factor)];
                 ret->total += ret->weight[i];
         }
 }
@@ -391,11 +400,25 @@ struct sim_step sim_random_step(uint64_t *random, const struct sim_mix *mix)
         return (struct sim_step){(uint16_t)action, (uint16_t)(value >> 40)};
 }
 
+/* Whatever can be done next. */
+static void progress(struct simulation *sim, unsigned argument)
+{
+        static bool (*const step[])(struct simulation *, unsigned) = {
+                read_event, announce, verify, listen_to, hear_watcher, hear_worker,
+                begin_run,  end_run,  settle, page,      idle,         wake_now};
+
+        for (unsigned i = 0; i < 2 * ELEMENTS(step); i++)
+                if (step[(argument + i) % ELEMENTS(step)](sim, argument / ELEMENTS(step) + i))
+                        return;
+}
+
 void simulation_step(struct simulation *sim, const struct sim_step *step)
 {
         sim->steps++;
-        if (!sim->model.broken[0] && step->action < ELEMENTS(actions))
-                (void)actions[step->action].act(sim, step->argument);
+        if (sim->model.broken[0] || step->action >= ELEMENTS(actions))
+                return;
+        if (!actions[step->action].act(sim, step->argument))
+                progress(sim, step->argument); /* a step that is impossible is none */
 }
 
 /* ---- rest */
@@ -403,10 +426,11 @@ void simulation_step(struct simulation *sim, const struct sim_step *step)
 #define REST_STEPS 20000
 #define REST_USEC  (1500 * USEC_PER_SEC) /* all backoffs and a quarantine are over by then */
 
-static bool do_all(struct simulation *sim)
+bool simulation_round(struct simulation *sim, bool ends)
 {
         bool any = operator_settle(sim);
 
+        sim->steps++;
         for (unsigned i = 0; i < WATCHES; i++) {
                 any |= watcher_read(sim, i);
                 any |= watcher_announce(sim, i, MESSAGE_MAX);
@@ -417,9 +441,10 @@ static bool do_all(struct simulation *sim)
         }
         for (unsigned i = 0; i < WORKERS; i++) {
                 any |= worker_begin(sim, i);
-                any |= worker_end(sim, i, 1);
+                any |= ends && worker_end(sim, i, sim->steps % 2 ? 1 : 17); /* a status is written, or not */
                 any |= operator_hear_worker(sim, i);
         }
+        any |= operator_wake(sim, false);
         any |= operator_idle(sim);
         return any;
 }
@@ -429,21 +454,21 @@ void simulation_come_to_rest(struct simulation *sim)
         uint64_t began = sim->boottime;
 
         sim->is_calm = true;
-        (void)gate(sim, 0);
+        (void)simulation_gate(sim, 0);
         for (unsigned i = 0; i < WATCHES; i++)
                 (void)pause_resume(&sim->controller.watch[i], 0);
         for (unsigned i = 0; i < REST_STEPS && !sim->model.broken[0]; i++) {
                 uint64_t next = operator_next_time(sim);
 
-                sim->steps++;
-                if (do_all(sim))
+                if (simulation_round(sim, true))
                         continue;
+                ledger_lost_review(&sim->controller);
                 if (next == UINT64_MAX) {
                         model_at_rest(sim);
                         sim->is_calm = false;
                         return;
                 }
-                pass(sim, next > sim->boottime ? next - sim->boottime : 0);
+                simulation_pass(sim, next > sim->boottime ? next - sim->boottime : 0);
                 if (sim->boottime - began > REST_USEC)
                         model_broken(sim, "it does not come to rest within %llu s",
                                      (unsigned long long)(REST_USEC / USEC_PER_SEC));
@@ -457,12 +482,15 @@ static void configure(struct simulation *sim)
 {
         static const char *const name[WATCHES] = {"first", "second"};
 
+        bool are_twins = sim_random(&sim->random) % 3;
+
+        sim->server.selectable = are_twins ? (1U << WATCHES) - 1 : 1;
         for (unsigned i = 0; i < WATCHES; i++)
                 sim->config_watch[i] = (struct config_watch){
                         .name = (char *)(uintptr_t)name[i],
                         .api_version = (char[]){"v1"},
-                        .kind = (char[]){"Thing"},
-                        .shared = true,
+                        .kind = (char *)(uintptr_t)(are_twins ? "Thing" : name[i]),
+                        .shared = are_twins,
                         .finalizer = sim_random(&sim->random) % 2,
                         .unselected = sim_random(&sim->random) % 2,
                         .concurrency = 1 + (unsigned)(sim_random(&sim->random) % 2),

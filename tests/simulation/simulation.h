@@ -53,6 +53,7 @@ struct sim_server {
         struct sim_object backup[NAMES];
         uint64_t backup_version;
         bool has_backup;
+        unsigned selectable; /* by these watches; where it is one, they are of different kinds */
 };
 
 /* ---- channels: in order, and as slow as the steps want them */
@@ -164,7 +165,9 @@ struct simulation {
         bool is_calm;        /* nobody changes anything, and handlers succeed: it is to come to rest */
         bool is_quiet;       /* no history is printed */
         unsigned workers;    /* of WORKERS, that there are */
-        uint64_t steps, crashes, ledgers_lost;
+        uint64_t steps;
+        bool has_news; /* that the ledger does not have yet */
+        uint64_t ends; /* of the operator */
 };
 
 /* ---- sim.c */
@@ -182,6 +185,16 @@ struct sim_mix {
 int simulation_new(uint64_t seed, struct simulation **ret);
 void simulation_free(struct simulation *sim);
 void simulation_step(struct simulation *sim, const struct sim_step *step);
+/* One round in which everything takes its next step. ends: runs as well. False: nothing was to be done. */
+bool simulation_round(struct simulation *sim, bool ends);
+enum sim_death { DEATH_KILL, DEATH_STOP, DEATH_POWER };
+void simulation_down(struct simulation *sim, enum sim_death how);
+bool simulation_up(struct simulation *sim, unsigned argument);
+void simulation_pass(struct simulation *sim, uint64_t usec);
+bool simulation_gate(struct simulation *sim, unsigned argument);
+bool simulation_lose_ledger(struct simulation *sim, unsigned argument);
+void simulation_lose_store(struct simulation *sim, unsigned watch, bool knows);
+bool simulation_restored_lately(const struct simulation *sim);
 /* Ends all trouble and goes on until nothing is to be done; then all promises must hold. */
 void simulation_come_to_rest(struct simulation *sim);
 const char *sim_action_name(unsigned action);
@@ -190,6 +203,14 @@ void sim_mix_new(uint64_t *random, struct sim_mix *ret);
 struct sim_step sim_random_step(uint64_t *random, const struct sim_mix *mix);
 uint64_t sim_random(uint64_t *state);
 void sim_tell(struct simulation *sim, const char *format, ...) _printf_(2, 3); /* a line of history */
+
+/* ---- situation.c: what chance rarely makes */
+bool situation_reverted(struct simulation *sim, unsigned argument);
+bool situation_replaced(struct simulation *sim, unsigned argument);
+bool situation_restored(struct simulation *sim, unsigned argument);
+bool situation_left(struct simulation *sim, unsigned argument);
+bool situation_reselected(struct simulation *sim, unsigned argument);
+bool situation_busy(struct simulation *sim, unsigned argument);
 
 /* ---- names of things */
 const char *sim_key(unsigned name);
@@ -245,4 +266,6 @@ bool operator_idle(struct simulation *sim);
 bool operator_page(struct simulation *sim, unsigned watch);
 bool operator_wake(struct simulation *sim, bool also_early); /* timers that are due */
 uint64_t operator_next_time(const struct simulation *sim);
+/* Each row of the ledger is shown to the model. */
+void operator_see_rows(struct simulation *sim, unsigned watch);
 bool operator_order(struct simulation *sim, unsigned argument); /* by hand */

@@ -250,9 +250,10 @@ bool watcher_verify(struct simulation *sim, unsigned watch)
         object = server_object(sim, name, uid);
         if (!object) {
                 bury(store, name, uid,
-                     store->stored[name].exists && store->stored[name].held &&
-                             sim->watcher[watch].restored_boottime == 0);
-        } else if (!(object->selected & 1U << watch)) {
+                     store->stored[name].exists && store->stored[name].object.uid == uid &&
+                             store->stored[name].held && sim->watcher[watch].restored_boottime == 0);
+        } else if (!(object->selected & 1U << watch) || !store->stored[name].exists ||
+                   store->stored[name].object.uid != uid) {
                 if (store->stored[name].exists && store->stored[name].object.uid == uid)
                         store->stored[name].exists = false;
                 dirty_add(store, &(struct sim_change){.kind = CHANGE_UNSELECTED, .name = name, .uid = uid});

@@ -20,6 +20,7 @@ void done_free(struct message_done *done)
         free((void *)(uintptr_t)done->uid);
         free((void *)(uintptr_t)done->own_resource_version);
         free((void *)(uintptr_t)done->resource_version);
+        free((void *)(uintptr_t)done->holder);
         *done = (struct message_done){0};
 }
 
@@ -52,6 +53,18 @@ void worker_take(struct simulation *sim, unsigned worker, const struct message_r
         taken->known_version = run->at_least_version ? strtoull(run->at_least_version, NULL, 10) : 0;
 }
 
+/* The watches whose finalizer is on an object that has left, as sibling_list_holders() does it. */
+static void list_holders(const struct simulation *sim, const struct sim_run *run, struct message_done *done)
+{
+        struct record_holder *holder = calloc(WATCHES, sizeof(*holder));
+
+        done->holder = holder;
+        for (unsigned i = 0; holder && i < WATCHES && run->run.action == ACTION_UNSELECTED; i++)
+                if (i != run->watch && sim->config_watch[i].finalizer && (run->read.finalizers & 1U << i))
+                        holder[done->holder_count++] = (struct record_holder){
+                                sim->config_watch[i].name, !(run->read.selected & 1U << i)};
+}
+
 static void say_done(struct simulation *sim, unsigned worker, struct sim_run *run, enum run_result result,
                      uint64_t requeue)
 {
@@ -77,6 +90,8 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
                 .duration_usec = 1000,
         };
 
+        if (result == RESULT_SUCCESS)
+                list_holders(sim, run, &done);
         sim_uid(run->uid, uid);
         done.uid = strdup(uid);
         done.own_resource_version = number(run->own_version);
@@ -86,6 +101,8 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
                  run_result_name((enum run_result)done.result));
         if (run->begun)
                 model_run_ends(sim, run->name);
+        if (!run->handler_ran)
+                model_returned(sim, run->watch, run->uid);
         if (from->done_count == INBOX_MAX)
                 abort();
         from->done[(from->done_first + from->done_count++) % INBOX_MAX] = done;
@@ -178,23 +195,26 @@ static void begin_deleted(struct simulation *sim, unsigned worker, struct sim_ru
         show(sim, run);
 }
 
-/* Our finalizer is taken off, and another watch that selects the object gets its own put on. */
+/* As begin_unselected() in worker/write/write.c: a watch that does not want our finalizer any more holds no
+ * object that is being deleted, and then its handler hears of an end. */
 static void begin_unselected(struct simulation *sim, unsigned worker, struct sim_run *run)
 {
+        const struct config_watch *config = &sim->config_watch[run->watch];
         struct sim_object *object = server_object(sim, run->name, run->uid);
-        bool ours;
+        bool is_going = object && object->deleting && (object->finalizers & 1U << run->watch);
 
         run->fingerprint = 0;
-        if (!object) {
-                say_done(sim, worker, run, RESULT_SUCCESS, 0);
-                return;
-        }
-        run->read = *object;
-        ours = object->finalizers & 1U << run->watch;
-        if (ours && object->deleting && sim->config_watch[run->watch].finalizer)
+        run->read = object ? *object : (struct sim_object){.uid = run->uid, .deleting = true};
+        if (is_going && !config->finalizer)
+                server_take_finalizer(sim, run->name, run->watch);
+        if (is_going && config->finalizer)
                 run->action = ACTION_FINALIZE;
-        if (run->action == ACTION_FINALIZE || sim->config_watch[run->watch].unselected)
+        else if (!config->finalizer && !config->unselected && (is_going || !object))
+                run->action = ACTION_DELETED;
+        if (run->action != ACTION_UNSELECTED || config->unselected)
                 show(sim, run);
+        else if (!object)
+                say_done(sim, worker, run, RESULT_SUCCESS, 0);
 }
 
 static void begin_deleting(struct simulation *sim, unsigned worker, struct sim_run *run)
@@ -236,7 +256,10 @@ static void begin_reconcile(struct simulation *sim, unsigned worker, struct sim_
         run->fingerprint = stored->fingerprint;
         ours = run->read.finalizers & 1U << run->watch;
         if (run->read.deleting) {
-                begin_deleting(sim, worker, run);
+                if (wants && run->action == ACTION_FINALIZER)
+                        say_done(sim, worker, run, RESULT_UNNEEDED, 0); /* it gets none any more */
+                else
+                        begin_deleting(sim, worker, run);
                 return;
         }
         if (ours != wants) {
@@ -294,6 +317,8 @@ bool worker_begin(struct simulation *sim, unsigned worker)
                  run_action_name(run->action), sim_key(run->name), run->uid, run->watch,
                  run_reason_name((enum run_reason)run->run.reason));
         model_run_begins(sim, worker, run->watch, run->name, run->uid);
+        if (run->action == ACTION_UNSELECTED)
+                model_forgives(sim, run->watch, run->uid); /* what failed is over */
         if (run->action == ACTION_DELETED)
                 begin_deleted(sim, worker, run);
         else if (run->action == ACTION_UNSELECTED)
@@ -307,6 +332,13 @@ bool worker_begin(struct simulation *sim, unsigned worker)
 
 /* ---- the end */
 
+/* As in worker/write/patch.c: an end that came, or was undone, while the handler ran. */
+static bool begins_anew(const struct sim_run *run, const struct sim_object *object)
+{
+        return run->action == ACTION_FINALIZE ? run->read.deleting && !object->deleting
+                                              : run->read.deleting != object->deleting;
+}
+
 /* A status, where the object has changed meanwhile: written all the same, but not known any more. */
 static enum run_result write_status(struct simulation *sim, struct sim_run *run, unsigned argument)
 {
@@ -315,7 +347,7 @@ static enum run_result write_status(struct simulation *sim, struct sim_run *run,
         if (!object)
                 return RESULT_SUCCESS; /* there is nobody to tell */
         if (!is_current(sim, run)) {
-                if (argument % 2)
+                if (argument % 2 || begins_anew(run, object))
                         return RESULT_CONFLICT;
                 server_changed(sim, run->name);
                 run->own_version = object->version;
@@ -334,6 +366,8 @@ static enum run_result release(struct simulation *sim, struct sim_run *run)
 
         if (!object)
                 return RESULT_SUCCESS;
+        if (begins_anew(run, object))
+                return RESULT_CONFLICT;
         /* One patch: ours goes off, and those of the watches that have it now go on. */
         before = object->finalizers;
         after = before & ~(1U << run->watch);
@@ -342,6 +376,8 @@ static enum run_result release(struct simulation *sim, struct sim_run *run)
                         run->heir = sim->config_watch[i].name;
                         after |= sim->config_watch[i].finalizer && !object->deleting ? 1U << i : 0;
                 }
+        run->read.selected = object->selected;
+        run->read.finalizers = after;
         if (after == before)
                 return RESULT_SUCCESS;
         object->finalizers = after;
@@ -351,8 +387,9 @@ static enum run_result release(struct simulation *sim, struct sim_run *run)
 
 static enum run_result finish(struct simulation *sim, struct sim_run *run, unsigned argument)
 {
-        if (run->action == ACTION_FINALIZER || run->action == ACTION_FINALIZE ||
-            run->action == ACTION_UNSELECTED)
+        if (run->run.action != ACTION_DELETED &&
+            (run->action == ACTION_FINALIZER || run->action == ACTION_FINALIZE ||
+             run->action == ACTION_UNSELECTED))
                 return release(sim, run);
         if (run->action == ACTION_RECONCILE && argument % 2)
                 return write_status(sim, run, argument / 2);
@@ -391,9 +428,13 @@ bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
         if (asked)
                 model_answered(sim, run->watch, run->uid, kind_of(run), result == RESULT_SUCCESS,
                                result == RESULT_RETRY || result == RESULT_PERMANENT,
-                               result == RESULT_PERMANENT);
-        say_done(sim, worker, run, result,
-                 result == RESULT_SUCCESS && run->action == ACTION_RECONCILE ? requeue : 0);
+                               result == RESULT_UNRECOVERABLE, result == RESULT_PERMANENT);
+        if (run->run.action == ACTION_UNSELECTED && result == RESULT_SUCCESS)
+                model_released(sim, run->watch, run->uid);
+        requeue = result == RESULT_SUCCESS && run->action == ACTION_RECONCILE ? requeue : 0;
+        if (asked)
+                model_requeued(sim, run->watch, run->uid, requeue);
+        say_done(sim, worker, run, result, requeue);
         return true;
 }
 
