@@ -665,7 +665,7 @@ void queue_forget(struct queue *queue, unsigned watch, const char *key, const ch
 
         if (!entry)
                 return;
-        if (work_is(entry->update, CHANGE_UPDATED, uid))
+        if (work_is_of(entry->update, uid))
                 drop(&entry->update);
         if (work_is_of(entry->nudge, uid))
                 drop(&entry->nudge);

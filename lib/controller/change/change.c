@@ -278,6 +278,8 @@ static int leave(struct watch *watch, const struct record_change *change, const 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
         refusal_forget(watch, change->key, change->uid);
+        if (!row && finalized_is(watch, change->key, change->uid))
+                return 0;
         if (!row && controller->ledger_lost && told)
                 row = &unknown; /* it may have been handed out, and have our finalizer */
         if (!row && told && handover_is_under_way(watch, change->key, change->uid))

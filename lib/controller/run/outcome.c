@@ -253,6 +253,9 @@ static int load_row(struct controller *controller, struct ending *ending)
         if (r != -ENOENT) {
                 ending->has_left = r >= 0 && ending->kind == CHANGE_UPDATED && ending->row.unselected &&
                                    done->action == ACTION_RECONCILE;
+                /* A row that was made for this very run does not say yet what for. */
+                if (r >= 0 && ending->kind == CHANGE_DELETED && ending->is_first)
+                        ending->row.deleting = true;
                 ending->is_withdrawn = r >= 0 && ending->kind == CHANGE_DELETED && !ending->row.deleting;
                 return r;
         }
