@@ -4,7 +4,7 @@
 after another is compiled into a copy of the simulation, which must break a promise within a million steps. That is a
 minute or less of one core; counted in steps, the verdict is the same on a busy machine.
 
-    tests/simulation/mutants.py [--build FOLDER] [--seed N] [--steps N] [--jobs N] [--results FILE] [NAME...]
+    tests/simulation/mutants.py [--build FOLDER] [--seed N] [--steps N] [--jobs N] [--results FILE] [--all | NAME...]
 
 A mutant whose text is not in the source any more is a failure, too: it is to follow the code that it breaks.
 """
@@ -110,6 +110,9 @@ MUTANTS = {
     "restored database is unheard of": (CHANGE, "finalized_forget(watch);\n", ";\n"),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
+# Not always found within a million steps: these need luck, or --steps.
+LUCKY = {"returned first run of a deleted object", "selected again keeps what was handled"}
+
 
 def output(command, **more):
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -178,12 +181,13 @@ def main():
     parser.add_argument("--steps", default=STEPS, type=int)
     parser.add_argument("--jobs", default=os.cpu_count() or 1, type=int)
     parser.add_argument("--results")
+    parser.add_argument("--all", action="store_true", help="those that a million steps do not always find, too")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     if output(["ninja", "-C", str(build), "tests/simulation/simulate"]).returncode != 0:
         raise SystemExit("the simulation cannot be built")
-    names = arguments.names or list(MUTANTS)
+    names = arguments.names or [name for name in MUTANTS if arguments.all or name not in LUCKY]
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for name, (found, line) in zip(names, pool.map(lambda name: judge(build, name, arguments), names)):
