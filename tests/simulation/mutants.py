@@ -83,8 +83,8 @@ MUTANTS = {
     "killed run is not judged": ("lib/controller/run/last-life.c", "ledger_row_unknown(&row);", ";"),
     "machine went down, and nothing is unsure": (CHANGE, "r = watch->unsure ? unsure_is_same(watch, change, row) : 1;",
                                                  "r = 1;"),
-    "backoff is not waited for": ("lib/controller/run/backoff.c", "uint64_t delay = config->retry_first_usec;",
-                                  "uint64_t delay = config->retry_first_usec / 16;"),
+    "backoff is not waited for": ("lib/controller/run/backoff.c", "backoff_after(config->retry_first_usec,",
+                                  "backoff_after(config->retry_first_usec / 16,"),
     "failed content runs again at once": (DECISION, "if (has_failed && row->failed_fingerprint == change->fingerprint)",
                                           "if (false && has_failed)"),
     "paused watch is not resumed": ("lib/controller/order/pause.c", "watch->paused_realtime = 0;\n", ";\n"),
@@ -111,7 +111,10 @@ MUTANTS = {
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
 # Not always found within a million steps: these need luck, or --steps.
-LUCKY = {"returned first run of a deleted object", "selected again keeps what was handled"}
+LUCKY = {
+    "returned first run of a deleted object", "selected again keeps what was handled", "withdrawal is not written at once",
+    "withdrawn deletion comes back from its worker", "change after the machine went down leaves its row",
+}
 
 
 def output(command, **more):

@@ -168,7 +168,7 @@ static enum model_kind kind_of(const struct sim_run *run)
 static void show(struct simulation *sim, struct sim_run *run)
 {
         run->handler_ran = true;
-        if (run->run.reason == RUN_TAKEN_OVER) /* another watch has had it meanwhile */
+        if (run->run.reason == RUN_TAKEN_OVER || run->run.reason == RUN_SELECTED) /* it had left meanwhile */
                 model_heard(sim, run->watch, run->uid, 0, false);
         model_shown(sim, run->watch, run->name, run->uid, kind_of(run), sim_fingerprint(&run->read));
 }
