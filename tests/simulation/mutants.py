@@ -114,6 +114,7 @@ MUTANTS = {
 LUCKY = {
     "returned first run of a deleted object", "selected again keeps what was handled", "withdrawal is not written at once",
     "withdrawn deletion comes back from its worker", "change after the machine went down leaves its row",
+    "first run after a lost ledger forgets what was handed out",
 }
 
 
