@@ -12,6 +12,7 @@
 #include "children/program.h"
 #include "config/watch.h"
 #include "controller/change/unsure.h"
+#include "controller/order/may-run.h"
 #include "controller/order/pause.h"
 #include "controller/run/assign.h"
 #include "ipc/log.h"
@@ -139,6 +140,10 @@ static void take_over(struct supervisor *supervisor, struct config *config, cons
                 else
                         watch_keep(watch, config_watch_find(config, watch->config->name));
         }
+        /* A watch that stays may have new owned kinds to wait for, or none any more. */
+        FOREACH_WATCH(watch, &supervisor->controller)
+                if (!watch->leaving)
+                        pause_apply(watch);
         for (size_t i = 0; i < supervisor->controller.worker_count; i++)
                 supervisor->controller.worker[i].stale = true;
         assign_recall(&supervisor->controller, "the configuration is a new one");
