@@ -178,6 +178,23 @@ def test_a_program_that_fails_is_a_permanent_error(start, operator, handler, wid
     assert not handler.requests(name="b")
 
 
+@pytest.mark.parametrize("finalizer", [True, False])
+def test_a_program_that_fails_holds_no_cleanup_up(start, operator, handler, widgets, api, finalizer):
+    api.resource("v1", "configmaps", "default").create("one", labels={"for": "widgets"})
+    start({**NAMED, "names": ".spec.config"}, finalizer=finalizer)
+    broken = {"a": 7, "b": "elsewhere/one", "c": {"deep": {}}}
+    for name, config in broken.items():
+        widgets.create(name, {"config": "one"})
+        handler.wait_finished(name=name)
+        widgets.merge_patch(name, {"spec": {"config": config}})
+        operator.wait_for_log("related", key=f"default/{name}")
+    for name in broken:
+        widgets.delete(name)
+        wait_until(lambda name=name: not widgets.exists(name), f"{name} to go")
+        request = handler.wait_finished(name=name, action="finalize" if finalizer else "deleted")
+        assert not request.body.get("related")
+
+
 def test_a_wrong_program_is_a_mistake(operator, devserver, handler):
     operator.configure(devserver, [watch("widgets", handler, related=[{**NAMED, "names": ".spec["}],
                                          owns=[{**NAMED, "kind": "Secret"}])])

@@ -28,6 +28,7 @@
 #include "worker/run/request.h"
 #include "worker/run/unselected.h"
 #include "worker/write/event.h"
+#include "worker/write/object.h"
 #include "worker/write/sibling.h"
 #include "worker/write/status.h"
 #include "worker/write/write.h"
@@ -197,6 +198,13 @@ static bool order_is_settling(const struct run *run)
                scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
 }
 
+/* An object that goes, or is gone, needs no more than itself: its cleanup is never given up. That of an object
+ * that is being deleted is still an ordinary run here (write_prepare()). */
+static bool is_leaving(const struct run *run)
+{
+        return run->action != ACTION_RECONCILE || object_is_deleting(run);
+}
+
 /* When a related object changes, all objects that might depend on it get a run; this one need not run if
  * nothing differs from its last success. A parked attempt is no success yet. */
 static bool is_unneeded(const struct run *run)
@@ -206,7 +214,7 @@ static bool is_unneeded(const struct run *run)
         return run->action == ACTION_RECONCILE && !order->settling[0] &&
                order->reason == RUN_RELATED_CHANGED && order->known_fingerprint != 0 &&
                order->known_fingerprint == run->fingerprint &&
-               order->known_related == run->related.fingerprint;
+               order->known_related == run->related.fingerprint && !is_leaving(run);
 }
 
 /* Returns false: the run was ended. */
@@ -217,8 +225,8 @@ static bool related_are_there(struct run *run)
 
         if (r == -ECANCELED)
                 return false;
-        if ((r == -EBADMSG || r == -E2BIG) && run->action != ACTION_RECONCILE)
-                r = 0; /* an object that goes needs no more than itself */
+        if ((r == -EBADMSG || r == -E2BIG) && is_leaving(run))
+                r = 0;
         if (r == -EBADMSG || r == -E2BIG)
                 run_finish(run, RESULT_PERMANENT, "%s", error_message(&error));
         else if (r < 0)
