@@ -59,6 +59,9 @@ static void print_cluster(const struct report *report)
                 printf("server: %s%s\nidentity: %s\n", report->cluster.server,
                        report->cluster.insecure ? " (its certificate is not checked)" : "",
                        report->cluster.identity);
+        else if (report->cluster_status < 0 && report->config->kubeconfig_line > 0)
+                printf("%s:%u: cluster.kubeconfig: %s\n", report->config->kubeconfig_file,
+                       report->config->kubeconfig_line, error_message(&report->cluster_error));
         else if (report->cluster_status < 0)
                 printf("%s: cluster: %s\n", report->path ? report->path : "the configuration",
                        error_message(&report->cluster_error));
@@ -303,8 +306,8 @@ int ctl_check(const char *path, bool json)
         report.unit_status = unit_credential_find(path, &report.unit, &report.cluster_error);
         unit_credential_use(&report.unit);
         r = config_load(path, &report.config, &report.problems);
-        if (r < 0 && r != -EINVAL)
-                fprintf(stderr, "reconciledctl: %s\n", strerror(-r));
+        if (r < 0 && !config_has_errors(&report.problems))
+                fprintf(stderr, "reconciledctl: %s: %s\n", path ? path : "the configuration", strerror(-r));
         if (r >= 0)
                 check_cluster(&report);
         if (r >= 0)

@@ -20,8 +20,8 @@ struct config *ctl_load_config(const char *path)
                 if (config_problem_format(&problems.problem[i], &line) >= 0)
                         fprintf(stderr, "%s\n", line.data);
         }
-        config_problems_done(&problems);
-        if (r < 0 && r != -EINVAL)
+        if (r < 0 && !config_has_errors(&problems))
                 fprintf(stderr, "reconciledctl: the configuration: %s\n", strerror(-r));
+        config_problems_done(&problems);
         return r < 0 ? NULL : config;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "devserver/storage/selector.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,166 +9,14 @@
 #include "base/error.h"
 #include "devserver/storage/resource.h"
 #include "devserver/storage/version.h"
-
-enum operation {
-        OPERATION_EQUALS,
-        OPERATION_NOT_EQUALS, /* the last one that fields know */
-        OPERATION_IN,
-        OPERATION_NOT_IN,
-        OPERATION_EXISTS,
-        OPERATION_ABSENT,
-        OPERATION_GREATER,
-        OPERATION_LESS,
-};
-
-struct requirement {
-        struct requirement *next;
-        enum operation operation;
-        char *key;
-        char **value;
-        size_t count;
-};
+#include "selector/field.h"
+#include "selector/label.h"
 
 struct selector {
         struct requirement *label, *field;
 };
 
 /* ---- parsing */
-
-static const char *skip(const char *p)
-{
-        while (isspace((unsigned char)*p))
-                p++;
-        return p;
-}
-
-static char *take_word(const char **p, const char *stop)
-{
-        size_t length = strcspn(*p, stop);
-        char *word = strndup(*p, length);
-
-        *p += length;
-        while (word && length > 0 && isspace((unsigned char)word[length - 1]))
-                word[--length] = '\0';
-        return word;
-}
-
-static int add_value(struct requirement *requirement, char *value)
-{
-        char **grown = reallocarray(requirement->value, requirement->count + 1, sizeof(char *));
-
-        if (!grown || !value) {
-                free(value);
-                return -ENOMEM;
-        }
-        requirement->value = grown;
-        requirement->value[requirement->count++] = value;
-        return 0;
-}
-
-static int parse_set(const char **p, struct requirement *requirement)
-{
-        *p = skip(*p);
-        if (**p != '(')
-                return -EINVAL;
-        do {
-                (*p)++;
-                *p = skip(*p);
-                if (add_value(requirement, take_word(p, ",)")) < 0)
-                        return -ENOMEM;
-        } while (**p == ',');
-        if (**p != ')')
-                return -EINVAL;
-        *p = skip(*p + 1);
-        return 0;
-}
-
-static bool take_operator(const char **p, const char *text)
-{
-        size_t length = strlen(text);
-
-        if (strncmp(*p, text, length) != 0)
-                return false;
-        *p = skip(*p + length);
-        return true;
-}
-
-static int parse_operation(const char **p, struct requirement *requirement)
-{
-        if (take_operator(p, "!=")) {
-                requirement->operation = OPERATION_NOT_EQUALS;
-        } else if (take_operator(p, "==") || take_operator(p, "=")) {
-                requirement->operation = OPERATION_EQUALS;
-        } else if (take_operator(p, ">")) {
-                requirement->operation = OPERATION_GREATER;
-        } else if (take_operator(p, "<")) {
-                requirement->operation = OPERATION_LESS;
-        } else if (take_operator(p, "notin")) {
-                requirement->operation = OPERATION_NOT_IN;
-                return parse_set(p, requirement);
-        } else if (take_operator(p, "in")) {
-                requirement->operation = OPERATION_IN;
-                return parse_set(p, requirement);
-        } else {
-                return **p == '\0' || **p == ',' ? 0 : -EINVAL;
-        }
-        if (skip(*p)[strcspn(*p, ",=!<>")] != '\0' && skip(*p)[strcspn(*p, ",=!<>")] != ',')
-                return -EINVAL;
-        return add_value(requirement, take_word(p, ","));
-}
-
-static int parse_requirement(const char **p, struct requirement *requirement)
-{
-        *p = skip(*p);
-        requirement->operation = OPERATION_EXISTS;
-        if (**p == '!') {
-                requirement->operation = OPERATION_ABSENT;
-                *p = skip(*p + 1);
-        }
-        requirement->key = take_word(p, "=!<>, \t(");
-        if (!requirement->key)
-                return -ENOMEM;
-        if (requirement->key[0] == '\0')
-                return -EINVAL;
-        *p = skip(*p);
-        return requirement->operation == OPERATION_ABSENT ? 0 : parse_operation(p, requirement);
-}
-
-static void requirements_free(struct requirement *requirement)
-{
-        while (requirement) {
-                struct requirement *next = requirement->next;
-
-                for (size_t i = 0; i < requirement->count; i++)
-                        free(requirement->value[i]);
-                free(requirement->value);
-                free(requirement->key);
-                free(requirement);
-                requirement = next;
-        }
-}
-
-static int parse_all(const char *text, struct requirement **ret)
-{
-        const char *p = skip(text ? text : "");
-
-        while (*p) {
-                struct requirement *requirement = calloc(1, sizeof(*requirement));
-                int r;
-
-                if (!requirement)
-                        return -ENOMEM;
-                requirement->next = *ret;
-                *ret = requirement;
-                r = parse_requirement(&p, requirement);
-                if (r < 0)
-                        return r;
-                if (*p && *p != ',')
-                        return -EINVAL;
-                p = skip(*p ? p + 1 : p);
-        }
-        return 0;
-}
 
 /* The fields that the real server supports for everything, and those of the built-in kinds that operators
  * use: where they stand in what is stored. NULL: not supported. */
@@ -223,10 +70,10 @@ static const char *stored_field(const struct resource *resource, const char *fie
 static int resolve_field(const struct resource *resource, struct requirement *field)
 {
         const char *stored = stored_field(resource, field->key);
-        char *copy = stored && field->operation <= OPERATION_NOT_EQUALS ? strdup(stored) : NULL;
+        char *copy = stored && field->operation <= SELECTOR_NOT_EQUALS ? strdup(stored) : NULL;
 
         if (!copy)
-                return stored && field->operation <= OPERATION_NOT_EQUALS ? -ENOMEM : -EINVAL;
+                return stored && field->operation <= SELECTOR_NOT_EQUALS ? -ENOMEM : -EINVAL;
         free(field->key);
         field->key = copy;
         return 0;
@@ -240,13 +87,13 @@ int selector_parse(const char *labels, const char *fields, const struct resource
 
         if (!selector)
                 return -ENOMEM;
-        r = parse_all(labels, &selector->label);
+        r = label_selector_parse(labels ? labels : "", &selector->label, error);
         if (r < 0)
-                error_set(error, r, "unable to parse requirement: labelSelector \"%s\"", labels);
+                error_prefix(error, "unable to parse requirement");
         if (r >= 0) {
-                r = parse_all(fields, &selector->field);
+                r = field_selector_parse(fields ? fields : "", &selector->field, error);
                 if (r < 0)
-                        error_set(error, r, "invalid field selector: \"%s\"", fields);
+                        error_prefix(error, "invalid field selector");
         }
         for (struct requirement *field = selector->field; field && r >= 0; field = field->next) {
                 r = resolve_field(resource, field);
@@ -296,20 +143,20 @@ static bool requirement_matches(const struct requirement *requirement, const cha
         int order;
 
         switch (requirement->operation) {
-        case OPERATION_EXISTS:
+        case SELECTOR_EXISTS:
                 return value != NULL;
-        case OPERATION_ABSENT:
+        case SELECTOR_ABSENT:
                 return value == NULL;
-        case OPERATION_EQUALS:
-        case OPERATION_IN:
+        case SELECTOR_EQUALS:
+        case SELECTOR_IN:
                 return value && has_value(requirement, value);
-        case OPERATION_NOT_EQUALS:
-        case OPERATION_NOT_IN:
+        case SELECTOR_NOT_EQUALS:
+        case SELECTOR_NOT_IN:
                 return !value || !has_value(requirement, value);
-        case OPERATION_GREATER:
-        case OPERATION_LESS:
+        case SELECTOR_GREATER:
+        case SELECTOR_LESS:
                 order = value ? compare_integers(value, requirement->value[0], &valid) : 0;
-                return valid && (requirement->operation == OPERATION_GREATER ? order > 0 : order < 0);
+                return valid && (requirement->operation == SELECTOR_GREATER ? order > 0 : order < 0);
         }
         return false;
 }

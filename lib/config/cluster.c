@@ -17,7 +17,11 @@ int config_check_cluster(const struct config *config, struct error *error)
                 return 0;
         r = program_ask(SPAWNER_CREDENTIAL, argument, complaint, sizeof(complaint));
         if (r < 0)
-                return error_set(error, r, "cluster.kubeconfig cannot be checked: %s: %s",
+                return error_set(error, r, "%s:%u: cluster.kubeconfig cannot be checked: %s: %s",
+                                 config->kubeconfig_file, config->kubeconfig_line,
                                  spawner_program(SPAWNER_CREDENTIAL)->binary, strerror(-r));
-        return r == EXIT_CODE_OK ? 0 : error_set(error, -EINVAL, "cluster.kubeconfig: %s", complaint);
+        if (r != EXIT_CODE_OK)
+                return error_set(error, -EINVAL, "%s:%u: cluster.kubeconfig: %s", config->kubeconfig_file,
+                                 config->kubeconfig_line, complaint);
+        return 0;
 }

@@ -30,6 +30,7 @@ void config_free(struct config *config)
         free(config->watch);
         free(config->operator_name);
         free(config->kubeconfig);
+        free(config->kubeconfig_file);
         free(config->context);
         free(config->gateway_listen);
         free(config->gateway_token_file);
@@ -209,7 +210,7 @@ static void read_folder(struct reader *reader, const char *folder)
         free(entry);
 }
 
-static bool has_errors(const struct config_problems *problems)
+bool config_has_errors(const struct config_problems *problems)
 {
         for (size_t i = 0; i < problems->count; i++)
                 if (!problems->problem[i].warning)
@@ -228,14 +229,14 @@ int config_load(const char *path, struct config **ret, struct config_problems *p
         if (!path)
                 read_folder(&reader, DEFAULT_FOLDER);
         reader.file = path ? path : DEFAULT_FILE;
-        if (!has_errors(problems) || config->watch_count > 0)
+        if (!config_has_errors(problems) || config->watch_count > 0)
                 check_config(&reader);
         places_done(&reader);
         if (reader.out_of_memory)
                 return -ENOMEM;
         if (reader.system_error < 0)
                 return reader.system_error;
-        if (has_errors(problems))
+        if (config_has_errors(problems))
                 return -EINVAL;
         if (expand_owned(config) < 0 || config_name_notes(config) < 0)
                 return -ENOMEM;

@@ -130,10 +130,12 @@ struct config_watch {
 };
 
 struct config {
-        char *operator_name; /* field manager, finalizer prefix, Event source: a DNS subdomain */
-        char *kubeconfig;    /* "" = default search */
-        char *context;       /* "" = current-context */
-        unsigned workers;    /* default 4, 1..64 */
+        char *operator_name;   /* field manager, finalizer prefix, Event source: a DNS subdomain */
+        char *kubeconfig;      /* "" = default search */
+        char *kubeconfig_file; /* where cluster.kubeconfig was set; "" with the default search */
+        unsigned kubeconfig_line;
+        char *context;                    /* "" = current-context */
+        unsigned workers;                 /* default 4, 1..64 */
         uint64_t heartbeat_interval_usec; /* default a quarter of the deadline, at most 5s */
         uint64_t heartbeat_deadline_usec; /* default 20s */
         uint64_t stop_grace_usec; /* default 30s: how long running handlers may go on after SIGTERM */
@@ -164,6 +166,7 @@ struct config_problems {
 /* path: a file, or NULL for the default place with its conf.d. Returns 0 (ret filled; problems holds
  * warnings only), -EINVAL when there is at least one error (ret untouched, problems filled), -ENOMEM. */
 int config_load(const char *path, struct config **ret, struct config_problems *problems);
+bool config_has_errors(const struct config_problems *problems); /* more than warnings */
 /* With all defaults but texts, which config_load() sets; NULL on lack of memory. */
 struct config *config_new(void);
 void config_free(struct config *config);

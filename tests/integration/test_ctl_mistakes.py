@@ -47,10 +47,65 @@ def test_a_watch_named_like_an_owned_one_is_refused(check, key, said):
     assert f'"widgets.{key}.ConfigMap.0"' in found and f"what watch widgets {said}" in found
 
 
+SELECTORS = [
+    ({"labelSelector": "app in web"}, "labelSelector", 'a list of values, like (a,b), is expected instead of "web"'),
+    ({"labelSelector": "app=a=b"}, "labelSelector", 'a comma is expected instead of "=" (character 6 of "app=a=b")'),
+    ({"labelSelector": "-app"}, "labelSelector", '"-app" is no key of a label'),
+    ({"fieldSelector": "metadata.name"}, "fieldSelector", '"metadata.name" has none of =, == and !='),
+    ({"fieldSelector": "metadata.name in (a)"}, "fieldSelector", "has none of =, == and !="),
+    ({"owns": [{**OWNED[0], "labelSelector": "a b"}]}, "owns[0].labelSelector", "is expected instead of"),
+    ({"related": [*OWNED, {**OWNED[0], "labelSelector": "a,"}]}, "related[1].labelSelector", "is expected at the end"),
+]
+
+
+@pytest.mark.parametrize("first, key, said", SELECTORS)
+def test_a_selector_that_no_server_reads_is_refused(check, operator, first, key, said):
+    found = check(config(**first), 78)
+    lines = operator.config_file.read_text(encoding="utf-8").splitlines()
+    [number] = [i for i, line in enumerate(lines, 1) if line.lstrip("- ").startswith(key.rsplit(".", maxsplit=1)[-1] + ":")]
+    assert f"{operator.config_file}:{number}: watches[0].{key}: " in found and said in found, found
+
+
+@pytest.mark.parametrize("first", [{"labelSelector": "app in (a, b),!old,example.com/tier!=x,size>3"},
+                                   {"fieldSelector": "metadata.name!=a,status.phase==b"}])
+def test_a_selector_that_a_server_reads_is_not_refused(check, first):
+    assert "Selector" not in check(config(**first), None)
+
+
+def test_a_selector_that_the_server_refuses_is_named_beside_the_limit(devserver, operator, handler):
+    operator.configure(devserver, [watch("widgets", handler, fieldSelector="spec.unknown=1")])
+    operator.start()
+    operator.wait_for_log("limit is left out for an hour, though its labelSelector or fieldSelector may be the cause")
+
+
+def test_a_wrong_key_of_the_document_has_its_line(check, operator):
+    assert f"{operator.config_file}:2: operator: " in check("workers: 2\noperator: Widgets\nwatches: []\n", 78)
+    assert f"{operator.config_file}:3: watches: is missing or empty" in check("workers: 2\noperator: a.example\nwatches: []\n", 78)
+    assert f"{operator.config_file}:3: gateway.tokenFile: " in check(
+        "operator: a.example\ngateway:\n  tokenFile: token\nwatches: []\n", 78)
+    assert f"{operator.config_file}: operator: is missing" in check("workers: 2\nwatches: []\n", 78)
+
+
+def test_a_variable_that_is_not_set_is_one_mistake(check):
+    said = check(config(handler={"exec": ["/bin/true"], "credentials": {"token": "${TOKEN_FILE_OF_NOBODY}"}}), 78)
+    assert "the environment has no variable TOKEN_FILE_OF_NOBODY" in said and len(said.splitlines()) == 1, said
+
+
+def test_a_configuration_that_is_missing_is_told_once(operator):
+    path = str(operator.folder / "nowhere.yaml")
+    for verb, options in (("check", [path]), ("run", ["--config", path, "--object", "default/w"])):
+        done = operator.ctl.run(verb, *options)
+        said = (done.stdout + done.stderr).splitlines()
+        assert done.returncode == 78 and said == [f"{path}: cannot be read: No such file or directory"], said
+
+
 def test_check_praises_nothing_that_it_then_refuses(operator, handler):
     operator.configure(None, [watch("widgets", handler)], workers=1, cluster={"kubeconfig": "/nowhere"})
     done = operator.ctl.run("check", str(operator.config_file))
     assert done.returncode == 78 and "/nowhere" in done.stdout
+    lines = operator.config_file.read_text(encoding="utf-8").splitlines()
+    [number] = [i for i, line in enumerate(lines, 1) if "kubeconfig: /nowhere" in line]
+    assert f"{operator.config_file}:{number}: cluster.kubeconfig: " in done.stdout, done.stdout
     assert "no mistakes" not in done.stdout and "its access to the cluster cannot be used" in done.stdout
     assert "1 watch, 1 worker:" in done.stdout
 

@@ -689,11 +689,11 @@ def test_not_while_it_is_uninstalled(devserver, operator, handler, other, widget
 def test_a_broken_kubeconfig_changes_nothing(configured, devserver, handler, widgets):
     text = configured.config_file.read_text()
     broken = configured.folder / "broken"
-    broken.write_text("users: [", encoding="utf-8")
-    configured.user.give(broken, 0o600)
+    configured.user.give(broken.write_text("users: [", encoding="utf-8") and broken, 0o600)
     configured.write_config(text.replace(str(configured.folder / "kubeconfig"), str(broken)))
     os.kill(configured.pid, signal.SIGHUP)
-    configured.wait_for_log(f"the new configuration is not taken; the old one stays in force: cluster.kubeconfig: {broken}:")
+    said = configured.wait_for_log("the new configuration is not taken; the old one stays in force: ")["message"]
+    assert f": {configured.config_file}:" in said and f": cluster.kubeconfig: {broken}:" in said
     widgets.create("a", spec={})
     handler.wait_finished(name="a")
     configured.write_config(text)

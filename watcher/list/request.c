@@ -97,8 +97,12 @@ static bool leave_out(struct watcher *watcher, enum optional optional, const cha
                 watcher->left_out = 0;
         watcher->left_out |= optional;
         watcher->left_out_until = now + REMEMBERED_USEC;
-        log_warning("watch %s: the API server refuses the request; the parameter %s is left out for an hour",
-                    watcher->config->watch, name);
+        log_warning(
+                "watch %s: the API server refuses the request; the parameter %s is left out for an hour%s",
+                watcher->config->watch, name,
+                watcher->config->label_selector[0] || watcher->config->field_selector[0]
+                        ? ", though its labelSelector or fieldSelector may be the cause"
+                        : "");
         return true;
 }
 

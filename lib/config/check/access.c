@@ -47,7 +47,8 @@ static bool check_file(struct reader *reader, const yaml_node_t *node, const cha
 {
         const char *problem;
 
-        expand_text(reader, node, key, path);
+        if (!expand_text(reader, node, key, path))
+                return false;
         find_beside_file(reader, path);
         if (is_of_unit(*path) && access(*path, R_OK) < 0 && errno == EACCES) {
                 problem_add(reader, node, true, key,

@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "config/check/handler.h"
 #include "config/check/program.h"
+#include "config/check/selector.h"
 #include "config/notes.h"
 #include "config/read/expand.h"
 #include "config/read/node.h"
@@ -188,19 +189,6 @@ static void check_namespaces(struct reader *reader, yaml_node_t *node, const cha
         }
 }
 
-static void check_selector(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
-                           char **value)
-{
-        char key[256];
-
-        sub(key, sizeof(key), path, name);
-        if (!*value)
-                return;
-        expand_text(reader, mapping_find(reader, node, name), key, value);
-        if (*value && strpbrk(*value, "\n\t"))
-                problem_add(reader, mapping_find(reader, node, name), false, key, "must stand on one line");
-}
-
 /* ---- what stands together */
 
 static void check_order(struct reader *reader, yaml_node_t *node, const char *path, const char *name,
@@ -325,8 +313,7 @@ void check_watch(struct reader *reader, yaml_node_t *node, const char *path, str
         check_api_version(reader, mapping_find(reader, node, "apiVersion"), key, watch->api_version);
         check_name(reader, node, path, watch);
         check_namespaces(reader, node, path, watch);
-        check_selector(reader, node, path, "labelSelector", &watch->label_selector);
-        check_selector(reader, node, path, "fieldSelector", &watch->field_selector);
+        check_selectors(reader, node, path, watch);
         check_handler(reader, node, path, watch);
         sub(key, sizeof(key), path, "trigger.jq");
         check_program(reader, mapping_find(reader, node, "trigger"), key, watch->trigger_jq);
@@ -524,10 +511,20 @@ static void default_heartbeat(struct config *config)
                 config->heartbeat_interval_usec = quarter < HEARTBEAT_USEC ? quarter : HEARTBEAT_USEC;
 }
 
+/* The supervisor and reconciledctl read the kubeconfig later, and blame the right line. */
+static void keep_cluster_place(struct reader *reader)
+{
+        const struct place *place = place_find(reader, "cluster.kubeconfig");
+
+        default_text(reader, &reader->config->kubeconfig_file, place && place->file ? place->file : "");
+        reader->config->kubeconfig_line = place ? place->line : 0;
+}
+
 void check_config(struct reader *reader)
 {
         struct config *config = reader->config;
 
+        keep_cluster_place(reader);
         default_text(reader, &config->kubeconfig, "");
         default_text(reader, &config->context, "");
         check_operator_name(reader, config->operator_name);

@@ -161,7 +161,7 @@ static void check_environment(struct reader *reader, yaml_node_t *handler_node, 
                 else if (handler->kubernetes && strcmp(variable->name, "KUBECONFIG") == 0)
                         problem_add(reader, place, false, key,
                                     "is set by handler.kubernetes; keep one of the two");
-                expand_text(reader, place, key, &variable->value);
+                (void)expand_text(reader, place, key, &variable->value);
         }
 }
 
@@ -179,7 +179,8 @@ void check_handler(struct reader *reader, yaml_node_t *node, const char *path, s
         check_user(reader, mapping_find(reader, place, "user"), key, &watch->handler);
         snprintf(key, sizeof(key), "%.200s.handler.version", path);
         if (watch->handler.version)
-                expand_text(reader, mapping_find(reader, place, "version"), key, &watch->handler.version);
+                (void)expand_text(reader, mapping_find(reader, place, "version"), key,
+                                  &watch->handler.version);
         snprintf(key, sizeof(key), "%.200s.handler", path);
         check_environment(reader, place, key, &watch->handler);
         check_access(reader, place, key, &watch->handler);

@@ -46,30 +46,31 @@ static size_t expand_one(struct reader *reader, const yaml_node_t *node, const c
         return 0;
 }
 
-void expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value)
+bool expand_text(struct reader *reader, const yaml_node_t *node, const char *key, char **value)
 {
         _cleanup_text_ struct text out = TEXT_EMPTY;
         const char *text = *value;
         char *expanded;
 
         if (!strchr(text, '$'))
-                return;
+                return true;
         while (*text) {
                 size_t plain = strcspn(text, "$"), taken = 0;
 
                 text_append(&out, text, plain);
                 text += plain;
                 if (*text && (taken = expand_one(reader, node, key, text, &out)) == 0)
-                        return;
+                        return false;
                 text += taken;
         }
         expanded = text_take(&out);
         if (!expanded) {
                 reader->out_of_memory = true;
-                return;
+                return false;
         }
         free(*value);
         *value = expanded;
+        return true;
 }
 
 /* ---- paths */

@@ -21,3 +21,15 @@ yaml_node_t *mapping_find(struct reader *reader, yaml_node_t *mapping, const cha
         }
         return NULL;
 }
+
+yaml_node_t *sequence_item(struct reader *reader, yaml_node_t *list, size_t number)
+{
+        yaml_node_item_t *start;
+
+        if (!list || list->type != YAML_SEQUENCE_NODE)
+                return NULL;
+        start = list->data.sequence.items.start;
+        return number < (size_t)(list->data.sequence.items.top - start)
+                       ? yaml_document_get_node(reader->document, start[number])
+                       : NULL;
+}

@@ -11,10 +11,19 @@
 
 #define PROBLEMS_MAX 200
 
+const struct place *place_find(const struct reader *reader, const char *key)
+{
+        for (size_t i = 0; i < reader->place_count; i++)
+                if (reader->place[i].key && strcmp(reader->place[i].key, key) == 0)
+                        return &reader->place[i];
+        return NULL;
+}
+
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
                  const char *format, ...)
 {
         struct config_problems *problems = reader->problems;
+        const struct place *place = node ? NULL : place_find(reader, key);
         struct config_problem *grown, *problem;
         va_list arguments;
 
@@ -28,8 +37,10 @@ void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, c
         problems->problem = grown;
         problem = &grown[problems->count++];
         *problem = (struct config_problem){
-                .file = strdup(reader->file),
-                .line = node ? (unsigned)node->start_mark.line + 1 : 0,
+                .file = strdup(place && place->file ? place->file : reader->file),
+                .line = node    ? (unsigned)node->start_mark.line + 1
+                        : place ? place->line
+                                : 0,
                 .key = strdup(key),
                 .warning = warning,
         };

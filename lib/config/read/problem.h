@@ -3,8 +3,11 @@
 /* The mistakes of a configuration, each with its place. Private to config/. */
 #include "config/internal.h"
 
-/* Adds a problem at a node (NULL: the file). warning: it does not prevent the start. key: as people write
- * it, "watches[0].name". */
+/* Where a key of the document itself was set. NULL: nowhere. */
+const struct place *place_find(const struct reader *reader, const char *key);
+
+/* Adds a problem at a node (NULL: where the key was set, or else the file). warning: it does not prevent the
+ * start. key: as people write it, "watches[0].name". */
 void problem_add(struct reader *reader, const yaml_node_t *node, bool warning, const char *key,
                  const char *format, ...) _printf_(5, 6);
 

@@ -458,22 +458,20 @@ static void place_add(struct reader *reader, const yaml_node_t *node, const char
                 reader->out_of_memory = true;
 }
 
-/* false: another file sets the key as well, and nothing tells which one counts. */
-static bool take_place(struct reader *reader, const yaml_node_t *node, const char *path)
+/* false: another file sets the key as well, and nothing tells which one counts. Lists of watches and mappings
+ * add up; their first place is kept. */
+static bool take_place(struct reader *reader, const yaml_node_t *node, const char *path,
+                       const struct key *key)
 {
-        for (size_t i = 0; i < reader->place_count && !reader->out_of_memory; i++)
-                if (strcmp(reader->place[i].key, path) == 0) {
-                        problem_add(reader, node, false, path, "stands at %s:%u already; keep one of them",
-                                    reader->place[i].file, reader->place[i].line);
-                        return false;
-                }
-        place_add(reader, node, path);
-        return true;
-}
+        const struct place *place = place_find(reader, path);
 
-static bool is_shared(const struct reader *reader, const struct key *key, const void *target)
-{
-        return target == reader->config && key->kind != KEY_MAPPING && key->kind != KEY_WATCHES;
+        if (!place)
+                place_add(reader, node, path);
+        if (!place || key->kind == KEY_MAPPING || key->kind == KEY_WATCHES)
+                return true;
+        problem_add(reader, node, false, path, "stands at %s:%u already; keep one of them",
+                    place->file ? place->file : "", place->line);
+        return false;
 }
 
 static void read_pair(struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
@@ -496,7 +494,7 @@ static void read_pair(struct reader *reader, const yaml_node_t *mapping, const y
                             suggestion ? suggestion : "");
         } else if (is_duplicate(reader, mapping, pair, name)) {
                 problem_add(reader, key_node, false, inner, "stands here twice");
-        } else if (!is_shared(reader, key, target) || take_place(reader, key_node, inner)) {
+        } else if (target != reader->config || take_place(reader, key_node, inner, key)) {
                 read_value(reader, value, inner, key, target);
         }
 }
