@@ -31,6 +31,8 @@
 #include "os/program-path.h"
 #include "os/syscall.h"
 
+#define HTTP_CREATED 201
+
 /* ---- what came of it */
 
 /* An object of the API server, as last seen. */
@@ -122,6 +124,22 @@ static char *path_of_created(const char *collection, const cJSON *object)
         return asprintf(&path, "%s/%s", collection, metadata_text(object, "name")) < 0 ? NULL : path;
 }
 
+/* Where a former version was not seen, the request alone tells what was to change; a patch of a confidential
+ * object is recorded as it was sent. */
+static void print_change(const cJSON *before, const cJSON *line, bool is_new)
+{
+        const cJSON *after = cJSON_GetObjectItemCaseSensitive(line, "received");
+        const cJSON *sent = cJSON_GetObjectItemCaseSensitive(line, "sent");
+
+        bool redacted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(line, "redacted"));
+
+        if (!before && !is_new && redacted)
+                puts("    (not shown, because the object is confidential)");
+        else if (difference_print(before, before || is_new || !sent ? after : sent, "    ") == 0)
+                puts(redacted ? "    (nothing changes apart from what is confidential, which is not shown)"
+                              : "    (nothing of it changes)");
+}
+
 static int report_written(struct report *report, const cJSON *line, const char *plain)
 {
         const char *method = trace_text(line, "method"), *path = trace_text(line, "path");
@@ -130,6 +148,7 @@ static int report_written(struct report *report, const cJSON *line, const char *
                 strcmp(method, "POST") == 0 ? path_of_created(plain, after) : strdup(plain);
         const struct seen *seen = created ? find(report, created) : NULL;
         const cJSON *before = seen ? seen->object : NULL;
+        bool is_new = (int)trace_number(line, "status") == HTTP_CREATED;
         cJSON *copy;
 
         if (!created)
@@ -141,11 +160,10 @@ static int report_written(struct report *report, const cJSON *line, const char *
         }
         if (!before && is_same_object(report->given, after))
                 before = report->given;
-        printf("%s ", before ? "~ change" : "+ create");
+        printf("%s ", is_new ? "+ create" : "~ change");
         name_object(after);
         printf("%s\n", subresource(path));
-        if (difference_print(before, after, "    ") == 0)
-                puts("    (nothing of it changes)");
+        print_change(before, line, is_new);
         copy = cJSON_Duplicate(after, true);
         return copy ? remember(report, created, copy) : -ENOMEM;
 }
@@ -399,6 +417,33 @@ static bool is_file(const char *object)
         return stat(object, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+        size_t length = strlen(text), size = strlen(end);
+
+        return length >= size && strcmp(text + length - size, end) == 0;
+}
+
+/* No key of an object begins with a slash or holds "./", and hardly one ends as files of objects do. */
+static bool is_meant_as_file(const char *object)
+{
+        return object[0] == '/' || strstr(object, "./") || ends_with(object, ".yaml") ||
+               ends_with(object, ".yml") || ends_with(object, ".json");
+}
+
+/* true, and told: a file was meant, and there is none. */
+static bool is_missing_file(const char *object)
+{
+        struct stat st;
+        int r;
+
+        if (!is_meant_as_file(object) || is_file(object))
+                return false;
+        r = stat(object, &st);
+        fprintf(stderr, "reconciledctl: %s: %s\n", object, r < 0 ? strerror(errno) : "is no regular file");
+        return true;
+}
+
 static int run_session(const struct ctl_run_options *options, struct session_options *session_options)
 {
         _cleanup_(session_free_pointer) struct session *session = NULL;
@@ -440,8 +485,11 @@ int ctl_run(const struct ctl_run_options *options)
         struct session_options session_options = {0};
         _cleanup_(unit_credential_done) struct unit_credential unit = {0};
         _cleanup_error_ struct error error = ERROR_NONE;
-        int r = unit_credential_find(options->config, &unit, &error);
+        int r;
 
+        if (is_missing_file(options->object))
+                return EXIT_CODE_USAGE;
+        r = unit_credential_find(options->config, &unit, &error);
         unit_credential_use(&unit);
         session_options.config = config = ctl_load_config(options->config);
         if (!config)

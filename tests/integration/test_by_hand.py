@@ -68,6 +68,7 @@ def test_the_cluster_keeps_nothing(devserver, operator, handler, by_hand, widget
     before = widgets.create("w", {"size": 1})
     shown = by_hand("run", "--object", "default/w").stdout
     assert "+ status.size: 7" in shown and "+ create ConfigMap default/child" in shown
+    assert "~ change Widget default/w\n" in shown and "+ create Widget" not in shown and "spec.size" not in shown, shown
     assert '+ metadata.finalizers[0]: "widgets.example.com/finalizer"' in shown
     assert "+ create Event" in shown and '+ reason: "Tried"' in shown
     assert "Nothing was written; --apply writes it." in shown
@@ -98,6 +99,28 @@ def test_apply_writes(devserver, operator, handler, by_hand, widgets, api):
     [deleted] = [line["sent"] for line in lines if line.get("method") == "DELETE"]
     assert deleted["preconditions"] == {"uid": uid}, "not another one that has the name by then"
     assert deleted["propagationPolicy"] == "Background" and not config_maps.exists("child")
+
+
+def test_a_change_of_what_was_not_read_before_is_no_creation(devserver, operator, handler, by_hand, widgets, api):
+    secrets = api.resource("v1", "secrets", "default")
+    secrets.create("s", type="Opaque", data={"old": "YQ=="})
+    child = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", "data": {"new": "Yg=="}}
+    handler.answer({"children": [child]})
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w")
+    shown = by_hand("run", "--object", "default/w").stdout
+    assert "~ change Secret default/s\n    (nothing changes apart from what is confidential" in shown and "+ create" not in shown, shown
+
+
+@pytest.mark.parametrize("name", ["nosuch.yaml", "nosuch.yml", "nosuch.json", "./nosuch", "folder/../nosuch", "/nosuch"])
+def test_a_file_that_is_missing_is_no_key(devserver, operator, handler, by_hand, name):
+    operator.configure(devserver, [watch("widgets", handler)])
+    assert by_hand("run", "--object", name, expect=64).stderr == f"reconciledctl: {name}: No such file or directory\n"
+
+
+def test_a_folder_is_no_file_of_objects(devserver, operator, handler, by_hand):
+    operator.configure(devserver, [watch("widgets", handler)])
+    assert by_hand("run", "--object", "./", expect=64).stderr == "reconciledctl: ./: is no regular file\n"
 
 
 def test_what_can_go_wrong_is_said(devserver, operator, handler, by_hand, widgets, manifests):
@@ -219,3 +242,4 @@ def test_the_answer_for_a_confidential_object_is_said_to_be_hidden(devserver, op
     shown = by_hand("run", "--object", manifests({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}})).stdout
     assert "answer: not shown, because the object is confidential\n" in shown and "result: success" in shown, shown
     assert "answer: none" not in shown and "aHVudGVyMg" not in shown
+    assert "~ change Secret default/s\n    (not shown, because the object is confidential)\n" in shown, shown
