@@ -27,33 +27,52 @@ static void block_signals(void)
         signal(SIGCHLD, SIG_DFL); /* the starter may have it ignored, and then it is never sent */
 }
 
-static int load_config(const struct options *options, struct config **ret)
-{
-        char first[512];
-        int r = config_load_and_tell(options, ret, first, sizeof(first));
+/* A start, or one more in place. */
+struct start {
+        struct config *config; /* what the last reload has accepted; NULL: the file has to be right */
+        char refused[512];     /* why the file was not taken; "" */
+        bool again;
+};
 
+/* The file may have become wrong since a reload accepted it. A running operator does not end for that. */
+static int load_config(const struct options *options, struct start *start)
+{
+        struct config *config = NULL;
+        int r = config_load_and_tell(options, &config, start->refused, sizeof(start->refused));
+
+        if (r < 0 && start->config) {
+                log_error(
+                        "the new configuration is not taken; the one that was accepted before is in force");
+                return 0;
+        }
         if (r < 0 && !options->check)
-                notify_failed(exit_code_for(r, EXIT_CODE_CONFIGURATION), first);
-        return r;
+                notify_failed(exit_code_for(r, EXIT_CODE_CONFIGURATION), start->refused);
+        if (r < 0)
+                return r;
+        start->refused[0] = '\0';
+        config_free(start->config);
+        start->config = config;
+        return 0;
 }
 
-static int run(struct options *options, struct config *config, bool *ret_reload)
+static int run(struct options *options, struct start *start)
 {
         struct supervisor supervisor = {0};
-        int code = supervisor_init(&supervisor, options, config);
+        int code = supervisor_init(&supervisor, options, TAKE_PTR(start->config));
 
+        notify_note_refused(&supervisor, start->refused);
         if (code == EXIT_CODE_OK)
                 code = supervisor_run(&supervisor);
+        start->again = supervisor.reload.restarting && code == EXIT_CODE_OK;
+        start->config = start->again ? TAKE_PTR(supervisor.reload.next) : NULL;
         supervisor_done(&supervisor);
-        *ret_reload = supervisor.reload.restarting && code == EXIT_CODE_OK;
         return code;
 }
 
 /* Once more for each restart in place. */
 static int live(struct options *options)
 {
-        struct config *config = NULL;
-        bool again = false;
+        struct start start = {0};
         int r;
 
         do {
@@ -61,15 +80,17 @@ static int live(struct options *options)
                 if (r < 0)
                         fprintf(stderr, "reconciled: cannot log: %s\n", strerror(-r));
                 else
-                        r = load_config(options, &config);
-                if (r < 0)
+                        r = load_config(options, &start);
+                if (r < 0) {
+                        config_free(start.config);
                         return (int)exit_code_for(r, EXIT_CODE_CONFIGURATION);
+                }
                 if (options->check) {
-                        config_free(config);
+                        config_free(start.config);
                         return EXIT_CODE_OK;
                 }
-                r = run(options, config, &again);
-        } while (again);
+                r = run(options, &start);
+        } while (start.again);
         return r;
 }
 

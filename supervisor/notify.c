@@ -172,11 +172,16 @@ void notify_reloading(const struct supervisor *supervisor)
                    clock_monotonic_usec(), supervisor->config->stop_grace_usec + EXTEND_USEC);
 }
 
-void notify_not_reloaded(struct supervisor *supervisor, const char *why)
+void notify_note_refused(struct supervisor *supervisor, const char *why)
 {
         snprintf(supervisor->reload.refused, sizeof(supervisor->reload.refused), "%s", why);
         one_line(supervisor->reload.refused);
         utf8_clean(supervisor->reload.refused);
+}
+
+void notify_not_reloaded(struct supervisor *supervisor, const char *why)
+{
+        notify_note_refused(supervisor, why);
         notify_ready(supervisor);
 }
 

@@ -15,6 +15,8 @@ void notify_ready(struct supervisor *supervisor);
 void notify_status(struct supervisor *supervisor); /* where it is another one, and not too often */
 void notify_stopping(struct supervisor *supervisor);
 void notify_reloading(const struct supervisor *supervisor);
+/* Status shows why the file as it is now was not taken. */
+void notify_note_refused(struct supervisor *supervisor, const char *why);
 /* The reload is over, and the old configuration stays in force. */
 void notify_not_reloaded(struct supervisor *supervisor, const char *why);
 /* The operator fails: to systemd and to the kubelet. */

@@ -414,5 +414,6 @@ void supervisor_done(struct supervisor *supervisor)
         for (size_t i = 0; i < supervisor->reload.old_config_count; i++)
                 config_free(supervisor->reload.old_config[i]);
         free(supervisor->reload.old_config);
+        config_free(supervisor->reload.next);
         config_free(supervisor->config);
 }

@@ -116,7 +116,8 @@ struct supervisor {
                 sd_event_source *timer;
                 struct config **old_config; /* watches that are leaving still refer to them */
                 size_t old_config_count;
-                char refused[512]; /* why the file as it is now was not taken; "" */
+                struct config *next; /* accepted, for after a restart in place; NULL */
+                char refused[512];   /* why the file as it is now was not taken; "" */
         } reload;
 
         struct {

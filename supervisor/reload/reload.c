@@ -84,12 +84,20 @@ static void end_for_new_version(struct supervisor *supervisor)
         stop_gracefully(supervisor);
 }
 
-bool reload_can_restart(const struct supervisor *supervisor, char *why, size_t size)
+/* Runs may take a while to finish, and the file may have become wrong by then. */
+static void keep_for_restart(struct supervisor *supervisor, struct config *config)
+{
+        config_free(supervisor->reload.next);
+        supervisor->reload.next = config;
+}
+
+bool reload_can_restart(struct supervisor *supervisor, char *why, size_t size)
 {
         struct config *config = NULL;
         int r = config_load_and_tell(supervisor->options, &config, why, size);
 
-        config_free(config);
+        if (r >= 0)
+                keep_for_restart(supervisor, config);
         return r >= 0;
 }
 
@@ -117,7 +125,9 @@ void reload(struct supervisor *supervisor)
         int r;
 
         if (supervisor->phase > PHASE_RUNNING) {
-                log_info("asked to reload while ending: ignored");
+                log_info(supervisor->reload.restarting
+                                 ? "asked to reload during a restart in place, which reads the file anyway"
+                                 : "asked to reload while ending: ignored");
                 return;
         }
         notify_reloading(supervisor);
@@ -141,7 +151,7 @@ void reload(struct supervisor *supervisor)
                 return;
         }
         if (r >= 0 && needs_restart(supervisor, config, why, sizeof(why))) {
-                config_free(config);
+                keep_for_restart(supervisor, config);
                 restart(supervisor, why);
                 return;
         }
