@@ -73,7 +73,7 @@ static void test_labels(void **state)
                 "example.com/a=b",
                 "a_b.c-d=E",
                 NAME_63,
-                NAME_63 "=" NAME_63,
+                (NAME_63 "=" NAME_63),
                 PREFIX_253 "/a",
         };
         static const struct {
