@@ -74,7 +74,7 @@ for line in sys.stdin:
         answer["status"] = {{"seen": n}}
         if n % 17 == 0 and request["reason"] != "requeueAfter":
             answer["requeueAfter"], how = "1500ms", "again"
-    if n % 101 == 0 and request["attempt"] < 3:
+    if n % 101 == 0 and request["attempt"] < 3 and request["reason"] != "requeueAfter":
         note("failed")
         sys.exit(3)
     if n % 11 == 0:
