@@ -23,10 +23,16 @@ def accepted(devserver, operator, handler, widgets):
     return operator
 
 
-def go(operator, handler):
+def wait_life(operator, count, workers):
+    """While one life ends, its processes are fewer and fewer, and nobody answers."""
+    wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID["STARTED"])) == count, lambda: operator.output.text())
+    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) >= count, "it to be ready again")
+    assert len(operator.children("worker")) == workers
+
+
+def go(operator, handler, workers=3):
     (handler.folder / "go").touch()
-    wait_until(lambda: len(operator.logs(message_id=MESSAGE_ID["STARTED"])) == 2, lambda: operator.output.text())
-    wait_until(lambda: len(operator.children("worker")) == 3, "the workers of the configuration that was accepted")
+    wait_life(operator, 2, workers)
 
 
 @pytest.mark.parametrize("asked", [False, True], ids=["unasked", "and a SIGHUP"])
@@ -40,7 +46,7 @@ def test_a_wrong_file_does_not_end_it(accepted, devserver, handler, widgets, ask
     handler.wait_finished(name="later")
     accepted.configure(devserver, [watch("widgets", handler)], workers=2)
     os.kill(accepted.pid, signal.SIGHUP)
-    wait_until(lambda: len(accepted.children("worker")) == 2, "the mended file to be taken")
+    wait_life(accepted, 3, workers=2)
     assert not accepted.ctl.status()["notReloaded"]
 
 
@@ -55,6 +61,5 @@ def test_a_handler_that_is_away_for_a_moment_does_not_end_it(accepted, handler, 
 
 def test_a_newer_file_that_is_right_is_taken(accepted, devserver, handler):
     accepted.configure(devserver, [watch("widgets", handler)], workers=4)
-    (handler.folder / "go").touch()
-    wait_until(lambda: len(accepted.children("worker")) == 4, "the workers of the file as it is then")
+    go(accepted, handler, workers=4)
     assert not accepted.ctl.status()["notReloaded"]
