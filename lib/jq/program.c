@@ -15,41 +15,90 @@
 #define RESULT_MAX  (1024 * 1024) /* bytes that may come out for one object */
 #define MESSAGE_MAX 400
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:"
+
 struct jq_program {
         jq_state *state;
         struct text complaint; /* of compiling */
 };
 
+/* On one line, and without the words that are for users of jq's own tool. */
+static void append_words(struct text *line, const char *words)
+{
+        static const char *const left_out[] = {"(Unix shell quoting issues?) ", "<top-level>, "};
+
+        while (*words) {
+                size_t length = strspn(words, " \t\n\v\f\r");
+
+                if (length > 0 && words[length])
+                        text_append(line, " ", 1);
+                words += length;
+                for (size_t i = 0; i < ELEMENTS(left_out); i++)
+                        if (strncmp(words, left_out[i], strlen(left_out[i])) == 0)
+                                words += strlen(left_out[i]);
+                length = strcspn(words, " \t\n\v\f\r");
+                text_append(line, words, length);
+                words += length;
+        }
+}
+
 static void on_complaint(void *userdata, jv message)
 {
         struct jq_program *program = userdata;
         jv text = jq_format_error(message);
+        const char *words = jv_string_value(text);
+        unsigned count;
 
-        if (program->complaint.size < MESSAGE_MAX)
-                text_printf(&program->complaint, "%s%s", program->complaint.size > 0 ? "; " : "",
-                            jv_string_value(text));
+        if (strncmp(words, "jq: error: ", 11) == 0)
+                words += 11;
+        if (program->complaint.size < MESSAGE_MAX && sscanf(words, "jq: %u compile error", &count) != 1) {
+                text_append_string(&program->complaint, program->complaint.size > 0 ? "; " : "");
+                append_words(&program->complaint, words);
+        }
         jv_free(text);
 }
 
-/* libjq's words, on one line and without what it says to users of its own tool. */
-static void set_complaint(struct error *error, const char *text)
+static void set_complaint(struct error *error, const struct text *complaint)
 {
-        _cleanup_free_ char *line = strndup(text, MESSAGE_MAX);
-        char *start = line;
+        _cleanup_free_ char *line =
+                complaint->size > 0 ? strndup(complaint->data, MESSAGE_MAX) : strdup("it does not compile");
 
-        for (char *c = line; c && *c; c++)
-                if (*c == '\n')
-                        *c = ' ';
-        if (start && strncmp(start, "jq: error: ", 11) == 0)
-                start += 11;
-        if (start)
-                utf8_clean(start);
-        error_set(error, -EINVAL, "%s", start ? start : "no memory");
+        if (line)
+                utf8_clean(line);
+        error_set(error, -EINVAL, "%s", line ? line : "no memory");
 }
 
 /* jq's own writes to our standard error, past the log: raw content, also of Secrets. On the same line, so
  * that complaints name the right one. */
 #define QUIET "def stderr: .; "
+
+/* Only at the beginning can modules be named; libjq aborts over them where it has no path for them. */
+static bool names_modules(const char *text)
+{
+        static const char *const word[] = {"module", "import", "include"};
+
+        for (;;) {
+                text += strspn(text, " \t\n\r");
+                if (*text != '#')
+                        break;
+                text += strcspn(text, "\n");
+        }
+        for (size_t i = 0; i < ELEMENTS(word); i++)
+                if (strncmp(text, word[i], strlen(word[i])) == 0 &&
+                    !strspn(text + strlen(word[i]), NAME_CHARACTERS))
+                        return true;
+        return false;
+}
+
+/* The complaint about the program alone names the author's own columns, and none of our words. */
+static void complain_of_program(struct jq_program *program, const char *text)
+{
+        text_clear(&program->complaint);
+        if (names_modules(text))
+                text_append_string(&program->complaint, "it may not name modules at its beginning");
+        else if (jq_compile(program->state, text))
+                text_append_string(&program->complaint, "it does not compile");
+}
 
 int jq_program_new(const char *text, struct jq_program **ret, struct error *error)
 {
@@ -64,8 +113,8 @@ int jq_program_new(const char *text, struct jq_program **ret, struct error *erro
         }
         jq_set_error_cb(program->state, on_complaint, program);
         if (!jq_compile(program->state, quiet)) {
-                set_complaint(error,
-                              program->complaint.data ? program->complaint.data : "it does not compile");
+                complain_of_program(program, text);
+                set_complaint(error, &program->complaint);
                 jq_program_free(program);
                 return -EINVAL;
         }

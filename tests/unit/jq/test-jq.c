@@ -35,12 +35,17 @@ static bool is_refused(const char *text)
         struct jq_program *made = NULL;
 
         return jq_program_new(text, &made, &error) == -EINVAL && strlen(error_message(&error)) > 0 &&
-               !strchr(error_message(&error), '\n') && !made;
+               !strchr(error_message(&error), '\n') && !made && !strstr(error_message(&error), "stderr") &&
+               !strstr(error_message(&error), "top-level") &&
+               !strstr(error_message(&error), "compile error") && !strstr(error_message(&error), "jq:") &&
+               !strstr(error_message(&error), "  ");
 }
 
 static void test_what_does_not_compile(void **state)
 {
-        static const char *const wrong[] = {".spec |", "nonsense(1)", "{", "\"open"};
+        static const char *const wrong[] = {
+                ".spec |",      "nonsense(1)", "{",    "\"open",       "foo | bar",
+                ".a\n| nosuch", ". as $x|$y",  ".a b", "module {}; .", "# a\n import \"x\" as x; ."};
 
         (void)state;
         for (size_t i = 0; i < ELEMENTS(wrong); i++) {
