@@ -387,7 +387,7 @@ static bool receive_one(struct channel *channel)
         if (size == -EAGAIN)
                 return false;
         if (size == 0 || size == -ECONNRESET) {
-                channel_fail(channel, -ECONNRESET, "the %s closed its channel", role_name(channel->remote));
+                channel_fail(channel, -ECONNRESET, "the %s closed its channel", role_title(channel->remote));
                 return false;
         }
         if (size < 0) {

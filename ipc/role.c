@@ -20,6 +20,11 @@ const char *role_name(enum role role)
         return "unknown";
 }
 
+const char *role_title(enum role role)
+{
+        return role == ROLE_CREDENTIAL ? "credential process" : role_name(role);
+}
+
 const char *child_state_name(enum child_state state)
 {
         switch (state) {

@@ -25,4 +25,5 @@ enum child_state {
 };
 
 const char *role_name(enum role role);                /* "supervisor", "watcher" ...; never NULL */
+const char *role_title(enum role role);               /* in a sentence: "credential process" */
 const char *child_state_name(enum child_state state); /* "starting" ...; never NULL */

@@ -84,7 +84,7 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
                 if (supervisor->child[i].process.state != CHILD_STOPPING)
                         continue;
                 child_describe(&supervisor->child[i], who, sizeof(who));
-                log_warning("the %s was told to end, and did not in time; it is killed", who);
+                log_warning("the %s did not end in time and is killed", who);
         }
         return on_kill(source, usec, userdata);
 }

@@ -237,10 +237,16 @@ void failures_tell(struct watcher *watcher, const struct kube_error *error, uint
 
 static void remember(struct failures *failures, const struct kube_error *error)
 {
+        const char *advice = kube_error_rights_advice(error);
         struct kube_error copy;
+        char *message;
 
         if (kube_error_copy(error, &copy) < 0)
                 return; /* the older error will do */
+        if (advice[0] && copy.message && asprintf(&message, "%s%s", copy.message, advice) >= 0) {
+                free(copy.message);
+                copy.message = message;
+        }
         kube_error_done(&failures->last);
         failures->last = copy;
 }

@@ -80,7 +80,8 @@ static void child_exited(struct session_process *process, int status)
         channel_read_rest(process->child.channel);
         child_process_set_state(&process->child, CHILD_GONE);
         child_death_describe(status, "", how, sizeof(how));
-        session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s %s", role_name(process->child.role), how);
+        session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s %s", role_title(process->child.role),
+                     how);
 }
 
 static int on_child(sd_event_source *source _unused_, const struct signalfd_siginfo *info _unused_,
@@ -359,7 +360,7 @@ static int on_message(struct channel *channel _unused_, struct message **message
 
         if (r < 0)
                 session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s cannot be talked to: %s",
-                             role_name(process->child.role), strerror(-r));
+                             role_title(process->child.role), strerror(-r));
         begin_when_ready(process->session);
         return 0;
 }
@@ -371,7 +372,7 @@ static void on_error(struct channel *channel _unused_, int status, const char *r
 
         if (status != -ECONNRESET)
                 session_fail(process->session, EXIT_CODE_SOFTWARE, "the %s: %s",
-                             role_name(process->child.role), reason);
+                             role_title(process->child.role), reason);
 }
 
 /* ---- the beginning */

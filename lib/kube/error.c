@@ -233,6 +233,13 @@ enum kube_blame kube_error_blame(const struct kube_error *error)
         }
 }
 
+const char *kube_error_rights_advice(const struct kube_error *error)
+{
+        return error->http_status == 403 && kube_error_blame(error) == KUBE_BLAME_RIGHTS
+                       ? "; the operator's user lacks this right (RBAC), `reconciledctl rbac` prints all it needs"
+                       : "";
+}
+
 bool kube_error_is_passing(const struct kube_error *error)
 {
         return error->http_status == 401 || kube_error_blame(error) == KUBE_BLAME_SERVER;

@@ -65,6 +65,9 @@ bool kube_error_is_not_found(const struct kube_error *error);
  * path out. For questions that we can do without. */
 bool kube_error_is_withheld(const struct kube_error *error);
 enum kube_blame kube_error_blame(const struct kube_error *error);
+
+/* "; ..." that tells how to mend a refusal for want of rights; "" with any other error. */
+const char *kube_error_rights_advice(const struct kube_error *error);
 /* The same request may succeed later: the server or the network is to blame, or the credential (401), which
  * is renewed. */
 bool kube_error_is_passing(const struct kube_error *error);

@@ -9,7 +9,7 @@
 
 void child_describe(const struct child_slot *child, char *buffer, size_t size)
 {
-        const char *name = role_name(child->process.role);
+        const char *name = role_title(child->process.role);
 
         if (child->process.role == ROLE_WATCHER)
                 snprintf(buffer, size, "%s of watch %s (pid %d)", name,

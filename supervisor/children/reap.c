@@ -46,7 +46,7 @@ static void suspect_store(const struct child_slot *child, int status)
         if (!watch || (signal != SIGSEGV && signal != SIGBUS && signal != SIGABRT))
                 return;
         snprintf(why, sizeof(why), "a %s died of SIG%s while it used the store",
-                 role_name(child->process.role), sigabbrev_np(signal));
+                 role_title(child->process.role), sigabbrev_np(signal));
         r = store_suspect_mark(place_of(watch)->store_folder, why);
         if (r < 0 && r != -ENOENT)
                 log_error(

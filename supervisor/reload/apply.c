@@ -405,7 +405,7 @@ static void end_late(struct child_slot *child)
                                  "the %s cannot be ended, not even by SIGKILL", who);
                 return;
         }
-        log_warning("the %s was told to end, and did not in time; it is killed", who);
+        log_warning("the %s did not end in time and is killed", who);
         child->killed = true;
         child->end_by = clock_monotonic_usec() + KILL_USEC;
         child_signal(child, SIGKILL);

@@ -142,8 +142,9 @@ class Cell:
                 self.assert_warning("the spawner (pid", {"STOP": None})  # killed in the end, as if it were well
             elif self.role != "supervisor":
                 # Who is heard no more ends as it was told to, and so does who says 0.
-                self.assert_warning("was told to end", {"STOP": "did not in time; it is killed", "protocol": "broke the protocol",
-                                                        "heartbeat": None, "exit-0": None})
+                about = "did not end in time" if self.manner == "STOP" else "was told to end"
+                self.assert_warning(about, {"STOP": "and is killed", "protocol": "broke the protocol",
+                                            "heartbeat": None, "exit-0": None})
             return
         assert len(lines) == 1 and lines[0]["message_id"] == MESSAGE_ID["CHILD_FATAL"], lines
         said = lines[0]["message"]

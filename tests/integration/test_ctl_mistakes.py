@@ -120,6 +120,17 @@ def test_a_refusal_says_who_was_refused_where(devserver, operator, handler, stat
     reason = operator.ctl.status()["watches"][0]["reason"]
     server = yaml.safe_load(operator.folder.joinpath("kubeconfig").read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"]
     assert server in reason and "as user " in reason and str(operator.folder / "kubeconfig") in reason, reason
+    assert ("`reconciledctl rbac` prints all it needs" in reason) == (status == 403), reason
+
+
+@pytest.mark.parametrize("answer, resource", [({"patch": {"spec": {"size": 1}}}, "widgets"), ({"children": [CHILD]}, "configmaps")])
+def test_a_write_for_which_a_right_is_missing_names_the_command_that_prints_it(devserver, operator, handler, widgets, answer, resource):
+    devserver.fault(match={"resource": resource, "verb": "patch"}, times=0, status=403, reason="Forbidden", message="forbidden")
+    handler.answer(answer)
+    operator.configure(devserver, [watch("widgets", handler, retry={"first": "100ms"})])
+    operator.start_ready().wait_synced()
+    widgets.create("w")
+    wait_until(lambda: "`reconciledctl rbac` prints all it needs" in operator.output.text(), "the advice")
 
 
 def test_a_conflict_names_the_key_that_ends_it(devserver, operator, handler, widgets, api):

@@ -368,7 +368,7 @@ def test_what_does_not_end_is_killed(both, devserver, handler, other, widgets, r
     os.kill(found, signal.SIGSTOP)
     both.configure(devserver, [watch("widgets", handler)])
     reload(both)
-    assert both.wait_for_log("was told to end, and did not in time; it is killed", level="warning")
+    assert both.wait_for_log("did not end in time and is killed", level="warning")
     assert found not in {child.pid for child in both.children()}
     widgets.create("a", spec={})
     handler.wait_finished(name="a")

@@ -97,7 +97,7 @@ bool dependents_take_refusal(struct dependents *dependents, const char *what, co
 {
         struct dependent *dependent = dependents_current(dependents);
         enum run_result result = refusal_result(error);
-        char words[CONFIDENTIAL_WORDS_MAX];
+        char words[CONFIDENTIAL_WORDS_MAX], advised[256];
         bool secret;
 
         dependents->failed.refused += result != RESULT_RETRY;
@@ -106,7 +106,10 @@ bool dependents_take_refusal(struct dependents *dependents, const char *what, co
         refusal_note(dependents->run, response);
         secret = dependent &&
                  is_confidential(dependents->run->worker, dependent->api_version, dependent->kind);
-        dependents_fail(dependents, dependent, is_claimed(error) ? CLAIMED : what,
+        if (is_claimed(error))
+                what = CLAIMED;
+        snprintf(advised, sizeof(advised), "%s%s", what, kube_error_rights_advice(error));
+        dependents_fail(dependents, dependent, advised,
                         confidential_words(secret, error, words, sizeof(words)));
         if (dependents_is_about_server(dependents, error)) {
                 dependents_finish_failed(dependents);

@@ -22,7 +22,7 @@ const char *refusal_advice(const struct kube_error *error)
         case 401:
                 return "; the credential is being renewed";
         case 403:
-                return "; give the operator's user the right to do so (RBAC)";
+                return kube_error_rights_advice(error);
         case 404:
                 return "; it does not serve this kind, or not yet";
         case 400:
