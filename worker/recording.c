@@ -10,9 +10,13 @@
 #include <sys/stat.h>
 
 #include "base/duration.h"
+#include "base/throttle.h"
+#include "kube/path.h"
 #include "os/file.h"
 #include "os/folder.h"
+#include "worker/confidential.h"
 #include "worker/redact.h"
+#include "worker/watch.h"
 
 #define PRUNE_EVERY 16 /* runs between two looks at what is to be deleted */
 
@@ -119,14 +123,21 @@ static void add_number(struct recording *recording, const char *name, uint64_t v
         text_printf(&recording->lines, ",\"%s\":%" PRIu64, name, value);
 }
 
-static void add_body(struct recording *recording, const char *name, const char *bytes, size_t size)
+/* true: something of it was left out. */
+static bool add_body(struct recording *recording, const char *name, const char *bytes, size_t size,
+                     bool confidential)
 {
         bool redacted = false;
 
         text_printf(&recording->lines, ",\"%s\":", name);
-        redact_append(recording->worker, &recording->lines, bytes ? bytes : "", size, &redacted);
-        if (redacted)
-                text_append_string(&recording->lines, ",\"redacted\":true");
+        redact_append(recording->worker, &recording->lines, bytes ? bytes : "", size, confidential,
+                      &redacted);
+        return redacted;
+}
+
+static void add_redacted(struct recording *recording)
+{
+        text_append_string(&recording->lines, ",\"redacted\":true");
 }
 
 static void line_end(struct recording *recording)
@@ -149,10 +160,8 @@ static void add_content(struct run *run, const char *type, const char *bytes, si
         struct recording *recording = run->worker->recording;
 
         line_begin(recording, type);
-        if (run->watch->config->confidential)
-                text_append_string(&recording->lines, ",\"redacted\":true");
-        else
-                add_body(recording, "body", bytes, size);
+        if (run->watch->config->confidential || add_body(recording, "body", bytes, size, false))
+                add_redacted(recording);
         line_end(recording);
 }
 
@@ -204,19 +213,46 @@ void recording_end(struct run *run, enum run_result result, const char *text)
         text_clear(&recording->lines);
 }
 
+/* A patch of a Secret does not name its kind, but its path does. */
+static bool speaks_of_confidential(const struct worker *worker, const char *path)
+{
+        char resource[THROTTLE_RESOURCE_MAX], other[THROTTLE_RESOURCE_MAX];
+
+        kube_path_resource(path, resource, sizeof(resource));
+        if (strcmp(resource, "/secrets") == 0)
+                return true;
+        for (size_t i = 0; i < worker->watch_count; i++) {
+                const struct worker_watch *watch = &worker->watch[i];
+
+                if (!watch->config->confidential || !watch->discovered)
+                        continue;
+                snprintf(other, sizeof(other), "%s/%s", watch->resource.group, watch->resource.plural);
+                if (strcmp(resource, other) == 0)
+                        return true;
+        }
+        return false;
+}
+
 static void on_exchange(const struct kube_exchange *exchange, void *userdata)
 {
         struct recording *recording = userdata;
         const struct kube_response *response = exchange->response;
+        bool confidential = speaks_of_confidential(recording->worker, exchange->path), redacted;
+        char words[CONFIDENTIAL_WORDS_MAX];
 
         line_begin(recording, "exchange");
         add_text(recording, "method", exchange->method);
         add_text(recording, "path", exchange->path);
-        add_body(recording, "sent", exchange->body, exchange->body_size);
+        redacted = add_body(recording, "sent", exchange->body, exchange->body_size, confidential);
         add_number(recording, "status", (uint64_t)response->http_status);
         add_text(recording, "error",
-                 response->error.failure == KUBE_FAILURE_NONE ? "" : response->error.message);
-        add_body(recording, "received", response->body, response->body_size);
+                 response->error.failure == KUBE_FAILURE_NONE
+                         ? ""
+                         : confidential_words(confidential, &response->error, words, sizeof(words)));
+        redacted = add_body(recording, "received", response->body, response->body_size, confidential) ||
+                   redacted;
+        if (redacted)
+                add_redacted(recording);
         line_end(recording);
 }
 

@@ -36,17 +36,22 @@ static bool is_to_go(const struct worker *worker, const cJSON *value)
                         (version && is_confidential(worker, version, kind)));
 }
 
-static bool redact(const struct worker *worker, cJSON *value)
+static void reduce(cJSON *object)
 {
         static const char *const of_object[] = {"apiVersion", "kind", "metadata"};
         static const char *const of_metadata[] = {"name", "namespace", "uid"};
+
+        keep_only(object, of_object, ELEMENTS(of_object));
+        keep_only(cJSON_GetObjectItemCaseSensitive(object, "metadata"), of_metadata, ELEMENTS(of_metadata));
+}
+
+static bool redact(const struct worker *worker, cJSON *value)
+{
         cJSON *member;
         bool found = false;
 
         if (is_to_go(worker, value)) {
-                keep_only(value, of_object, ELEMENTS(of_object));
-                keep_only(cJSON_GetObjectItemCaseSensitive(value, "metadata"), of_metadata,
-                          ELEMENTS(of_metadata));
+                reduce(value);
                 return true;
         }
         cJSON_ArrayForEach(member, value) found = redact(worker, member) || found;
@@ -75,10 +80,11 @@ static void append_on_one_line(struct text *out, const char *bytes, size_t size)
 }
 
 void redact_append(const struct worker *worker, struct text *out, const char *bytes, size_t size,
-                   bool *ret_redacted)
+                   bool confidential, bool *ret_redacted)
 {
         _cleanup_(cJSON_Delete_pointer) cJSON *tree = NULL;
         _cleanup_free_ char *left = NULL;
+        bool suspect = confidential || may_hold_secret(worker, bytes, size);
 
         while (size > 0 && strchr(" \t\r\n", bytes[size - 1]))
                 size--;
@@ -87,18 +93,22 @@ void redact_append(const struct worker *worker, struct text *out, const char *by
                 return;
         }
         tree = json_parse(bytes, size);
-        if (!tree) {
+        if (!tree || (confidential && !cJSON_IsObject(tree))) {
                 /* A text that merely begins like JSON could hold anything. */
-                *ret_redacted = *ret_redacted || may_hold_secret(worker, bytes, size);
-                if (may_hold_secret(worker, bytes, size))
+                *ret_redacted = *ret_redacted || suspect;
+                if (suspect)
                         text_append_string(out, "null");
                 else
                         text_json_bytes(out, bytes, size);
-        } else if (!may_hold_secret(worker, bytes, size) || !redact(worker, tree)) {
-                append_on_one_line(out, bytes, size);
-        } else {
-                *ret_redacted = true;
-                left = cJSON_PrintUnformatted(tree);
-                text_append_string(out, left ? left : "null");
+                return;
         }
+        if (confidential)
+                reduce(tree);
+        if (!confidential && (!suspect || !redact(worker, tree))) {
+                append_on_one_line(out, bytes, size);
+                return;
+        }
+        *ret_redacted = true;
+        left = cJSON_PrintUnformatted(tree);
+        text_append_string(out, left ? left : "null");
 }

@@ -7,6 +7,8 @@
 
 /* Appends `bytes` on one line: unchanged where it is JSON without a Secret, as a string where it is no JSON,
  * null where it is empty. *ret_redacted becomes true when something was taken out, and is left alone
- * otherwise. */
+ * otherwise.
+ * confidential  the whole text speaks of a confidential object, also where it does not name its kind, as a
+ *               patch of one does not */
 void redact_append(const struct worker *worker, struct text *out, const char *bytes, size_t size,
-                   bool *ret_redacted);
+                   bool confidential, bool *ret_redacted);

@@ -239,7 +239,10 @@ def test_the_answer_for_a_confidential_object_is_said_to_be_hidden(devserver, op
     """Not to be missing: an author who sees "none" looks for a mistake that is not there."""
     handler.answer({"patch": {"data": {"password": "aHVudGVyMg=="}}})
     operator.configure(devserver, [watch("secrets", handler, "v1", "Secret")])
-    shown = by_hand("run", "--object", manifests({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}})).stdout
+    secret = manifests({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}})
+    shown = by_hand("run", "--object", secret).stdout
     assert "answer: not shown, because the object is confidential\n" in shown and "result: success" in shown, shown
     assert "answer: none" not in shown and "aHVudGVyMg" not in shown
     assert "~ change Secret default/s\n    (not shown, because the object is confidential)\n" in shown, shown
+    lines = by_hand("run", "--object", secret, "--json").stdout
+    assert "aHVudGVyMg" not in lines and "\"PATCH\"" in lines, "the patch does not name its kind; its path does"
