@@ -13,6 +13,7 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "config/watch.h"
 #include "controller/effects.h"
 #include "controller/order/may-run.h"
 #include "controller/order/pause.h"
@@ -349,13 +350,19 @@ static int refuse_watch(struct control_peer *peer, const char *name)
 {
         const struct supervisor *supervisor = peer->supervisor;
         _cleanup_text_ struct text error = TEXT_EMPTY;
+        unsigned others = 0;
 
+        /* Its former self leaves, as after a reload or a definition that is back. */
+        if (config_watch_find(supervisor->config, name)) {
+                text_printf(&error, "watch %s begins anew just now; try again in a moment", name);
+                return error.failed ? -ENOMEM : refuse_query(peer, error.data);
+        }
         text_printf(&error, "there is no such watch: %s; there are", name);
         FOREACH_WATCH(watch, &supervisor->controller)
                 if (!watch->config->owner && !watch->leaving)
-                        text_printf(&error, " %s,", watch->config->name);
-        if (error.size > 0)
-                error.data[--error.size] = '\0';
+                        text_printf(&error, "%s %s", others++ ? "," : "", watch->config->name);
+        if (others == 0)
+                text_append_string(&error, " none now");
         return error.failed ? -ENOMEM : refuse_query(peer, error.data);
 }
 

@@ -41,8 +41,9 @@ def leaves_while_it_is_finalized(operator, handler, widgets, **more):
 
 def take(operator, how):
     if how == "reload":
+        before = sum(message.get("READY") == "1" for message in operator.notifications)
         os.kill(operator.pid, signal.SIGHUP)
-        operator.wait_for_log("takes its new configuration")
+        wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "READY=1")
     elif how == "restart":
         operator.stop()
         operator.start_ready().wait_synced()
