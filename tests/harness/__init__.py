@@ -25,6 +25,8 @@ Fixtures
 Rules: no test sleeps; it waits for something it can see, with wait_until() or one of the wait_ methods, whose
 deadlines are generous (they cost nothing when all is well) and are stretched under sanitizers.
 """
+import yaml
+
 from .api import Api, ApiError, Watch
 from .ctl import Ctl
 from .devserver import Devserver
@@ -34,6 +36,9 @@ from .process import Process, find_processes
 from .sandbox import Sandbox
 from .setup import WIDGET_CRD, watch
 from .wait import Timeout, scaled, wait_until
+
+# The same in C: YAML was a good part of what a test costs in Python.
+yaml.SafeLoader, yaml.SafeDumper = yaml.CSafeLoader, yaml.CSafeDumper
 
 __all__ = ["Api", "ApiError", "Ctl", "Devserver", "Handler", "Operator", "Process", "Sandbox", "Timeout", "WIDGET_CRD",
            "Watch", "find_processes", "scaled", "wait_until", "watch"]

@@ -4,17 +4,15 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 
 from .schema import check_request
+from .setup import BUILD
 from .wait import wait_until
 
 SCRIPT = """#!/bin/sh
-# Files appear by a rename, so that a reader never sees half of one.
-run=$(date +%s.%N)-$$
 cd {records} || exit 99
-cat >".$run" || exit 99
-env -0 >"$run.environment"
-mv ".$run" "$run.request"
+run=$({record} $$) || exit 99
 REQUEST={records}/$run.request
 export REQUEST
 trap 'echo $? >"$run.exit"' EXIT
@@ -85,7 +83,10 @@ class Handler:
         self.script = self.folder / "handler"
         self.behaviour = self.folder / "behaviour"
         self.behave(behaviour)
-        self.script.write_text(SCRIPT.format(records=shlex.quote(str(self.records)),
+        record = self.folder / "record"
+        shutil.copy(BUILD / "tests/harness/record", record)
+        record.chmod(0o755)
+        self.script.write_text(SCRIPT.format(records=shlex.quote(str(self.records)), record=shlex.quote(str(record)),
                                              behaviour=shlex.quote(str(self.behaviour))), encoding="utf-8")
         self.script.chmod(0o755)
         self.command = [str(self.script)]

@@ -11,6 +11,7 @@ import subprocess
 
 MARKER = "RECONCILED_TEST_ID"
 _USERS_PER_SESSION = 1000
+_KERNEL = 2  # kthreadd, whose children are no processes; half of what /proc lists
 _counter = 0
 
 # Processes to which a test has sent one of these: AddressSanitizer takes that for a bug.
@@ -32,6 +33,8 @@ class Process:
         self.state = field[0]
         self.ppid, self.group, self.session = (int(value) for value in field[1:4])
         self.start_time = int(field[19])
+        if _KERNEL in (pid, self.ppid):
+            raise ValueError("a thread of the kernel")
         self.uid = os.stat(self.folder).st_uid
         with open(f"{self.folder}/status", encoding="utf-8", errors="replace") as status:
             for line in status:

@@ -22,7 +22,8 @@ def wait_until(condition, what, deadline=20.0, interval=0.02):
     one, or the last value, is part of the failure's message.
     """
     deadline = scaled(deadline)
-    end = time.monotonic() + deadline
+    began = time.monotonic()
+    end = began + deadline
     last = None
     while True:
         try:
@@ -31,8 +32,10 @@ def wait_until(condition, what, deadline=20.0, interval=0.02):
                 return last
         except (AssertionError, LookupError, OSError) as error:
             last = error
-        if time.monotonic() >= end:
+        now = time.monotonic()
+        if now >= end:
             break
-        time.sleep(interval)
+        # What takes long is looked at less often: a look may cost a process.
+        time.sleep(interval if now < began + 1 else max(interval, 0.1))
     what = what() if callable(what) else what
     raise Timeout(f"waited {deadline:g} s for {what}; last seen: {last!r}")
