@@ -51,8 +51,10 @@ int identity_read(const char *json, size_t size, bool whole, struct identity *re
         size_t uid_size = 0, version_size = 0;
         int r = whole ? scan_object(json, size, &object) : scan_identity(json, size, &object);
 
-        if (r >= 0)
+        if (r >= 0) {
+                ret->has_finalizers = object.finalizers.size > strlen("[]");
                 r = read_key(object.namespace_name, object.name, ret->key);
+        }
         if (r >= 0)
                 r = read_text(object.uid, '\0', ret->uid, IDENTITY_UID_MAX, &uid_size);
         if (r == -EAGAIN || (r >= 0 && uid_size == 0))

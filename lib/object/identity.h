@@ -16,6 +16,7 @@ struct identity {
         char key[IDENTITY_KEY_MAX + 1]; /* "namespace/name", or "name" */
         char uid[IDENTITY_UID_MAX + 1];
         char resource_version[IDENTITY_VERSION_MAX + 1];
+        bool has_finalizers; /* of anybody */
 };
 
 /* whole: the rest is checked too, because nobody else checks that it is an object at all. -EBADMSG: the

@@ -9,6 +9,7 @@
 #include "store/internal.h"
 
 #define FLAG_HELD 1
+#define FLAG_FREE 2
 
 /* Two sums, because most who look at a record want to know which version of the object it is, and nothing of
  * the object itself, which is most of it. */
@@ -55,7 +56,7 @@ void record_encode(const MDB_val *key, const struct store_object *object, char *
                 .uid_size = (uint32_t)strlen(object->uid),
                 .resource_version_size = (uint32_t)strlen(object->resource_version),
                 .json_size = (uint32_t)object->json_size,
-                .flags = object->held ? FLAG_HELD : 0,
+                .flags = (object->held ? FLAG_HELD : 0U) | (object->free ? FLAG_FREE : 0U),
         };
         char *at = out + sizeof(header), *json = out + identity_size(&header);
 
@@ -87,6 +88,7 @@ int record_decode_identity(const MDB_val *key, const MDB_val *value, struct stor
                 .resource_version = data + sizeof(header) + header.uid_size + 1,
                 .fingerprint = header.fingerprint,
                 .held = (header.flags & FLAG_HELD) != 0,
+                .free = (header.flags & FLAG_FREE) != 0,
         };
         return 0;
 }
@@ -134,6 +136,7 @@ int record_copy(const struct store_object *borrowed, bool with_json, struct stor
                 .fingerprint = borrowed->fingerprint,
                 .mark = borrowed->mark,
                 .held = borrowed->held,
+                .free = borrowed->free,
         };
 
         if (with_json && (copy.json = malloc(borrowed->json_size + 1))) {

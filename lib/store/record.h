@@ -19,6 +19,7 @@ struct store_object {
                           state */
         size_t json_size;
         bool held;   /* since it is being deleted, a watch that wanted our finalizer has seen that on it */
+        bool free;   /* of finalizers: nobody has to read it to look for ours; false: it may have some */
         bool unheld; /* store_bury: how it ended says nothing of our finalizer, whatever was seen before */
         enum finalizer_state finalizer; /* as announced; not stored with it */
 };

@@ -301,6 +301,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
                 .mark = stream->mark,
                 .json = (char *)(uintptr_t)json,
                 .json_size = size,
+                .free = !identity->has_finalizers,
         };
         struct trigger_basis basis = {
                 .trigger = (enum trigger)config->trigger,

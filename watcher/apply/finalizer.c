@@ -26,7 +26,7 @@ enum finalizer_state finalizer_of_stored(const struct watcher *watcher, const st
 {
         struct finalizer_view view;
 
-        if (!watcher->config->holds && !watcher->config->releases)
+        if (!watcher->config->holds && (!watcher->config->releases || object->free))
                 return FINALIZER_FINE;
         return look(watcher, object, &view) < 0 ? FINALIZER_FINE : state_of(watcher, &view);
 }
@@ -68,7 +68,8 @@ int finalizer_note(struct watcher *watcher, struct store_object *object, bool li
         object->finalizer = FINALIZER_FINE;
         /* If the watch wants no finalizer, only objects that a start or a reload lists are looked at: events
          * cost nothing, and the worker sees the finalizer of an object that is being deleted. */
-        if (!watcher->config->holds && !(watcher->config->releases && listed && !watcher->first_synced))
+        if (!watcher->config->holds &&
+            !(watcher->config->releases && listed && !watcher->first_synced && !object->free))
                 return 0;
         if (look(watcher, object, &view) < 0)
                 return 0;

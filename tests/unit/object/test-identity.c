@@ -101,6 +101,29 @@ static int read_of(const char *metadata, struct identity *ret)
         return identity_read(json, strlen(json), true, ret);
 }
 
+static void test_whether_there_are_finalizers(void **state _unused_)
+{
+        static const struct {
+                const char *member;
+                bool any;
+        } row[] = {
+                {"", false},
+                {",\"finalizers\":[]", false},
+                {",\"finalizers\":[ ]", true}, /* not worth a closer look */
+                {",\"finalizers\":[\"a\"]", true},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(row); i++) {
+                struct identity identity;
+                char metadata[200];
+
+                snprintf(metadata, sizeof(metadata),
+                         "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"1\"%s", row[i].member);
+                assert_int_equal(read_of(metadata, &identity), 0);
+                assert_int_equal(identity.has_finalizers, row[i].any);
+        }
+}
+
 static void test_identity(void **state _unused_)
 {
         struct identity identity;
@@ -187,6 +210,7 @@ int main(void)
                 cmocka_unit_test(test_an_object_is_not_its_own_owner),
                 cmocka_unit_test(test_a_reference_that_names_nobody_hides_no_other_one),
                 cmocka_unit_test(test_whose_it_is),
+                cmocka_unit_test(test_whether_there_are_finalizers),
                 cmocka_unit_test(test_identity),
                 fixture_test(test_an_owners_objects_in_one_namespace),
         };
