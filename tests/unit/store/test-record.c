@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damage inside a record: what has a wrong checksum is given to nobody. */
+/* A record: what stands with an object comes back, and what has a wrong checksum is given to nobody. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -76,9 +76,28 @@ static void test_who_does_not_look_at_the_json_is_given_what_is_whole(void **sta
         store_object_done(&object);
 }
 
+static void test_marks_come_back(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fixture_open(fixture);
+        for (unsigned i = 0; i < 4; i++) {
+                struct store_object object = fixture_object("n/a", "u", "5", "{}");
+
+                object.held = i & 1;
+                object.free = i & 2;
+                assert_int_equal(store_put(fixture->store, &object), 0);
+                assert_int_equal(store_get(fixture->store, "n/a", &object), 0);
+                assert_int_equal(object.held, (i & 1) != 0);
+                assert_int_equal(object.free, (i & 2) != 0);
+                store_object_done(&object);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                fixture_test(test_marks_come_back),
                 fixture_test(test_a_wrong_checksum_is_given_to_nobody),
                 fixture_test(test_who_does_not_look_at_the_json_is_given_what_is_whole),
         };

@@ -96,7 +96,6 @@ static void test_held_marks_go_together(void **state)
                 snprintf(key, sizeof(key), "n/%u", i);
                 object = fixture_object(key, "u", "5", "{\"a\":1}");
                 object.held = i % 2 == 0;
-                object.free = i % 3 == 0;
                 assert_int_equal(store_put(fixture->store, &object), 0);
         }
         assert_int_equal(store_unhold(fixture->store, beat, &beats), 0);
@@ -106,7 +105,6 @@ static void test_held_marks_go_together(void **state)
                 snprintf(key, sizeof(key), "n/%u", i);
                 assert_int_equal(store_get(fixture->store, key, &object), 0);
                 assert_false(object.held);
-                assert_int_equal(object.free, i % 3 == 0);
                 assert_string_equal(object.json, "{\"a\":1}");
                 assert_string_equal(object.resource_version, "5");
                 assert_int_equal(object.mark, 1);
