@@ -9,3 +9,12 @@ static inline bool under_valgrind(void)
 {
         return getenv("RECONCILED_VALGRIND") != NULL;
 }
+
+/* How many times slower than alone a test may be: RECONCILED_TEST_SLOWNESS (./check), and valgrind. */
+static inline unsigned slowness(void)
+{
+        const char *text = getenv("RECONCILED_TEST_SLOWNESS");
+        unsigned long number = text ? strtoul(text, NULL, 10) : 1;
+
+        return (unsigned)(number > 0 && number < 1000 ? number : 1) * (under_valgrind() ? 5 : 1);
+}

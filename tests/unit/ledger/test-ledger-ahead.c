@@ -13,6 +13,7 @@
 
 #include "ledger/ledger.h"
 #include "tests/unit/ledger/ledger-folder.h"
+#include "tests/unit/valgrind.h"
 
 #define WATCHES 2
 #define KEYS    4000
@@ -147,7 +148,7 @@ static void go_through(struct ledger *ledger, table_t table, uint64_t order, boo
 {
         struct place place = next_place((struct place){0}, 2);
 
-        for (size_t i = 0; i < STEPS; i++) {
+        for (size_t i = 0; i < (under_valgrind() ? STEPS / 4 : STEPS); i++) {
                 place = next_place(place, order);
                 check(ledger, table, place);
                 if (changes)

@@ -341,8 +341,8 @@ static void test_timeout(void **state)
 {
         struct fixture *fixture = *state;
 
-        start_with(fixture, "trap 'echo asked >&2; exit 0' TERM; sleep 60 & wait", 200 * USEC_PER_MSEC,
-                   LONG_USEC);
+        start_with(fixture, "trap 'echo asked >&2; exit 0' TERM; sleep 60 & wait",
+                   slowness() * 200 * USEC_PER_MSEC, LONG_USEC);
         wait_done(fixture);
         assert_int_equal(fixture->end, PROCESS_TIMED_OUT);
         assert_string_equal(fixture->last_line, "asked");
@@ -528,7 +528,7 @@ static void test_timeouts_beside_each_other(void **state)
 {
         struct fixture *fixture = *state, *second = add_second(fixture);
 
-        start_with(fixture, "echo first >&2; exec sleep 60", 300 * USEC_PER_MSEC, LONG_USEC);
+        start_with(fixture, "echo first >&2; exec sleep 60", slowness() * 300 * USEC_PER_MSEC, LONG_USEC);
         start_with(second, "echo second >&2; exec sleep 60", USEC_PER_MSEC, LONG_USEC);
         wait_done(second);
         assert_int_equal(second->end, PROCESS_TIMED_OUT);
