@@ -12,7 +12,7 @@ from harness import wait_until, watch
 def running_with_the_change(cluster, operator, handler, widgets, namespace):
     """A was handled, and the handler has begun with B."""
     handler.behave(f"""case $(cat $REQUEST) in
-*'"size":2'*) until [ -e {handler.folder}/go ]; do sleep 0.02; done;;
+*'"size":2'*) {handler.held};;
 esac
 echo '{{"status":{{"seen":true}}}}'""")
     operator.configure(cluster, [watch("widgets", handler, namespaces=[namespace])], stop={"grace": "100ms"})
@@ -28,7 +28,7 @@ def test_while_its_handler_runs(running_with_the_change, handler, widgets):
     generation = widgets.merge_patch("a", {"spec": {"size": 1}})["metadata"]["generation"]
     widgets.create("behind", spec={"size": 3})
     handler.wait_finished(name="behind")
-    (handler.folder / "go").touch()
+    handler.let_go()
     seen = handler.wait_finished(name="a", count=3)
     assert seen.object["spec"] == {"size": 1} and seen.metadata["generation"] == generation
     running_with_the_change.stop()

@@ -75,11 +75,14 @@ def test_a_reload_keeps_the_container(configured, devserver, widgets):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_waits_for_the_handler(container, devserver, widgets, number):
-    container.configure(devserver, [watch("widgets", container.script("echo begun >&2; sleep 2; echo '{\"status\": {\"done\": true}}'"))])
+    container.configure(devserver, [watch("widgets", container.script(
+        "echo begun >&2; while [ ! -e /var/lib/reconciled/go ]; do sleep 0.1; done; echo '{\"status\": {\"done\": true}}'"))])
     container.start().wait_synced()
     widgets.create("a", spec={})
     container.wait_for_log("begun")
     container.signal(number)
+    container.wait_for_log("asked to stop by signal")
+    container.execute("touch", "/var/lib/reconciled/go")
     container.wait_exit(0)
     assert widgets.get("a")["status"] == {"done": True}
 

@@ -72,6 +72,7 @@ class Handler:
                    with the request, $RECONCILED_* are there. Its output is the answer, `exit 75` its exit status.
     answer(object, exit_code=0)
                    behave(), for a fixed answer
+    held, let_go() shell text that goes on when let_go() is called
     requests(...)  the runs so far, oldest first
     """
 
@@ -82,6 +83,7 @@ class Handler:
         self.records.chmod(0o777)
         self.script = self.folder / "handler"
         self.behaviour = self.folder / "behaviour"
+        self.held = f"while [ ! -e {self.folder}/go ]; do sleep 0.02; done"
         self.behave(behaviour)
         record = self.folder / "record"
         shutil.copy(BUILD / "tests/harness/record", record)
@@ -100,6 +102,9 @@ class Handler:
 
     def answer(self, answer, exit_code=0):
         self.behave(f"printf '%s\\n' {shlex.quote(json.dumps(answer))}\nexit {exit_code}")
+
+    def let_go(self):
+        (self.folder / "go").touch()
 
     def requests(self, name=None, action=None, where=lambda request: True):
         """Runs of the object `name`, of the action, and for which where(request) is true."""

@@ -13,7 +13,8 @@ from . import process
 from .ctl import Ctl
 from .output import Output, sanitizer_report
 from .schema import check_configuration
-from .wait import scaled, wait_until
+from .setup import stretched
+from .wait import AT_ONCE, ENDED, scaled, wait_until
 
 
 class NotifySocket:
@@ -88,12 +89,13 @@ class Operator:
 
     def configure(self, server=None, watches=(), **more):
         """Writes the configuration for `server` (anything with .kubeconfig): keys in `more` as the file spells them,
-        replacing the defaults chosen here, which suit tests; None leaves a key out."""
+        replacing the defaults chosen here, which suit tests; None leaves a key out. Upper bounds follow the load: see
+        stretched()."""
         config = {"operator": "widgets.example.com", "workers": 2, "watches": list(watches)}
         if server is not None:
             config["cluster"] = {"kubeconfig": str(self.kubeconfig_for(server))}
         config.update(more)
-        return self.write_config(yaml.safe_dump({key: value for key, value in config.items() if value is not None},
+        return self.write_config(yaml.safe_dump(stretched({key: value for key, value in config.items() if value is not None}),
                                                 sort_keys=False))
 
     def write_config(self, text):
@@ -187,6 +189,19 @@ class Operator:
         check_configuration(self.config_file)
         return self
 
+    def begin_reload(self):
+        """SIGHUP; end_reload() waits for what this returns."""
+        before = sum(message.get("READY") == "1" for message in self.notifications)
+        self.send_signal(signal.SIGHUP)
+        return before
+
+    def end_reload(self, before):
+        self._wait(lambda: sum(message.get("READY") == "1" for message in self.notifications) > before, "the end of the reload", 20.0)
+
+    def reload(self):
+        """Returns when it is ready again, with the new configuration or without."""
+        self.end_reload(self.begin_reload())
+
     def wait_synced(self, deadline=60.0):
         """Waits until every configured watch has logged that it is synced since this start."""
         config = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
@@ -262,9 +277,9 @@ class Operator:
         assert len(found) == 1, f"{len(found)} children of the role {role}: {self.children()!r}"
         return found[0]
 
-    def assert_no_processes(self, deadline=1.0):
-        """Nothing of it may be alive, at the latest after `deadline` seconds."""
-        wait_until(lambda: not self.processes(), lambda: f"the end of {self.processes()!r}", deadline)
+    def assert_no_processes(self):
+        """Nothing of it may be alive: at once, when it has ended by itself."""
+        wait_until(lambda: not self.processes(), lambda: f"the end of {self.processes()!r}", ENDED if (self.exit_code or 0) < 0 else AT_ONCE)
 
     def close(self):
         trouble = []

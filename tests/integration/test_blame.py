@@ -83,7 +83,7 @@ def test_after_three_crashes_it_waits_and_all_others_are_served(configured, oper
 def test_only_the_object_of_the_worker_that_died_is_blamed(configured, handler, widgets):
     operator = configured(workers=4)
     handler.behave(f"""[ $RECONCILED_NAME = poison ] || sleep 60
-until [ -e {handler.folder}/go ]; do sleep 0.02; done
+{handler.held}
 kill -KILL $PPID; sleep 60""")
     names = ("a", "b", "poison", "c")
     for name in names:
@@ -91,7 +91,7 @@ kill -KILL $PPID; sleep 60""")
     operator.start_ready()
     for name in names:
         handler.wait_for(name=name)
-    (handler.folder / "go").touch()
+    handler.let_go()
     operator.wait_exit(expect=70)
     assert operator.logs(level="critical")[0]["key"] == "default/poison"
     assert suspected(operator) == [("default/poison", 1)]
@@ -163,7 +163,7 @@ def test_it_is_released_by_hand(configured, handler, widgets):
     handler.behave("echo '{\"status\":{\"seen\":true}}'")
     assert operator.ctl.run("release", "widgets", "default/poison").returncode == 0
     wait_until(lambda: widgets.get("poison").get("status"), "its success")
-    assert operator.logs(message_id=MESSAGE_ID["RELEASED"], key="default/poison")
+    operator.wait_for_log(message_id=MESSAGE_ID["RELEASED"], key="default/poison")
     operator.stop()
 
 
@@ -205,14 +205,14 @@ def test_a_suspect_runs_alone(configured, handler, widgets):
     operator = configured(workers=4, quarantine={"after": 10})
     widgets.create("poison")
     crash(operator)
-    handler.behave(f"[ $RECONCILED_NAME != poison ] || while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(f"[ $RECONCILED_NAME != poison ] || {handler.held}")
     operator.start_ready().wait_synced()
     handler.wait_for(name="poison", count=2)
     for name in ("a", "b", "c"):
         widgets.create(name)
     wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == 3, "the others to wait")
     assert operator.ctl.status()["watches"][0]["running"] == 1
-    (handler.folder / "go").touch()
+    handler.let_go()
     for name in ("a", "b", "c"):
         handler.wait_finished(name=name)
     operator.stop()
@@ -248,7 +248,7 @@ def test_who_kills_the_supervisor_punishes_nobody(configured, handler, widgets):
     operator.send_signal(signal.SIGTERM)
     operator.wait_notification("STOPPING", "1")
     kill_supervisor(operator)
-    (handler.folder / "go").touch()
+    handler.let_go()
     operator.start_ready()
     handler.wait_finished(name="a", count=4)
     operator.stop()
@@ -286,7 +286,7 @@ def test_what_takes_everything_down_each_time_is_quarantined(configured, handler
     operator.start_ready()
     for name in (*others, "poison"):
         handler.wait_for(name=name)
-    (handler.folder / "go").touch()
+    handler.let_go()
     operator.wait_exit(expect=-signal.SIGKILL)
     (handler.folder / "free").touch()
     for crashes in range(3):

@@ -28,11 +28,11 @@ def gate(handler):
     """gate(action, answer): a handler that answers so once it is let go; gate.open()."""
     class Gate:
         def __call__(self, action, answer="exit 0"):
-            handler.behave(f"""[ "$RECONCILED_ACTION" != {action} ] || until [ -e {handler.folder}/go ]; do sleep 0.02; done
+            handler.behave(f"""[ "$RECONCILED_ACTION" != {action} ] || {handler.held}
 [ "$RECONCILED_ACTION" != reconcile ] || {answer}""")
 
         def open(self):
-            (handler.folder / "go").touch()
+            handler.let_go()
 
     return Gate()
 

@@ -124,14 +124,14 @@ def test_a_status_that_cannot_be_written_changes_no_result(start, operator, hand
 def test_a_change_of_others_is_not_undone(start, handler, widgets):
     """The object changes while the handler runs: the conditions that it brings are merged into the new ones."""
     handler.behave(f"[ -e {handler.folder}/go ] || {{ touch {handler.folder}/running; "
-                   f"while [ ! -e {handler.folder}/go ]; do sleep 0.05; done; }}\n"
+                   f"{handler.held}; }}\n"
                    f"echo '{json.dumps({'conditions': [WARM]})}'")
     start()
     widgets.create("a")
     wait_until((handler.folder / "running").exists, "the run")
     widgets.merge_patch("a", {"status": {"conditions": [{"type": "Other", "status": "True", "reason": "Mine"}]}},
                         subresource="status")
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_condition(widgets, "a", "Warm", status="True")
     assert "Other" in conditions(widgets, "a")
 

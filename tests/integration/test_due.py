@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is due by itself (backoff, requeueAfter, resync) comes, whatever stood in its way at that moment."""
-import os
-import signal
 import time
 
 import pytest
@@ -9,12 +7,6 @@ import pytest
 from harness import ledger, wait_until, watch
 
 SECOND = 1_000_000
-
-
-def reload(operator):
-    before = sum(message.get("READY") == "1" for message in operator.notifications)
-    os.kill(operator.pid, signal.SIGHUP)
-    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "READY=1")
 
 
 def reconciles(handler, uid):
@@ -65,11 +57,11 @@ def test_a_watch_that_is_removed_and_brought_back_keeps_its_timers(devserver, op
     wait_until(lambda: ledger.read(operator, "SELECT key FROM ledger WHERE next_realtime > 0"), "its record")
     due = ledger.read(operator, "SELECT next_realtime FROM ledger")[0][0]
     operator.configure(devserver, [kept])
-    reload(operator)
+    operator.reload()
     count = handler.count()
     wait_until(lambda: time.time() * SECOND > due + 2 * SECOND, "its time to come while nobody wants it")
     assert handler.count() == count, "nothing of it runs meanwhile"
     operator.configure(devserver, [watch("widgets", handler, **more), kept])
-    reload(operator)
+    operator.reload()
     assert handler.wait_finished(name="a", count=count + 1).body["reason"] == kind
     operator.stop()

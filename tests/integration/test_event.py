@@ -55,12 +55,12 @@ def test_status_changes_of_others_cause_no_run(configured, handler, widgets):
 
 def test_an_object_that_goes_during_its_first_run_is_told(configured, handler, widgets, devserver):
     """The answer about its status is news of it before the watch has any."""
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done\n" + STATUS)
+    handler.behave(f"{handler.held}\n" + STATUS)
     configured.start_ready().wait_synced()
     widgets.create("a")
     handler.wait_for(name="a")
     devserver.fault({"verb": "patch"}, status=404, reason="NotFound")
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_until(lambda: configured.ctl.status()["watches"][0]["running"] == 0, "the end of the run")
     widgets.delete("a")
     handler.wait_finished(name="a", action="deleted")

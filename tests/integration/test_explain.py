@@ -93,7 +93,7 @@ def test_what_the_watch_does_not_know(start, operator, api):
 
 
 def test_what_runs_and_what_waits_for_a_worker(start, operator, handler, widgets):
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(handler.held)
     start()
     widgets.create("a")
     handler.wait_for(name="a")
@@ -104,7 +104,7 @@ def test_what_runs_and_what_waits_for_a_worker(start, operator, handler, widgets
     assert "it runs now (added)" in said["conclusion"] and said["worker"]["key"] == "default/a"
     widgets.merge_patch("a", {"spec": {"size": 2}})
     wait_for(operator, "it runs once more")
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_for(operator, "it is at rest", "default/b")
     wait_for(operator, "it is at rest")
 

@@ -41,9 +41,7 @@ def take(request, operator):
             operator.stop()
             operator.start_ready().wait_synced()
             return
-        before = sum(message.get("READY") == "1" for message in operator.notifications)
-        os.kill(operator.pid, signal.SIGHUP)
-        wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "the reload")
+        operator.reload()
         operator.wait_synced()
 
     return take

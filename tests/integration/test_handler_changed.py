@@ -48,12 +48,6 @@ def mend(handler):
     release(handler)
 
 
-def reload(operator):
-    before = sum(message.get("READY") == "1" for message in operator.notifications)
-    os.kill(operator.pid, signal.SIGHUP)
-    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "READY=1")
-
-
 def row(operator):
     return operator.ctl.status()["watches"][0]
 
@@ -103,10 +97,10 @@ def test_what_failed_for_good_runs_at_a_reload_with_another_program(start, opera
     given_up(operator, handler, widgets, "permanent-a", "permanent-b", "retry")
     widgets.create("ok")
     handler.wait_finished(name="ok")
-    reload(operator)
+    operator.reload()
     mend(handler)
     assert "failed for good" in operator.ctl.run("explain", "widgets", "default/permanent-a").stdout
-    reload(operator)
+    operator.reload()
     wait_mended(widgets, "permanent-a", "permanent-b", "retry")
     runs = handler.requests(name="permanent-a")
     assert [run.body["reason"] for run in runs] == ["added", "handlerChanged"]
@@ -149,7 +143,7 @@ def test_all_that_makes_a_handler_counts(start, operator, handler, widgets, what
     start.configure(command=command + (["-x"] if what == "argument" else []), keys=more)
     if what == "script":
         release(handler)
-    reload(operator)
+    operator.reload()
     looked_again(operator, before)
     wait_mended(widgets, "permanent")
     operator.stop()
@@ -180,10 +174,10 @@ def test_times_of_a_file_and_an_untouched_reload_run_nothing(start, operator, ha
     handler.script.write_bytes(handler.script.read_bytes())
     os.utime(handler.script, (1, 1))
     start.configure(keys={"environment": {"B": "2", "A": "1"}}, resync="9h")
-    reload(operator)
+    operator.reload()
     widgets.create("ok")
     handler.wait_finished(name="ok")
-    reload(operator)
+    operator.reload()
     operator.stop()
     operator.start_ready().wait_synced()
     assert known(operator) == before
@@ -231,7 +225,7 @@ def test_the_watch_says_what_runs(start, operator, handler, widgets, mode):
     handler.wait_finished(name="ok")
     given_up(operator, handler, widgets, "permanent")
     mend(handler)
-    reload(operator)
+    operator.reload()
     if mode == "all":
         wait_mended(widgets, "ok", "permanent")
     else:
@@ -239,7 +233,7 @@ def test_the_watch_says_what_runs(start, operator, handler, widgets, mode):
         assert "nothing runs for that" in said(operator)[0]["message"]
         assert handler.count() == 2
         start.configure()
-        reload(operator)  # that it changed once is no change now
+        operator.reload()  # that it changed once is no change now
         widgets.create("new")
         handler.wait_finished(name="new")
         assert handler.count() == 3
@@ -253,7 +247,7 @@ def test_attempts_that_are_used_up_begin_anew(start, operator, handler, widgets)
     wait_failing(operator, 1, 1)
     assert len(handler.requests(name="retry")) == 3
     release(handler)
-    reload(operator)
+    operator.reload()
     wait_until(lambda: len(handler.requests(name="retry")) == 6, "three attempts of the new one")
     wait_failing(operator, 1, 1)
     assert [run.body["attempt"] for run in handler.requests(name="retry")] == [1, 2, 3, 1, 2, 3]
@@ -333,7 +327,7 @@ def test_what_is_in_quarantine_runs_last(start, operator, handler, widgets):
     operator.start_ready().wait_synced()
     assert [entry["key"] for entry in operator.ctl.status()["quarantine"]] == ["default/poison"]
     mend(handler)
-    reload(operator)
+    operator.reload()
     wait_mended(widgets, "poison")
     assert operator.ctl.status()["quarantine"] == []
     assert handler.requests()[-1].name == "poison"
@@ -354,7 +348,7 @@ def test_a_file_that_cannot_be_read_is_said_and_version_stands_in(start, operato
     given_up(operator, handler, widgets, "permanent")
     handler.behave(MENDED)
     start.configure(command=[str(program), str(handler.script)], keys={"version": "2"})
-    reload(operator)
+    operator.reload()
     looked_again(operator, before)
     wait_mended(widgets, "permanent")
     assert len(operator.logs(message_id=MESSAGE_ID["HANDLER_UNREAD"])) == 1, "once"
@@ -372,7 +366,7 @@ def test_a_key_that_cannot_be_read_is_said(start, operator, handler, widgets):
     widgets.create("ok")
     handler.wait_finished(name="ok")
     (operator.state_directory / "handler-key").rmdir()
-    reload(operator)
+    operator.reload()
     known(operator)
     wait_until(lambda: row(operator)["handler"]["unread"] == "", "it to be well again")
     operator.stop()
@@ -391,7 +385,7 @@ def test_a_large_program_is_read_beside_the_runs(start, operator, handler, widge
         file.seek(-1, os.SEEK_END)
         file.write(b"x")
     handler.behave(MENDED)
-    reload(operator)
+    operator.reload()
     looked_again(operator, before)
     wait_mended(widgets, "permanent")
     operator.stop()
@@ -421,14 +415,14 @@ def test_a_release_that_was_taken_back_is_a_change(start, operator, handler, wid
         operator.stop()
     put(handler, good)
     if how == "reload":
-        reload(operator)
+        operator.reload()
     else:
         operator.start_ready().wait_synced()
     wait_mended(widgets, "permanent")
     wait_failing(operator, 0, 0)
     assert "is the former one again" in said(operator)[0]["message"]
     before = handler.count()
-    reload(operator)
+    operator.reload()
     widgets.create("ok")
     wait_mended(widgets, "ok")
     assert handler.count() == before + 1 and len(said(operator)) == 1, "once"
@@ -446,7 +440,7 @@ def test_a_bad_release_that_is_taken_back_while_it_runs(start, operator, handler
     widgets.create("permanent")
     handler.wait_for(name="permanent")
     put(handler, good)
-    reload(operator)
+    operator.reload()
     gate.touch()
     wait_mended(widgets, "permanent")
     operator.stop()
@@ -458,7 +452,7 @@ def test_files_that_are_merely_new_are_no_change(start, operator, handler, widge
     before = known(operator)
     put(handler, handler.script.read_text(encoding="utf-8"))
     given_up(operator, handler, widgets, "permanent-a")
-    reload(operator)
+    operator.reload()
     given_up_too = len(handler.requests(name="permanent-a"))
     operator.stop()
     put(handler, handler.script.read_text(encoding="utf-8"))
@@ -466,10 +460,10 @@ def test_files_that_are_merely_new_are_no_change(start, operator, handler, widge
     widgets.create("permanent-b")
     handler.wait_finished(name="permanent-b")
     wait_failing(operator, 2, 2)
-    reload(operator)
+    operator.reload()
     widgets.create("ok")
     handler.wait_finished(name="ok")
-    reload(operator)
+    operator.reload()
     assert known(operator) == before and not said(operator)
     assert len(handler.requests(name="permanent-a")) == given_up_too == 1
     operator.stop()
@@ -485,7 +479,7 @@ def test_all_objects_run_again_that_another_release_has_served(start, operator, 
     wait_until(lambda: by(widgets, "ok") == "other", "the other release")
     wait_until(lambda: row(operator)["succeeded"] == 1, "the success")
     put(handler, good)
-    reload(operator)
+    operator.reload()
     wait_mended(widgets, "ok")
     operator.stop()
 

@@ -27,13 +27,6 @@ def secured(make_devserver):
     return make_devserver(arguments=["--token", "first-secret"])
 
 
-def reload(operator):
-    before = sum(message.get("READY") == "1" for message in operator.notifications)
-    os.kill(operator.pid, signal.SIGHUP)
-    wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before,
-               lambda: f"the operator to be ready again; its output:\n{operator.output.text()}")
-
-
 def widgets_of(server):
     return server.api.resource("example.com/v1", "widgets", "default")
 
@@ -118,7 +111,7 @@ def test_a_changed_source_file_is_copied_at_a_reload(devserver, operator, widget
         with open(f"{folder}/password", encoding="utf-8") as file:
             return file.read() == "another"
 
-    reload(operator)
+    operator.reload()
     wait_until(copied, "the new content in the handler's folder")
     widgets.create("b", spec={})
     assert seen(handler.wait_finished(name="b")) == "another"
@@ -212,7 +205,7 @@ def test_another_credential_in_the_configuration_is_there_after_a_reload(devserv
     operator.start_ready()
     other = secret_file(operator, "other", "other")
     operator.write_config(operator.config_file.read_text().replace(str(path), str(other)))
-    reload(operator)
+    operator.reload()
     handler.behave(READ)
     widgets.create("a", spec={})
     assert seen(handler.wait_finished(name="a")) == "other"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A watch's finalizer is switched off while an object that has left the selection still has it: it is taken off, and the end is told."""
-import os
 import signal
 
 import pytest
@@ -41,9 +40,7 @@ def leaves_while_it_is_finalized(operator, handler, widgets, **more):
 
 def take(operator, how):
     if how == "reload":
-        before = sum(message.get("READY") == "1" for message in operator.notifications)
-        os.kill(operator.pid, signal.SIGHUP)
-        wait_until(lambda: sum(message.get("READY") == "1" for message in operator.notifications) > before, "READY=1")
+        operator.reload()
     elif how == "restart":
         operator.stop()
         operator.start_ready().wait_synced()

@@ -22,7 +22,7 @@ def running(devserver, operator, handler, widgets):
             handler.wait_finished(name="a")
             wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the end of the first run")
         handler.behave(f"""[ $RECONCILED_ACTION = reconcile ] || exit 0
-until [ -e {handler.folder}/go ]; do sleep 0.02; done
+{handler.held}
 {ending}""")
         if handled_before:
             widgets.merge_patch("a", {"spec": {"size": 2}})
@@ -38,7 +38,7 @@ def relabel(widgets, tier):
 
 
 def go_on(handler):
-    (handler.folder / "go").touch()
+    handler.let_go()
 
 
 def leave(operator, widgets):

@@ -73,7 +73,7 @@ def test_drift_is_repaired_after_a_crash(start, operator, handler, widgets, conf
 
 def test_a_child_that_changes_during_a_run_that_fails(start, operator, handler, widgets, config_maps):
     """That is no reason to try again before the backoff is over."""
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done; exit 1")
+    handler.behave(f"{handler.held}; exit 1")
     start(retry={"first": "1h", "max": "1h"})
     owner = widgets.create("w")
     handler.wait_for(name="w")
@@ -82,7 +82,7 @@ def test_a_child_that_changes_during_a_run_that_fails(start, operator, handler, 
     wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 1, "the child to be seen")
     config_maps.create("marker")
     wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 2, "the marker behind it")
-    (handler.folder / "go").touch()
+    handler.let_go()
     operator.wait_for_log("next attempt in 1h", key="default/w")
     config_maps.merge_patch("child", {"data": {"a": "2"}})
     handler.behave("exit 0")
@@ -94,8 +94,7 @@ def test_a_child_that_changes_during_a_run_that_fails(start, operator, handler, 
 
 def test_a_child_that_changes_during_an_attempt_that_succeeds(start, operator, handler, widgets, config_maps):
     """After failures as well: the attempt has seen the children as they were when it began."""
-    handler.behave('[ "$RECONCILED_ATTEMPT" -gt 1 ] || [ "$RECONCILED_REASON" = "child changed" ] || exit 1\n'
-                   f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(f'[ "$RECONCILED_ATTEMPT" -gt 1 ] || [ "$RECONCILED_REASON" = "child changed" ] || exit 1\n{handler.held}')
     start()
     owner = widgets.create("w")
     handler.wait_for(name="w", where=lambda request: request.body["attempt"] == 2)
@@ -103,7 +102,7 @@ def test_a_child_that_changes_during_an_attempt_that_succeeds(start, operator, h
                                                   "uid": owner["metadata"]["uid"]}])
     config_maps.create("marker")
     wait_until(lambda: operator.ctl.status()["watches"][1]["objects"] == 2, "the child, and the marker behind it, to be seen")
-    (handler.folder / "go").touch()
+    handler.let_go()
     assert seen(handler, lambda children: len(children) == 1).body["reason"] == "child changed"
     operator.stop()
     assert [request.body["attempt"] for request in handler.requests(name="w")] == [1, 2, 1]

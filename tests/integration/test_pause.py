@@ -60,14 +60,14 @@ def test_nothing_of_it_runs_also_after_a_restart(start, operator, handler, widge
     operator.stop()
 
     operator.start_ready().wait_synced()
-    assert operator.logs(message_id=MESSAGE_ID["PAUSED"], watch="widgets"), "said again at each start"
+    operator.wait_for_log(message_id=MESSAGE_ID["PAUSED"], watch="widgets")
     wait_known(operator, 1)
     another_watch_runs(operator, api, "two")
     assert row(operator)["pauseReason"] == "the disks are moved"
     assert handler.count() == 0
     assert "is resumed" in ctl(operator, "resume", "widgets")
     handler.wait_finished(name="a")
-    assert operator.logs(message_id=MESSAGE_ID["RESUMED"], watch="widgets")
+    operator.wait_for_log(message_id=MESSAGE_ID["RESUMED"], watch="widgets")
     assert "was not paused" in ctl(operator, "resume", "widgets")
     assert row(operator)["pausedSince"] == 0
     operator.stop()
@@ -76,14 +76,14 @@ def test_nothing_of_it_runs_also_after_a_restart(start, operator, handler, widge
 
 
 def test_what_runs_is_finished(start, operator, handler, widgets):
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done; echo '{{\"status\": {{\"seen\": true}}}}'")
+    handler.behave(f"{handler.held}; echo '{{\"status\": {{\"seen\": true}}}}'")
     start()
     widgets.create("a")
     handler.wait_for(name="a")
     wait_until(lambda: "1 running, 0 queued, 0 waiting" in operator.status_text, "systemd's status line to count it")
     assert "1 that run will be finished" in ctl(operator, "pause", "widgets")
     widgets.merge_patch("a", {"spec": {"size": 2}})
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_until(lambda: widgets.get("a").get("status"), "its outcome")
     wait_known(operator, 1)
     wait_until(lambda: "0 running, 1 queued, 0 waiting, 1 paused" in operator.status_text, "systemd's status line")

@@ -103,11 +103,16 @@ def test_a_crash_fails_the_run_and_nothing_else(start, widgets, operator):
 
 def test_a_run_over_its_timeout_ends_the_process(start, widgets, operator):
     start(trouble(), timeout="200ms", grace="10s")
+    # The first request waits for the process to start: let another object's do that.
+    widgets.create("pretty")
+    wait_until(lambda: status_of(widgets, "pretty"), "a process that is ready")
+    first = [host.pid for host in hosts(operator)]
     widgets.create("hang")
     operator.wait_for_log("did not answer within its timeout", key="default/hang")
     widgets.delete("hang")
-    widgets.create("pretty")
-    wait_until(lambda: status_of(widgets, "pretty"), "the other object's status")
+    widgets.create("talk")
+    operator.wait_for_log("is only output", key="default/talk")
+    assert hosts(operator) and first != [host.pid for host in hosts(operator)]
     operator.stop()
 
 

@@ -55,7 +55,7 @@ def test_a_change_in_between_does_not_undo_it(start, operator, handler, widgets)
     start(workers=1)
     widgets.create("stuck")
     handler.wait_finished(name="stuck")
-    handler.behave(f"case $RECONCILED_NAME in busy) while [ ! -e {handler.folder}/go ]; do sleep 0.02; done ;; *) exit 1 ;; esac")
+    handler.behave(f"case $RECONCILED_NAME in busy) {handler.held} ;; *) exit 1 ;; esac")
     widgets.delete("stuck")
     handler.wait_finished(name="stuck", action="finalize")
     widgets.create("busy")
@@ -64,7 +64,7 @@ def test_a_change_in_between_does_not_undo_it(start, operator, handler, widgets)
     version = widgets.merge_patch("stuck", {"spec": {"size": 2}})["metadata"]["resourceVersion"]
     wait_until(lambda: f"stored      resourceVersion {version}," in operator.ctl.run("explain", "widgets", "default/stuck").stdout,
                "the change to be known")
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_until(lambda: not widgets.exists("stuck"), "its end")
     operator.stop()
 
@@ -108,7 +108,7 @@ def test_uninstall_takes_them_off_everything(start, operator, handler, widgets, 
     assert done.returncode == 0, done.stdout + done.stderr
     assert not widgets.exists("w0")
     assert not any(held(widgets, name) for name in names[1:]) and not held(maps, "map")
-    assert operator.logs(message_id=MESSAGE_ID["UNINSTALLING"])
+    operator.wait_for_log(message_id=MESSAGE_ID["UNINSTALLING"])
     before = handler.count()
     widgets.merge_patch("w1", {"spec": {"size": 2}})
     widgets.delete("w2")
@@ -125,7 +125,7 @@ def test_what_waits_at_an_uninstall_does_not_run(start, operator, handler, make_
     for name in ("gone", "first"):
         widgets.create(name)
         handler.wait_finished(name=name)
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(handler.held)
     widgets.merge_patch("first", {"spec": {"size": 2}})
     handler.wait_for(name="first", count=2)
     runs, of_others = handler.count(), other.count()
@@ -142,7 +142,7 @@ def test_what_waits_at_an_uninstall_does_not_run(start, operator, handler, make_
     with ThreadPoolExecutor() as pool:
         done = pool.submit(operator.ctl.run, "uninstall", "--yes")
         operator.wait_for_log(message_id=MESSAGE_ID["UNINSTALLING"])
-        (handler.folder / "go").touch()
+        handler.let_go()
         done = done.result()
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (["retry", "widgets", "default/w0"], ["retry", "maps", "default/m0"], ["retry", "--all-failed"]):

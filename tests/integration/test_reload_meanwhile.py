@@ -12,7 +12,7 @@ from harness.operator import MESSAGE_ID
 @pytest.fixture
 def accepted(devserver, operator, handler, widgets):
     """An operator that restarts in place, with three workers, as soon as `go` is called."""
-    handler.behave(f"[ $RECONCILED_NAME != slow ] || while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(f"[ $RECONCILED_NAME != slow ] || {handler.held}")
     operator.configure(devserver, [watch("widgets", handler)])
     operator.start_ready().wait_synced()
     widgets.create("slow", spec={})
@@ -31,7 +31,7 @@ def wait_life(operator, count, workers):
 
 
 def go(operator, handler, workers=3):
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_life(operator, 2, workers)
 
 

@@ -21,7 +21,7 @@ def a_and_b(devserver, operator, handler, widgets):
         more.setdefault("retry", NEVER)
         operator.configure(devserver, [watch("widgets", handler, **more)], stop={"grace": "100ms"})
         handler.behave(f"""case $(cat $REQUEST) in
-*'"size":2'*) until [ -e {handler.folder}/go ]; do sleep 0.02; done; {ending};;
+*'"size":2'*) {handler.held}; {ending};;
 *'"name":"a"'*) {first};;
 esac""")
         operator.start_ready().wait_synced()
@@ -49,7 +49,7 @@ def behind(handler, widgets, name="behind"):
 
 
 def go_on(handler):
-    (handler.folder / "go").touch()
+    handler.let_go()
 
 
 def sizes(handler):

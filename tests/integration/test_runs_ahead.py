@@ -171,9 +171,13 @@ def test_a_pause_lets_nothing_begin(configured, folder, widgets):
     seen = len(runs(folder))
     for name in names("widget"):
         change(widgets, name, 3)
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == COUNT, "all changes to be known")
+    widgets.create("other")
+    wait_until(lambda: operator.ctl.status()["watches"][0]["queued"] == COUNT + 1, "one that came after them to be known")
     assert len(runs(folder)) == seen
     operator.ctl.run("resume", "widgets")
     wait_all(folder, names("widget"), "3")
+    wait_all(folder, ["other"])
 
     # Nor is what has not begun called running: of many that come at once workers are given some, and stand still.
     workers, watcher = operator.children("worker"), operator.child("watcher")

@@ -8,13 +8,11 @@ import pytest
 
 from harness import wait_until, watch
 
-HANDLER = "sleep 1; printf '{\"status\":{\"done\":true}}'"
-
 
 @pytest.fixture
-def busy(devserver, operator, make_handler, widgets):
-    """An operator that runs a handler which takes a second."""
-    handler = make_handler(HANDLER)
+def busy(devserver, operator, handler, widgets):
+    """An operator that runs a handler which ends when it is let go."""
+    handler.behave(handler.held + "; printf '{\"status\":{\"done\":true}}'")
     operator.configure(devserver, [watch("widgets", handler)], stop={"grace": "20s"})
     operator.start_ready()
     widgets.create("a", spec={})
@@ -22,7 +20,9 @@ def busy(devserver, operator, make_handler, widgets):
     return operator
 
 
-def assert_stopped_in_order(operator, widgets):
+def assert_stopped_in_order(operator, handler, widgets):
+    operator.wait_notification("STOPPING", "1")
+    handler.let_go()
     operator.wait_exit(expect=0)
     assert operator.logs(level="critical") == []
     assert widgets.get("a")["status"] == {"done": True}, "what ran has finished"
@@ -30,28 +30,28 @@ def assert_stopped_in_order(operator, widgets):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_process_group_is_a_stop(busy, widgets, number):
+def test_a_signal_to_the_process_group_is_a_stop(busy, handler, widgets, number):
     assert os.getpgid(busy.pid) == busy.pid, "the harness starts it in a session of its own"
     os.killpg(busy.pid, number)
-    assert_stopped_in_order(busy, widgets)
+    assert_stopped_in_order(busy, handler, widgets)
 
 
 @pytest.mark.parametrize("first", ["children", "supervisor"])
-def test_a_signal_to_all_of_our_processes_is_a_stop(busy, widgets, first):
+def test_a_signal_to_all_of_our_processes_is_a_stop(busy, handler, widgets, first):
     """As `systemctl kill` does it, in either order; handlers are left out to see that what runs may finish."""
     pids = [child.pid for child in busy.children() if child.program.startswith("reconciled-")]
     assert len(pids) >= 4
     for pid in pids + [busy.pid] if first == "children" else [busy.pid] + pids:
         with contextlib.suppress(ProcessLookupError):  # the stop was quicker
             os.kill(pid, signal.SIGTERM)
-    assert_stopped_in_order(busy, widgets)
+    assert_stopped_in_order(busy, handler, widgets)
 
 
-def test_a_stop_a_moment_after_a_child_was_signalled(busy, widgets):
+def test_a_stop_a_moment_after_a_child_was_signalled(busy, handler, widgets):
     os.kill(busy.children("worker")[0].pid, signal.SIGTERM)
     wait_until(lambda: busy.ctl.status()["workers"], "the operator to be there still")
     busy.send_signal(signal.SIGTERM)
-    assert_stopped_in_order(busy, widgets)
+    assert_stopped_in_order(busy, handler, widgets)
 
 
 def test_the_spawner_outlives_a_signal_that_was_meant_for_the_group(devserver, operator, handler, widgets):

@@ -54,7 +54,7 @@ def test_live(running, top, widgets, handler):
     failing = [line for line in lines if "  1x: " in line]
     assert "never" in failing[0] and "default/permanent" in failing[0] and "wrong size" in failing[0], "the worst first"
     assert "default/retry" in failing[1] and re.search(r"59m|1h", failing[1])
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_until(lambda: any("default/slow  widgets  success" in line for line in screen.screen()), "the slowest run")
     screen.press("q")
     assert screen.wait_exit() == 0

@@ -39,7 +39,7 @@ def test_the_tutorial_up_to_the_container(session):
     assert "hello is in the index" in session.errors(), "the handler's standard error is in the log"
     wait_until(lambda: "hello is listed" in session.errors(), lambda: f"the other handler; {session.errors()}")
     index = folder / "index"
-    assert [file.read_text(encoding="utf-8") for file in index.iterdir()] == ["hello\n"]
+    wait_until(lambda: [file.read_text(encoding="utf-8") for file in index.iterdir()] == ["hello\n"], "the entry, which each run writes")
     delete, show, children = rest[gone].commands()
     session.type(delete)
     assert session.type(show) + session.type(children) == "\n\n", "the entry and the children went first"

@@ -48,11 +48,11 @@ def test_objects_of_a_paused_watch_in_a_new_state_folder(start, operator, handle
     create(widgets, handler)
     operator.stop()
     forget(operator)
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(handler.held)
     start().wait_synced()
     handler.wait_for(count=2)
     assert operator.ctl.run("pause", "widgets").returncode == 0
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_until(lambda: operator.ctl.status()["watches"][0]["running"] == 0, "the end of what runs")
     done = uninstall(operator)
     assert done.returncode == 0 and "done: no object" in done.stdout, done.stdout + done.stderr

@@ -135,7 +135,7 @@ def test_throttle_waits_fibonacci_also_across_a_restart(configured, devserver, w
     gaps = [after - before for before, after in zip(times, times[1:])]
     for gap, units in zip(gaps, (1, 1, 2, 3, 5, 8)):
         assert gap >= 0.95 * units * unit, gaps
-    assert operator.logs(message_id=MESSAGE_ID["THROTTLED"], key="default/poison")
+    operator.wait_for_log(message_id=MESSAGE_ID["THROTTLED"], key="default/poison")
     operator.stop()
 
 
@@ -192,7 +192,7 @@ def test_without_it_70_is_a_failure_like_others(configured, handler, widgets):
 
 def test_while_it_stops_in_order_it_is_no_crash(configured, devserver, widgets, handler):
     """The answer comes after the stop was asked for: nobody is helped by another end than that."""
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.05; done; echo '{{\"status\":{{\"seen\":true}}}}'")
+    handler.behave(f"{handler.held}; echo '{{\"status\":{{\"seen\":true}}}}'")
     operator = configured()
     devserver.fault(match={"verb": "patch", "name": "a"}, times=0, **REFUSED)
     operator.start_ready().wait_synced()
@@ -200,7 +200,7 @@ def test_while_it_stops_in_order_it_is_no_crash(configured, devserver, widgets, 
     handler.wait_for(name="a")
     operator.popen.terminate()
     operator.wait_for_log("asked to stop")
-    (handler.folder / "go").touch()
+    handler.let_go()
     operator.wait_exit(expect=0)
     assert "refused" in operator.wait_for_log(message_id=MESSAGE_ID["RUN_FAILED"], key="default/a")["message"]
     devserver.clear_faults()

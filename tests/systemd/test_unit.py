@@ -370,15 +370,16 @@ def test_a_wrong_file_is_refused_at_a_reload(node):
 
 
 def test_a_good_file_is_taken_at_a_reload(node):
-    node.configure("sleep 2; echo '{\"status\": {\"done\": true}}'")
+    node.configure("while [ ! -e /run/go ]; do sleep 0.1; done; echo '{\"status\": {\"done\": true}}'")
     node.start()
     before = node.main_pid()
     node.create_widget("a")
-    wait_until(lambda: any("sleep 2" in line for line in node.processes(node.unit).values()), "the handler")
+    wait_until(lambda: any("handler" in line for line in node.processes(node.unit).values()), "the handler")
     node.configure("echo '{\"status\": {\"new\": true}}'", workers=3)
     node.mark()
-    node.run("systemctl", "reload", node.unit)
+    node.run("systemctl", "reload", "--no-block", node.unit)
     node.wait_journal(f"MESSAGE_ID={MESSAGE_ID['RELOADING']}")
+    node.run("touch", "/run/go")
     node.wait_synced()
     wait_until(lambda: node.show(node.unit, "ActiveState") == "active", "the end of the reload")
     assert node.main_pid() == before and node.show(node.unit, "NRestarts", "Result") == {"NRestarts": "0", "Result": "success"}
