@@ -23,7 +23,8 @@ Fixtures
                   the same as functions, for tests that want several or other options
 
 Rules: no test sleeps; it waits for something it can see, with wait_until() or one of the wait_ methods, whose
-deadlines are generous (they cost nothing when all is well) and are stretched under sanitizers.
+deadlines are generous (they cost nothing when all is well) and follow the load, as the upper bounds of a configuration
+do. A test that must wait for a bound, or that is about time or starvation, is marked `quiet`: it runs when the machine is.
 """
 import yaml
 

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 
 import yaml
 
 from . import process
 from .api import Api
-from .setup import SOURCE
+from .setup import SOURCE, free_ports
 from .wait import wait_until
 
 ADMIN_TOKEN = "admin-token"
@@ -33,17 +32,6 @@ def assets(name="kube-apiserver"):
 def servers():
     """The names of those to test on: a current one only where it could be built."""
     return ["kube-apiserver"] + (["kube-apiserver-current"] if assets("kube-apiserver-current") else [])
-
-
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def _openssl(folder, *arguments):
@@ -77,7 +65,7 @@ class Cluster:
         self.api = None
 
     def start(self):
-        client, peer, self.port = _free_ports(3)
+        client, peer, self.port = free_ports(3)
         self.etcd_url = f"http://127.0.0.1:{client}"
         _make_certificates(self.folder)
         self.write_kubeconfig(self.kubeconfig, ADMIN_TOKEN)

@@ -14,6 +14,7 @@ import yaml
 
 from .operator import MESSAGE_ID
 from .output import Output
+from .setup import stretched
 from .system import mount_root, root_folder, unmount_root
 from .wait import scaled, wait_until
 
@@ -69,7 +70,7 @@ class Container:
             shutil.copy(server.kubeconfig, self.etc / "kubeconfig")
             (self.etc / "kubeconfig").chmod(0o644)
             config["cluster"] = {"kubeconfig": "/etc/reconciled/kubeconfig"}
-        (self.etc / "reconciled.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        (self.etc / "reconciled.yaml").write_text(yaml.safe_dump(stretched(config)), encoding="utf-8")
 
     def script(self, text, name="handler"):
         path = self.etc / name

@@ -5,7 +5,7 @@ import shutil
 import yaml
 
 from .operator import MESSAGE_ID
-from .setup import watch
+from .setup import stretched, watch
 from .wait import wait_until
 
 UNITS = ("reconciled.service", "reconciled@second.service")
@@ -27,7 +27,7 @@ class Node:
         self.write(HANDLER, f"#!/bin/sh\n{handler}\n", 0o755)
         config = {"operator": "widgets.example.com", "workers": 1,
                   "watches": [watch("widgets", [HANDLER], handler_options=handler_options or {})], **more}
-        self.write(path, yaml.safe_dump(config))
+        self.write(path, yaml.safe_dump(stretched(config)))
 
     def start(self, unit=None):
         self.run("systemctl", "start", unit or self.unit)

@@ -5,9 +5,11 @@ Each Operator and each server runs as a user of its own: a number that no other 
 whatever they leave behind is found by its user, even when it has left its session, changed its environment and lost its
 parent. Without root everything runs as the caller, and a variable in the environment has to do.
 """
+import functools
 import os
 import signal
 import subprocess
+import zlib
 
 MARKER = "RECONCILED_TEST_ID"
 _USERS_PER_SESSION = 1000
@@ -20,7 +22,8 @@ crashed_on_purpose = set()
 
 
 class Process:
-    """One process at the moment it was looked at."""
+    """One process at the moment it was looked at. What most looks do not need (uid, command) is read when it is asked for, and
+    once; complete() reads it now."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -35,14 +38,23 @@ class Process:
         self.start_time = int(field[19])
         if _KERNEL in (pid, self.ppid):
             raise ValueError("a thread of the kernel")
-        self.uid = os.stat(self.folder).st_uid
+
+    @functools.cached_property
+    def uid(self):
+        owner = os.stat(self.folder).st_uid
+        if owner != 0:
+            return owner
+        # Root owns the folder of a process that is not dumpable, too.
         with open(f"{self.folder}/status", encoding="utf-8", errors="replace") as status:
-            for line in status:
-                # The folder's owner is root for a process that is not dumpable.
-                if line.startswith("Uid:"):
-                    self.uid = int(line.split()[1])
+            return next(int(line.split()[1]) for line in status if line.startswith("Uid:"))
+
+    @functools.cached_property
+    def command(self):
         with open(f"{self.folder}/cmdline", "rb") as cmdline:
-            self.command = cmdline.read().decode(errors="replace").split("\0")[:-1]
+            return cmdline.read().decode(errors="replace").split("\0")[:-1]
+
+    def complete(self):
+        return self.uid is not None and self.command is not None
 
     @property
     def program(self):
@@ -97,9 +109,9 @@ def find_processes(accept=lambda process: True, since=0):
             continue
         try:
             process = Process(int(name))
-            if accept(process):
+            if accept(process) and process.complete():
                 found.append(process)
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError, IndexError, StopIteration):
             # It ended while we looked.
             continue
     return sorted(found, key=lambda process: process.pid)
@@ -195,13 +207,27 @@ class Root:
         return ["setpriv", "--pdeathsig", "KILL", "--"] + [str(word) for word in command]
 
 
+def _blocks():
+    """Under tools/same-code, where the programs of this test note which code they reach."""
+    if "RECONCILED_BLOCKS" not in os.environ:
+        return {}
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    folder = f"{os.environ['RECONCILED_BLOCKS']}/{zlib.crc32(test.encode()):08x}"
+    if not os.path.isdir(folder):
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        with open(f"{folder}/test", "w", encoding="utf-8") as file:
+            file.write(test)
+    return {"RECONCILED_BLOCKS": folder}
+
+
 def clean_environment(user, extra=None):
     """The environment of what the tests start: nothing of the caller's leaks in. A library that makes processes fail
     (LD_PRELOAD) stands before a sanitizer's runtime, which would mind."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent",
                    "ASAN_OPTIONS": "exitcode=99:detect_stack_use_after_return=1:verify_asan_link_order=0",
                    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
-                   MARKER: user.test_id}
+                   MARKER: user.test_id, **_blocks()}
     environment.update(extra or {})
     return {key: str(value) for key, value in environment.items() if value is not None}
 

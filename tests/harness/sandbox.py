@@ -5,9 +5,9 @@ import pathlib
 import shutil
 import tempfile
 
-from .process import User
+from .process import User, find_processes
 from .setup import stage
-from .wait import Timeout, wait_until
+from .wait import ENDED, Timeout, wait_until
 
 
 class Sandbox:
@@ -88,12 +88,11 @@ class Sandbox:
             raise AssertionError("\n".join(trouble))
 
     def _survivors(self):
-        return [process for user in self._user for process in user.processes() if not process.zombie]
+        return find_processes(lambda process: not process.zombie and any(user.owns(process) for user in self._user))
 
     def _end_survivors(self):
         try:
-            # What dies because its parent died may need a moment.
-            wait_until(lambda: not self._survivors(), "the test's processes to end", deadline=2)
+            wait_until(lambda: not self._survivors(), "the test's processes to end", ENDED)
             return []
         except Timeout:
             pass

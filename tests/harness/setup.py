@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the programs under test are, and the pieces of configuration that most tests share."""
+import contextlib
 import os
 import pathlib
+import random
+import re
 import shutil
+import socket
 import stat
+
+from .wait import SLOWNESS
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("RECONCILED_BUILD", SOURCE / "build"))
-SANITIZED = os.environ.get("RECONCILED_SANITIZED") == "1"
+SANITIZED = os.environ.get("RECONCILED_SANITIZED") in ("1", "all")
 
 # Where each program stands in the build folder; children are looked for beside the supervisor's folder.
 PROGRAMS = {
@@ -22,6 +28,17 @@ PROGRAMS = {
     "reconciledctl": "ctl",
     "reconciled-devserver": "devserver",
 }
+
+def free_ports(count=1):
+    """Ports to listen on. None of those that the kernel gives to whoever connects: it could be taken before it is used."""
+    found = set()
+    while len(found) < count:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("0.0.0.0", port))
+            found.add(port)
+    return list(found)
+
 
 WIDGET_CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -76,3 +93,39 @@ def watch(name, handler=None, api_version="example.com/v1", kind="Widget", **mor
         entry["handler"] = {"exec": list(getattr(handler, "command", handler)), **options}
     entry.update(more)
     return entry
+
+
+_UNIT = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+
+def _stretched_duration(text):
+    found = re.fullmatch(r"(\d+)(ms|s|m|h)", text) if isinstance(text, str) else None
+    if SLOWNESS == 1 or not found:
+        return text
+    seconds = int(found[1]) * _UNIT[found[2]]
+    # A minute is generous on any machine.
+    return text if seconds >= 60 else f"{min(seconds * SLOWNESS, 60) * 1000:.0f}ms"
+
+
+def _stretched_keys(entry, *keys):
+    """A copy, with these of its keys stretched where it has them."""
+    return {key: _stretched_duration(value) if key in keys else value for key, value in entry.items()}
+
+
+def stretched(config):
+    """The same configuration with upper bounds that follow the load, as scaled() does: heartbeat.deadline, stop.grace, and
+    `deadline`, `timeout` and `grace` of a watch. Delays (retry, requeueAfter, resync) stay: they are nobody's patience. A test that
+    wants the very numbers is marked `quiet`. The argument is not changed."""
+    config = dict(config)
+    for section, key in (("heartbeat", "deadline"), ("stop", "grace")):
+        if isinstance(config.get(section), dict):
+            config[section] = _stretched_keys(config[section], key)
+    watches = []
+    for entry in config.get("watches") or []:
+        entry = _stretched_keys(entry, "deadline")
+        if isinstance(entry.get("handler"), dict):
+            entry["handler"] = _stretched_keys(entry["handler"], "timeout", "grace")
+        watches.append(entry)
+    if "watches" in config:
+        config["watches"] = watches
+    return config

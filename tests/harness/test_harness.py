@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import Handler, Operator, Sandbox, Timeout, wait_until, watch
+from harness import Handler, Operator, Sandbox, Timeout, setup, wait_until, watch
 from harness.output import sanitizer_report
 
 READY = """/usr/bin/python3 -c '
@@ -103,8 +103,23 @@ def test_the_handler_records_and_obeys(fake):
     fake.sandbox.close()
 
 
+def test_upper_bounds_follow_the_load_and_delays_do_not(monkeypatch):
+    bounds = {"heartbeat": {"interval": "100ms", "deadline": "1s"}, "stop": {"grace": "500ms"}, "watches": [
+        watch("w", ["/bin/true"], deadline="30s", resync="1s", handler_options={"timeout": "2m", "grace": "0ms"})]}
+    before = json.dumps(bounds)
+    monkeypatch.setattr(setup, "SLOWNESS", 4.0)
+    found = setup.stretched(bounds)
+    assert json.dumps(bounds) == before
+    assert found["heartbeat"] == {"interval": "100ms", "deadline": "4000ms"} and found["stop"] == {"grace": "2000ms"}
+    [entry] = found["watches"]
+    assert entry["handler"] == {"exec": ["/bin/true"], "timeout": "2m", "grace": "0ms"}, "two minutes are enough for all"
+    assert entry["deadline"] == "60000ms" and entry["resync"] == "1s" and entry["retry"]["first"] == "50ms"
+    monkeypatch.setattr(setup, "SLOWNESS", 1.0)
+    assert setup.stretched(bounds) == bounds
+
+
 def test_waiting_tells_what_it_saw():
-    with pytest.raises(Timeout, match="waited 0.1 s for a miracle; last seen: IndexError"):
+    with pytest.raises(Timeout, match=r"waited [0-9.]+ s for a miracle; last seen: IndexError"):
         wait_until(lambda: [][0], "a miracle", deadline=0.1)
 
 

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for something that can be seen. The only place of the tests that sleeps."""
+"""Waiting for something that can be seen, and how patient the tests are. The only place of the tests that sleeps."""
 import os
 import time
+
+# How many times slower than alone this run may be. ./check sets it: the number of lanes, three times that under sanitizers.
+SLOWNESS = float(os.environ.get("RECONCILED_TEST_SLOWNESS", "1"))
+
+# Seconds, before scaling, until whatever lost its parent must be gone: the promise is one second, and seeing it takes a moment. A
+# supervisor that ends by itself has waited for all.
+ENDED, AT_ONCE = 1.5, 0.5
 
 
 class Timeout(AssertionError):
@@ -9,8 +16,8 @@ class Timeout(AssertionError):
 
 
 def scaled(seconds):
-    """A deadline, stretched by RECONCILED_TEST_SLOWNESS (set by ./check under sanitizers)."""
-    return seconds * float(os.environ.get("RECONCILED_TEST_SLOWNESS", "1"))
+    """A deadline that follows the load."""
+    return seconds * SLOWNESS
 
 
 def wait_until(condition, what, deadline=20.0, interval=0.02):

@@ -14,13 +14,6 @@ from harness.setup import SOURCE
 
 
 @pytest.fixture
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def configured(devserver, operator, handler, free_port):
     operator.configure(devserver, [watch("widgets", handler)], workers=1, gateway={"listen": f"127.0.0.1:{free_port}"},
                        heartbeat={"interval": "100ms", "deadline": "5s"})

@@ -14,13 +14,6 @@ from harness.gateway import Gateway
 
 
 @pytest.fixture
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def served(devserver, operator, handler, free_port):
     # Thirty watches: a document of some size.
     operator.configure(devserver, [watch(f"widgets-{number}", handler, id=str(number), namespaces=[f"n{number}"]) for number in range(30)],
@@ -89,6 +82,7 @@ class Slow:
 
 @pytest.mark.parametrize("addresses", [1, 50], ids=["one address", "50 addresses"])
 @pytest.mark.slow
+@pytest.mark.quiet
 def test_health_is_answered_beside_600_slow_clients(served, addresses):
     """They are more than may be connected at once: whoever waited behind them would wait for minutes."""
     with many_descriptors(), Slow(served.gateway.address, 600, addresses) as slow:

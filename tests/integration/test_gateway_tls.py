@@ -62,13 +62,6 @@ class Files:
 
 
 @pytest.fixture
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def files(operator):
     return Files(operator)
 

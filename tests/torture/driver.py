@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from harness import ApiError, Devserver, Operator, WIDGET_CRD, wait_until, watch
 from harness.process import find_processes
 from harness.setup import BUILD
-from harness.wait import Timeout
+from harness.wait import ENDED, Timeout
 
 PROGRAMS = ("reconciled", "reconciled-spawner", "reconciled-credential", "reconciled-watcher", "reconciled-worker",
             "reconciled-gateway")
@@ -244,7 +244,7 @@ class Run:
         output = self.first_output = self.operator.output.text()
         crash = CRASH.search(output)
         assert not crash or LIBRARY.search(output), f"{crash.group()}:\n{output}"
-        wait_until(lambda: not self._processes(), lambda: f"the end of {self._processes()!r}", deadline=1.5)
+        wait_until(lambda: not self._processes(), lambda: f"the end of {self._processes()!r}", ENDED)
         if code != 0 or how != "clean":
             how = f"{how}, " if how != "clean" else ""
             how = f"exit {code}" if code else f"{how}in order"
