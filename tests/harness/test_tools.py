@@ -6,6 +6,8 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
+from datetime import date, timedelta
 
 import pytest
 
@@ -62,6 +64,7 @@ def test_lint_is_content_with_a_clean_project(lint):
     ("base/a.c", LICENCE + "int a(void)\n{\n        strcpy(x, y);\n}\n", "strcpy() is banned"),
     ("base/a.c", LICENCE + "int a(void)\n{\n        return system (x);\n}\n", "system() is banned"),
     ("base/a.c", "int a;\n", "lacks the line"),
+    ("tests/same-code.txt", "integration/test_a.py::test_gone\n", "there is no test integration/test_a.py::test_gone"),
     ("base/a.py", "a = 1\n", "lacks the line"),
     ("base/a.c", LICENCE + "/* TO" "DO: more */\n", "unfinished work"),
     ("base/a.c", LICENCE + "\n" * 700, "at most 700"),
@@ -80,6 +83,16 @@ def test_lint_is_content_with_a_clean_project(lint):
 ])
 def test_lint_finds(lint, name, text, said):
     assert said in lint({name: text})
+
+
+def test_an_unsteady_test_may_stand_for_a_week(lint):
+    def told(days):
+        return lint({"tests/unsteady.tsv": f"# comment\nwatch: test_a\t{date.today() - timedelta(days)}\tan early deadline\n"})
+
+    assert told(7) == "" and "watch: test_a has been unsteady since" in told(8)
+    assert "which is to come" in told(-1)
+    assert "tests/unsteady.tsv:1: is not" in lint({"tests/unsteady.tsv": "watch: test_a\tyesterday\tx\n"})
+    assert "tests/unsteady.tsv:1: is not" in lint({"tests/unsteady.tsv": f"watch: test_a\t{date.today()}\t\n"})
 
 
 def test_lint_lets_pass_what_only_looks_like_it(lint):
@@ -142,6 +155,108 @@ def test_what_this_machine_cannot_run_is_named_and_fails_nothing(count):
     assert count.said == ["left out: a: a/test_b.py::test_c (needs a thing)"]
 
 
+UNSTEADY_SUITE = """
+import os
+import pathlib
+import pytest
+
+PLACE = pathlib.Path(os.environ["RECONCILED_TEST_PLACE"])
+
+def fails_once(name, why="comes too early"):
+    if not (PLACE / name).exists():
+        (PLACE / name).touch()
+        pytest.fail(f"{name} {why}")
+
+def is_first(name):
+    there = (PLACE / name).exists()
+    (PLACE / name).touch()
+    return not there
+
+def test_good():
+    pass
+"""
+
+
+@pytest.fixture
+def judge(tmp_path):
+    """judge(always=N, once=N, tests=[text], options=[]): what is said of a suite with so many tests that fail always, and once, and with
+    these: (lines, exit status)."""
+    def run(always=0, once=0, tests=(), options=()):
+        results, suite = tmp_path / "results", tmp_path / "suite"
+        results.mkdir()
+        suite.mkdir()
+        tests = [*tests, *(f"def test_always_{n}():\n    assert False\n" for n in range(always))]
+        tests += [f"def test_once_{n}():\n    fails_once('once-{n}')\n" for n in range(once)]
+        (suite / "test_it.py").write_text(UNSTEADY_SUITE + "\n".join(tests), encoding="utf-8")
+        (suite / "pytest.ini").write_text("[pytest]\naddopts = -p harness.failures -p no:cacheprovider\n", encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": SOURCE / "tests", "RECONCILED_TEST_PLACE": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-m", "pytest", "-c", "suite/pytest.ini", "--rootdir", "suite", "-q", *options,
+                               f"--junitxml={results}/a.xml", "suite"], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                              check=False)
+        (results / "sections").write_text(f"a\t{done.returncode}\n", encoding="utf-8")
+        environment.pop("RECONCILED_TEST_PLACE")
+        subprocess.run([SOURCE / "tools" / "run-again", results], env=environment, check=True)
+        done = subprocess.run([SOURCE / "tools" / "count-results", results], env=environment, capture_output=True, text=True, check=False)
+        run.results = results
+        return done.stdout.splitlines(), done.returncode
+
+    return run
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.slow
+def test_what_fails_once_is_unsteady_and_what_fails_always_is_red(judge, options):
+    said, status = judge(always=1, once=1, options=options)
+    assert status == 1 and said[-1] == "1 passed, 1 failed, 0 skipped"
+    assert said[0] == "failed: a: test_it.test_always_0"
+    assert said[1].startswith("1 unsteady") and said[2].startswith("a: test_it.test_once_0\t20")
+    log = (judge.results / "unsteady.log").read_text(encoding="utf-8")
+    assert "once-0 comes too early" in log and "load " in log and "always" not in log
+
+
+@pytest.mark.slow
+def test_a_test_of_a_group_is_run_again(judge):
+    said, status = judge(tests=["pytestmark = pytest.mark.xdist_group('g')\n\ndef test_it():\n    fails_once('x')\n"],
+                         options=("-n", "2", "--dist", "loadgroup"))
+    assert status == 0 and said[-1] == "1 passed, 0 failed, 0 skipped" and said[1].startswith("a: test_it.test_it@g\t"), said
+
+
+@pytest.mark.slow
+def test_an_unsteady_test_is_told_and_is_not_red(judge):
+    said, status = judge(once=1)
+    assert status == 0 and said[-1] == "1 passed, 0 failed, 0 skipped" and said[0].startswith("1 unsteady")
+
+
+@pytest.mark.parametrize("test", [
+    "fails_once('x', 'left: ERROR: AddressSanitizer: heap-use-after-free')",
+    "is_first('x') and pytest.fail('early')\n    pytest.skip('not now')",
+    "is_first('x') and os.kill(os.getpid(), 9)",
+])
+@pytest.mark.slow
+def test_what_is_certain_and_what_does_not_pass_is_red(judge, test):
+    said, status = judge(tests=[f"def test_it():\n    {test}\n"], options=("-n", "1"))
+    assert status == 1 and said[-1] == "1 passed, 1 failed, 0 skipped", said
+
+
+@pytest.mark.slow
+def test_six_unsteady_tests_are_red(judge):
+    said, status = judge(once=6)
+    assert status == 1 and said[0] == "failed: 6 tests are unsteady, at most 5 may be"
+    assert said[-1] == "1 passed, 1 failed, 0 skipped"
+
+
+@pytest.mark.slow
+def test_what_fails_by_the_dozen_is_not_run_again(judge):
+    said, status = judge(once=21)
+    assert status == 1 and said[-1] == "1 passed, 21 failed, 0 skipped" and not (judge.results / "again.tsv").exists()
+
+
+def test_a_suite_that_breaks_off_is_red_whatever_its_tests_say(count):
+    files = {"a.xml": PYTEST, "again.tsv": "a: c.bad\tunsteady\na: c.broken\tunsteady\n"}
+    assert count([("a", 1)], files) == ("1 passed, 0 failed, 1 skipped", 0)
+    assert count([("a", 3)], files) == ("1 passed, 1 failed, 1 skipped", 1)
+
+
 @pytest.fixture
 def missing(tmp_path):
     """missing(lines, scope): what would be installed for this scope of a file `dependencies` of these lines."""
@@ -168,7 +283,9 @@ def test_the_analyser_looks_again_at_code_and_not_at_comments():
     loader = importlib.machinery.SourceFileLoader("lint_tidy", str(SOURCE / "tools" / "lint-tidy"))
     tidy = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(tidy)
-    code = b'# 1 "a.c"\nint a = 1; /* one */\nchar *b = "/* no comment */"; // "text\nchar c = \'"\'; /* "more */\n'
-    assert tidy.significant(code) == b'int a = 1; char *b = "/* no comment */"; char c = \'"\';'
+    code = b'int a = 1; /* one */\nchar *b = "/* no comment */"; // "text\nchar c = \'"\'; /* "more */\n'
+    assert tidy.significant(code) == b'int a = 1;\nchar *b = "/* no comment */";\nchar c = \'"\';'
     assert tidy.significant(b"a(); /* NOLINT */") != tidy.significant(b"a();")
-    assert tidy.preprocessed({"command": f"ccache gcc -Ilib -o a.o -c lib/base/distance.c", "directory": str(SOURCE)})
+    entry = {"command": "gcc -c lib/base/distance.c", "directory": str(SOURCE)}
+    files = ["lib/base/distance.c", "lib/base/distance.h"]
+    assert tidy.key(entry, files, b"") != tidy.key(entry, files[:1], b"") and tidy.key(entry, None, b"") is None
