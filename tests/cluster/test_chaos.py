@@ -2,6 +2,8 @@
 """Chaos, for half a minute, on the newest API server there is; hours, and other seeds: tests/chaos/run --cluster."""
 import os
 
+import pytest
+
 from chaos.driver import Chaos
 from harness.cluster import servers
 
@@ -10,6 +12,7 @@ SEED = int(os.environ.get("RECONCILED_CHAOS_SEED", "3831"))
 SECONDS = float(os.environ.get("RECONCILED_CHAOS_SECONDS", "35"))
 
 
+@pytest.mark.long
 def test_everything_comes_right_on_a_real_server(sandbox):
     chaos = Chaos(sandbox, SEED, servers()[-1], say=print).run(SECONDS)
     count = chaos.count

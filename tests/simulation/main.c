@@ -3,7 +3,7 @@
  *     simulate [--seed N] [--seconds N] [--seeds N] [--total N] [--steps N] [--history] [--no-shrink]
  *
  * Runs seeds from N on, each for some rounds of steps with a rest behind each round, until the time, the
- * number of seeds, or the total of steps is over. A seed that breaks a promise is shrunk to the fewest steps that still break it,
+ * number of seeds, or the total of steps is over; fewer seeds than --seeds demands are a failure. A seed that breaks a promise is shrunk to the fewest steps that still break it,
  * and its history is printed; then the exit status is 1.
  */
 #include <getopt.h>
@@ -168,6 +168,11 @@ int main(int argc, char **argv)
                         report(&script, steps, shrinks);
                         return 1;
                 }
+        }
+        if (seeds != UINT64_MAX && done < seeds) {
+                printf("only %llu of %llu seeds, %llu steps, in the time that was given\n",
+                       (unsigned long long)done, (unsigned long long)seeds, (unsigned long long)steps);
+                return 1;
         }
         printf("%llu seeds from %llu on, %llu steps, %.0f steps a minute: every promise holds\n",
                (unsigned long long)done, (unsigned long long)seed, (unsigned long long)steps,
