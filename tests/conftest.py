@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of all suites. What they give is described in tests/harness/__init__.py."""
+import os
 import re
 import shutil
 import subprocess
@@ -15,13 +16,18 @@ from harness import Devserver, Handler, Operator, Sandbox, WIDGET_CRD  # noqa: E
 from harness.cluster import TOOLS, Cluster, assets, servers  # noqa: E402
 from harness.process import clean_environment  # noqa: E402
 from harness.sandbox import stage_programs  # noqa: E402
-from harness.setup import SANITIZED  # noqa: E402
+from harness.setup import SANITIZED, free_ports  # noqa: E402
 from harness.wait import scaled  # noqa: E402
+
+pytest_plugins = ("harness.failures",)
+QUIET_FOLDERS = ("integration/", "watch/", "death/")  # as in quiet_section of ./check
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "plain_only(reason): not run again under the sanitizers")
     config.addinivalue_line("markers", "slow: takes more than a second and a half; ./check --fast leaves it out")
+    config.addinivalue_line("markers", "quiet: its subject is time or starvation; ./check runs it when all else has ended")
+    config.addinivalue_line("markers", "long: only for ./check --long")
     config.addinivalue_line("markers", "only_where(condition, need): left out where the machine has not what it needs")
 
 
@@ -31,12 +37,34 @@ def lacks(item):
     return where.args[1] if where and not where.args[0] else None
 
 
-def is_left_out(item):
-    return (SANITIZED and item.get_closest_marker("plain_only")) or lacks(item)
+def same_code():
+    """Tests at which the sanitizers need not look, since they reach no other code: see the file."""
+    if os.environ.get("RECONCILED_SANITIZED") != "1" or "RECONCILED_BLOCKS" in os.environ:
+        return set()
+    return set((Path(__file__).parent / "same-code.txt").read_text(encoding="utf-8").splitlines())
 
 
+def server_of(item):
+    """The API server that it runs on: a process of pytest-xdist starts one, and one only."""
+    names = [name for name in ("devserver", "kube-apiserver-current", "kube-apiserver") if name in item.nodeid.partition("[")[2]]
+    return names[0] if names else servers()[-1]
+
+
+def is_left_out(item, same):
+    return lacks(item) or (SANITIZED and item.get_closest_marker("plain_only")) or same & {item.nodeid, item.nodeid.partition("[")[0]}
+
+
+@pytest.hookimpl(hookwrapper=True)
 def pytest_collection_modifyitems(config, items):
-    left_out = [item for item in items if is_left_out(item)]
+    unheard = [item.nodeid for item in items if item.get_closest_marker("quiet") and not item.nodeid.startswith(QUIET_FOLDERS)]
+    if unheard:
+        raise pytest.UsageError(f"marked quiet, but not in {QUIET_FOLDERS}, where ./check looks: {unheard}")
+    yield  # the choice of the command line
+    for item in items:
+        if item.nodeid.startswith(("cluster/", "conformance/")):
+            item.add_marker(pytest.mark.xdist_group(server_of(item)))
+    same = same_code()
+    left_out = [item for item in items if is_left_out(item, same)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     if config.option.xmlpath:
@@ -110,6 +138,11 @@ def make_handler(sandbox):
 @pytest.fixture
 def handler(make_handler):
     return make_handler()
+
+
+@pytest.fixture
+def free_port():
+    return free_ports()[0]
 
 
 @pytest.fixture(scope="session")

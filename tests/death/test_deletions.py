@@ -61,7 +61,7 @@ def test_between_success_and_its_record(configured, handler, widgets, shim, fina
     operator.user.give(once)
     widgets.delete("gone")
     operator.wait_exit(expect=-signal.SIGKILL)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
     action = "finalize" if finalizer else "deleted"
     assert len(handler.requests(name="gone", action=action)) == 1
     operator.start_ready().wait_synced()
@@ -171,7 +171,7 @@ def test_a_lost_ledger_and_one_more_restart(configured, handler, widgets):
     handler.wait_for(count=4)
     operator.send_signal(signal.SIGKILL)
     operator.wait_exit(expect=-signal.SIGKILL)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
     handler.behave("exit 0")
     again = handler.requests()[-1].name
     gone = next(name for name in ("blocks", "gone") if name != again)

@@ -10,6 +10,8 @@ from harness import wait_until, watch
 FULL = os.environ.get("RECONCILED_FULL") == "1"
 MEGABYTES = 10_000 if FULL else 300
 
+pytestmark = pytest.mark.quiet
+
 
 @pytest.mark.parametrize("role", ["credential", "watcher", "worker", "gateway", "spawner"])
 def test_the_watchdog_is_not_fed_for_it(devserver, make_operator, handler, role):

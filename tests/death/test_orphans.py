@@ -15,6 +15,8 @@ from death.conftest import LIBC
 
 SYS_PIDFD_GETFD = 438
 
+pytestmark = pytest.mark.quiet
+
 # Ignores SIGTERM, leaves its session, and has started two that have as well.
 HANDLER = """trap '' TERM HUP
 setsid sh -c "trap '' TERM HUP; while :; do sleep 1; done" &
@@ -58,7 +60,7 @@ def test_end_of_file_alone(busy):
     operator = busy({"RECONCILED_DEATH_WITHOUT": "pdeathsig"})
     os.kill(operator.pid, signal.SIGKILL)
     operator.wait_exit(expect=-signal.SIGKILL)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
 
 
 def test_parent_death_signal_alone(busy):
@@ -68,7 +70,7 @@ def test_parent_death_signal_alone(busy):
     try:
         os.kill(operator.pid, signal.SIGKILL)
         operator.wait_exit(expect=-signal.SIGKILL)
-        operator.assert_no_processes(deadline=1.5)
+        operator.assert_no_processes()
     finally:
         for fd in held:
             os.close(fd)
@@ -86,7 +88,7 @@ def test_neither_of_them_leaves_orphans(busy):
     finally:
         for fd in held:
             os.close(fd)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
 
 
 def test_what_encloses_them_alone(busy, monkeypatch):
@@ -112,7 +114,7 @@ def test_what_encloses_them_alone(busy, monkeypatch):
     try:
         supervisor.kill()
         operator.wait_exit()
-        operator.assert_no_processes(deadline=1.5)
+        operator.assert_no_processes()
     finally:
         for fd in held:
             os.close(fd)

@@ -9,6 +9,8 @@ from harness.operator import MESSAGE_ID
 
 from .conftest import SIGNAL
 
+pytestmark = pytest.mark.quiet
+
 
 def said(operator):
     return operator.logs(message_id=MESSAGE_ID["DOUBTFUL"])

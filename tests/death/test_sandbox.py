@@ -89,7 +89,7 @@ def test_no_core_file(devserver, operator, handler, role):
         operator.child(role).kill(signal.SIGSEGV)
         operator.wait_exit(expect=70)
         assert "core dumped" not in operator.output.text()
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
     assert not [name for name in os.listdir(operator.folder) if name.startswith("core")]
 
 
@@ -155,7 +155,7 @@ def test_who_runs_a_program_ends_the_operator(tried, role, attempt):
 def test_a_supervisor_that_runs_a_program_ends(tried, handler, widgets, attempt):
     operator = tried("supervisor", attempt)
     operator.wait_exit(expect=-signal.SIGSYS)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
     operator.start_ready()
     widgets.create("a", spec={})
     handler.wait_finished(name="a")
@@ -166,7 +166,7 @@ def test_a_supervisor_that_runs_a_program_ends(tried, handler, widgets, attempt)
 def test_who_needs_no_network_has_none(tried, role, code):
     operator = tried(role, CONNECT)
     operator.wait_exit(expect=code)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
     if role != "supervisor":
         assert "exited by itself with code 99" in operator.logs(level="critical")[0]["message"], "it was refused a socket"
 

@@ -101,7 +101,7 @@ def test_while_it_runs(filled, handler, widgets, which, seed):
     restarts = 0
     if filled.popen.poll() is not None:
         assert filled.wait_exit() in (70, 74), filled.output.text()  # it maps neither file: only children may die of them
-        filled.assert_no_processes(deadline=1.5)
+        filled.assert_no_processes()
         restarts = started(filled)
     assert restarts <= 1
     handler.wait_finished(name="later")

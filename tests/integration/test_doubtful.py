@@ -10,6 +10,8 @@ import pytest
 from harness import ledger, wait_until, watch
 from harness.operator import MESSAGE_ID
 
+pytestmark = pytest.mark.quiet
+
 # A program that never ends is what makes a watcher hang, for certain and over one object alone.
 FILTER = "def f: f; if .spec.poison then f else .spec.size > 0 end"
 TRIGGER = "def f: f; if .spec.poison then f else .spec.size end"

@@ -63,7 +63,7 @@ def test_an_end_before_the_handler_begins_begins_none(devserver, operator, handl
     wait_until(lambda: devserver.faults()[fault]["hit"], "the PATCH")
     operator.send_signal(signal.SIGTERM if way == "stop" else signal.SIGKILL)
     operator.wait_exit(expect=0 if way == "stop" else -signal.SIGKILL, deadline=10)
-    operator.assert_no_processes(deadline=1.5)
+    operator.assert_no_processes()
     devserver.clear_faults(fault)
     assert handler.count() == 0
     operator.start_ready()

@@ -6,7 +6,7 @@ import os
 import pytest
 import yaml
 
-from harness import wait_until, watch
+from harness import scaled, wait_until, watch
 from harness.api import Api
 from harness.operator import MESSAGE_ID
 from harness.session import Document
@@ -155,15 +155,16 @@ def test_a_token_is_renewed_in_its_place_before_it_expires(make_server, operator
             return file.read()
 
     wait_until(lambda: current() != first, "another token")
-    assert len(token_requests(server, status=201)) == 2
+    assert len(token_requests(server, status=201)) >= 2
     assert not operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"])
     times = [request["time"] for request in token_requests(server)]
-    assert times[1] - times[0] >= 3.9
+    assert all(later - earlier >= 3.9 for earlier, later in zip(times, times[1:]))
 
 
 @pytest.mark.slow
+@pytest.mark.quiet
 def test_a_token_that_cannot_be_renewed_stays_in_use_until_it_expires(make_server, operator, handler):
-    server = make_server(arguments=["--max-token-expiration", "8s"])
+    server = make_server(arguments=["--max-token-expiration", f"{scaled(8):.0f}s"])
     operator.configure(server, [entry(handler)])
     operator.start_ready()
     widgets_of(server).create("a", spec={})
@@ -178,7 +179,7 @@ def test_a_token_that_cannot_be_renewed_stays_in_use_until_it_expires(make_serve
     assert operator.ctl.status()["watches"][0]["accessAwaited"]
     server.clear_faults()
     handler.wait_finished(name="c", deadline=90)
-    assert operator.logs(message_id=MESSAGE_ID["WATCH_RECOVERED"])
+    operator.wait_for_log(message_id=MESSAGE_ID["WATCH_RECOVERED"])
 
 
 def test_the_handler_of_the_document_works(make_server, operator, sandbox):

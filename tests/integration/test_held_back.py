@@ -4,13 +4,15 @@ import json
 
 import pytest
 
-from harness import ledger, wait_until, watch
+from harness import ledger, scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
 
-WISH = 30  # seconds; what goes on meanwhile takes one or two
+WISH = int(scaled(8))  # seconds; what goes on meanwhile takes one or two
 WIDGETS, ACCOUNTS = [f"w{number}" for number in range(12)], [f"a{number}" for number in range(20)]
 CHILD = """printf '{"children":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"of-%s"}}]}' "$RECONCILED_NAME" """
 MARK = """printf '{"patch":{"metadata":{"annotations":{"example.com/seen":"yes"}}}}'"""
+
+pytestmark = pytest.mark.quiet
 
 
 def asked(devserver, resource, **more):

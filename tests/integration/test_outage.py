@@ -169,7 +169,7 @@ def test_an_isolated_watch_fails_alone(configured, devserver, widgets):
     operator.start_ready().wait_synced()
     widgets.create("a")
     wait_until(lambda: state(operator)["state"] == "failed", "the failed watch")
-    assert operator.logs(message_id=MESSAGE_ID["WATCH_FAILED"])
+    operator.wait_for_log(message_id=MESSAGE_ID["WATCH_FAILED"])
     devserver.clear_faults(fault)
     wait_until(lambda: state(operator)["state"] == "in-sync", "its recovery")
     operator.stop()

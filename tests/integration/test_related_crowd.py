@@ -96,6 +96,7 @@ def started(crowd, operator):
 
 
 @pytest.mark.slow
+@pytest.mark.quiet
 def test_related_changes_do_not_silence_the_supervisor(started, crowd):
     operator, seen, gateway = started
     config_maps = crowd.api.resource("v1", "configmaps", "default")

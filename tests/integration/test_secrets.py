@@ -103,7 +103,7 @@ def test_no_byte_of_what_is_called_confidential_is_on_the_disk(devserver, operat
     assert found_on_disk(needle, operator.state_directory), "as before"
     operator.configure(devserver, [watch("widgets", handler, confidential=True)])
     operator.start_ready().wait_synced()
-    assert operator.logs(message_id=MESSAGE_ID["SECRETS_ERASED"])
+    operator.wait_for_log(message_id=MESSAGE_ID["SECRETS_ERASED"])
     assert not found_on_disk(needle, operator.state_directory), "the old store is erased"
     widgets.merge_patch("w", {"spec": {"size": 2}})
     handler.wait_finished(name="w", count=2)

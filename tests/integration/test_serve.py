@@ -185,6 +185,9 @@ def test_killed_while_idle_the_next_run_has_another(start, served, widgets, oper
 
 def test_a_run_over_its_timeout_costs_the_process_its_life(start, served, widgets, operator):
     start(timeout="300ms", grace="100ms")
+    # The first request waits for the process to start: let another object's do that.
+    widgets.create("first")
+    served.wait("first")
     widgets.create("slow", spec={"do": "hang"})
     operator.wait_for_log("did not answer within its timeout", key="default/slow")
     served.wait("slow")
@@ -195,6 +198,7 @@ def test_a_run_over_its_timeout_costs_the_process_its_life(start, served, widget
 
 
 @pytest.mark.slow
+@pytest.mark.quiet
 def test_two_runs_of_one_object_never_meet(start, served, widgets, operator):
     """A process that takes its time to end still works on the object: nobody else begins with it until it is gone."""
     start(workers=2, timeout="1s", grace="4s")
@@ -327,7 +331,7 @@ def test_exec_runs_beside_it_do_not_end_it(devserver, operator, served, handler,
 @pytest.mark.slow
 def test_its_death_does_not_end_an_exec_run_beside_it(devserver, operator, served, handler, widgets):
     """One worker does both; what the one that served leaves behind is ended, the run of another watch is not."""
-    handler.behave(f"while [ ! -e {handler.folder}/go ]; do sleep 0.02; done")
+    handler.behave(handler.held)
     entry = watch("served", labelSelector="kind=served")
     entry["handler"] = {"serve": [str(served.program)]}
     operator.configure(devserver, [entry, watch("run", handler, id="run", labelSelector="kind=run")], workers=1)
@@ -341,7 +345,7 @@ def test_its_death_does_not_end_an_exec_run_beside_it(devserver, operator, serve
     os.kill(pid, signal.SIGKILL)
     operator.wait_for_log("the next run starts another one")
     wait_until(lambda: not left[0].alive(), "what it left behind to end")
-    (handler.folder / "go").touch()
+    handler.let_go()
     assert handler.wait_finished(name="run").exit_code == 0
     operator.stop()
     assert len(handler.requests(name="run")) == 1
@@ -353,7 +357,7 @@ def test_nothing_survives_the_supervisor(start, served, widgets, operator):
     served.wait("forks")
     operator.send_signal(signal.SIGKILL)
     operator.wait_exit()
-    operator.assert_no_processes(deadline=2)
+    operator.assert_no_processes()
 
 
 @pytest.mark.parametrize("handler, said", [({"serve": ["/bin/true"], "exec": ["/bin/true"]}, "has more than one of exec, serve"),

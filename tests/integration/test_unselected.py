@@ -129,7 +129,7 @@ def test_what_leaves_while_it_is_deleted_is_cleaned_up(start, operator, handler,
     widgets.delete("a")
     handler.wait_finished(name="a", action="finalize")
     relabel(widgets, "a", "iron")
-    (handler.folder / "go").touch()
+    handler.let_go()
     wait_until(lambda: not widgets.exists("a"), "the end of it")
     operator.stop()
     assert handler.requests(name="a", action="finalize")[-1].exit_code == 0

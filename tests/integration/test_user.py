@@ -8,6 +8,7 @@ import pytest
 
 from harness import Operator, wait_until, watch
 from harness.process import Entitled, Process
+from harness.wait import ENDED
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make somebody who may change users")
 
@@ -211,7 +212,7 @@ def test_nothing_of_it_outlives_a_killed_supervisor(devserver, entitled, widgets
     wait_until(lambda: [each.program for each in other.processes()].count("sleep") == 2, "its processes")
     entitled.send_signal(signal.SIGKILL)
     entitled.wait_exit(-signal.SIGKILL)
-    wait_until(lambda: not other.processes(), lambda: f"the end of {other.processes()!r}", deadline=3)
+    wait_until(lambda: not other.processes(), lambda: f"the end of {other.processes()!r}", ENDED)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGABRT])

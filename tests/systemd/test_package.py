@@ -69,10 +69,12 @@ def bare():
         system.close()
 
 
+@pytest.mark.long
 def test_lintian_has_nothing_to_say(packages):
     run("lintian", "--fail-on=error,warning", *packages.values())
 
 
+@pytest.mark.long
 def test_it_is_built_the_same_twice(packages):
     with tempfile.TemporaryDirectory(prefix="reconciled-test-package-again-") as folder:
         again = build(pathlib.Path(folder))

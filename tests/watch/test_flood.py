@@ -7,12 +7,15 @@ import threading
 import time
 import urllib.parse
 
+import pytest
 import yaml
 
 from harness import watch
 
 DEADLINE = 2  # seconds, of heartbeats
 BLOCK = 1 << 20
+
+pytestmark = pytest.mark.quiet
 
 
 def chunk(data):

@@ -124,7 +124,7 @@ def test_403_is_surfaced_and_ends_when_it_is_granted(listing):
     number = listing.devserver.fault(LIST, times=0, status=403, message="widgets is forbidden")
     listing.start()
     assert "forbidden" in listing.wait_state("degraded")["reason"]
-    assert listing.operator.logs(message_id=MESSAGE_ID["WATCH_DEGRADED"])
+    listing.operator.wait_for_log(message_id=MESSAGE_ID["WATCH_DEGRADED"])
     listing.devserver.clear_faults(number)
     listing.wait_state("in-sync")
     listing.operator.wait_for_log(message_id=MESSAGE_ID["WATCH_RECOVERED"])

@@ -17,7 +17,9 @@ def test_kopf_1072_an_update_while_the_handler_runs(listing):
     listing.create("busy", spec={"size": 0})
     listing.handler.wait_for(name="busy")
     for size in range(1, 6):
-        listing.widgets.merge_patch("busy", {"spec": {"size": size}})
+        version = listing.widgets.merge_patch("busy", {"spec": {"size": size}})["metadata"]["resourceVersion"]
+    wait_until(lambda: f"stored      resourceVersion {version}," in
+               listing.operator.ctl.run("explain", "widgets", "default/busy").stdout, "the last change to be known")
     gate.touch()
     wait_until(lambda: sizes(listing.handler, "busy")[-1:] == [5], "the run that sees the last change")
     listing.works()
