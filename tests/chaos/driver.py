@@ -6,15 +6,14 @@ import contextlib
 import http.client
 import itertools
 import signal
-import sqlite3
 import threading
 import time
 
 from harness import ApiError, Operator, Timeout, scaled, wait_until, watch
 from harness.operator import MESSAGE_ID
 
-from . import handlers, plan, restore, server
-from .world import FINALIZED, HOLD, OURS, SELECTED, Notes, Thing, as_it_is, finalizer_differs, missing
+from . import handlers, plan, rest, restore, server
+from .world import Broken, FINALIZED, HOLD, OURS, SELECTED, Notes, Thing, as_it_is, finalizer_differs, missing
 
 # What systemd starts again (units/reconciled.service); 0 only when it was asked for.
 RESTARTED = {69, 70, 74, 77}
@@ -22,19 +21,16 @@ RESTART_SECONDS = 0.1
 # From the death of a child to the end of the operator, hang detection included.
 END_SECONDS = 30
 SETTLE_SECONDS = 90
-
-
-class Broken(AssertionError):
-    """A promise was not kept."""
+STEPS_WHILE_IT_ENDS = 20
 
 
 class Chaos:
-    def __init__(self, sandbox, seed, name="devserver", pace=0.004, say=lambda text: None, only=()):
-        """name: of the API server, of harness.cluster.servers() if it is not devserver. only: plan.steps."""
+    def __init__(self, sandbox, seed, name="devserver", pace=0.004, say=lambda text: None, only=(), given=None):
+        """name: of the API server, of harness.cluster.servers() if it is not devserver. only: plan.steps. given: steps in their place."""
         self.sandbox, self.seed, self.pace, self.say = sandbox, seed, pace, say
         self.server = server.make(sandbox, name)
         self._where = "devserver" if name == "devserver" else "cluster"
-        self._plan = plan.steps(seed, self._where, only)
+        self._plan = given or plan.steps(seed, self._where, only)
         self.operator = Operator(sandbox)
         self.count = collections.Counter()
         self.codes = collections.Counter()
@@ -46,7 +42,7 @@ class Chaos:
         self._disturbed = {}  # name of a child: its owner's essence, and how many gaps there had been
         self._lost = 0  # stores
         self._due = None  # when it must have ended: somebody was killed
-        self._restart = 0
+        self._restart = self._ending = 0  # _ending: steps since somebody was killed
         self._stopping = self._killed = False
         self._never = threading.Event()
         self._commands = handlers.write(folder, self.notes.path)
@@ -95,6 +91,8 @@ class Chaos:
             if seconds is not None and time.monotonic() - started > seconds:
                 break
             self.server.look_after()
+            if steps is not None:
+                self._let_it_end()
             self._look_after_operator()
             self._carry_out(step)
             self._judge()
@@ -103,8 +101,14 @@ class Chaos:
                 self.say(self.figures())
             self._never.wait(self.pace)
         self._settle()
-        self._rest()
+        rest.rest(self)
         return self
+
+    def _let_it_end(self):
+        """A process that hangs is found out after its deadline only, in which all the steps of a short run would pass."""
+        self._ending = self._ending + 1 if self._due is not None else 0
+        if self._ending > STEPS_WHILE_IT_ENDS:
+            wait_until(lambda: self.operator.popen.poll() is not None, lambda: f"its end:\n{self._said()}", END_SECONDS)
 
     def figures(self):
         changes = sum(self.count[what] for what in plan.OBJECT)
@@ -176,11 +180,19 @@ class Chaos:
         for word in ("deleting", "gone"):
             self.notes.write(word, thing.uid)
 
+    def _live(self):
+        """Asked until it is answered: what was done to answers to the operator may be done to those to us, and nobody asks later."""
+        def listed():
+            with contextlib.suppress(http.client.HTTPException):
+                return {kind: resource.list()["items"] for kind, resource in self.widgets.items()}
+
+        return [(kind, body) for kind, bodies in wait_until(listed, "a list of every widget").items() for body in bodies]
+
     def _look_around(self):
         """After a restore: what is there is as it was, what came later was never there, and what has gone is back."""
         self.server.restored = False
         known = {thing.uid: thing for thing in self.gone + list(self.things.values())}
-        live = [(kind, body) for kind, resource in self.widgets.items() for body in resource.list()["items"]]
+        live = self._live()
         for kind, body in live:
             self.notes.write("restored", f"{kind}/{body['metadata']['name']}")
         self.things = {(kind, body["metadata"]["name"]): as_it_is(known.pop(body["metadata"]["uid"], None), kind, body)
@@ -195,7 +207,7 @@ class Chaos:
         self._unsure.clear()
         restore.wait_asked(self)
 
-    def _next(self):
+    def next_number(self):
         self._number += 1
         return self._number
 
@@ -207,7 +219,7 @@ class Chaos:
         if known is not None and (not known.deleting or known.kind not in FINALIZED):
             return False
         gold = step.values["chance"] < 0.8
-        body = self.widgets[step.kind].create(step.name, spec={"essence": number or self._next()},
+        body = self.widgets[step.kind].create(step.name, spec={"essence": number or self.next_number()},
                                               labels={"tier": "gold" if gold else "silver"})
         if known is not None:
             self.gone.append(known)
@@ -231,7 +243,7 @@ class Chaos:
                     raise
 
     def _update(self, step):
-        number = self._next()
+        number = self.next_number()
         thing = self._change(step, lambda body: body["spec"].update(essence=number))
         if thing:
             thing.number = number
@@ -239,9 +251,9 @@ class Chaos:
 
     def _slow(self, step, permanent):
         """An essence at which a handler takes its time, and fails for ever behind it."""
-        number = self._next()
+        number = self.next_number()
         while number % 11 or (number % 13 == 0) != permanent or number % 17 == 0 or number % 7 == 0:
-            number = self._next()
+            number = self.next_number()
         return number
 
     def _wait_begun(self, thing):
@@ -331,7 +343,7 @@ class Chaos:
         return bool(self._change(step, change, "status"))
 
     def _relabel(self, step):
-        number = self._next()
+        number = self.next_number()
         gold = step.values["chance"] < 0.6
         thing = self._thing(step)
         if thing is None or thing.deleting or thing.gold == gold:
@@ -658,35 +670,3 @@ class Chaos:
                  for body in self.children.list()["items"]}
         differences = [entry for entry in sorted(wanted.items() ^ found.items()) if not may_differ(entry[0])]
         return [f"children: {differences}"] if differences else []
-
-    def _owed(self):
-        """What the ledger knows."""
-        with contextlib.closing(sqlite3.connect(f"file:{self.operator.state_directory}/ledger.sqlite?mode=ro",
-                                                uri=True)) as ledger:
-            return {(row[0], row[1]) for row in ledger.execute("SELECT watch, uid FROM ledger")}
-
-    def _rest(self):
-        """It ends in order, owes nothing, and does nothing again when it is started again."""
-        # A child that a run has applied runs its owner once more.
-        wait_until(lambda: all(entry["queued"] == entry["running"] == entry["waiting"] == 0
-                               for entry in self.operator.ctl.status()["watches"]), "rest", 60)
-        self.operator.stop()
-        self.operator.assert_no_processes()
-        self.notes.read().write("over")
-        wanted = {(thing.kind, thing.uid) for thing in self.things.values()
-                  if not thing.deleting and (thing.kind not in SELECTED or thing.gold)}
-        owed = self._owed()
-        if owed != wanted:
-            raise Broken(f"the ledger has {sorted(owed - wanted)} too much and lacks {sorted(wanted - owed)}")
-        before = self.notes.read().runs()
-        self.operator.start_ready().wait_synced()
-        last = {kind: self.widgets[kind].create("last", spec={"essence": self._next()}, labels={"tier": "gold"})
-                for kind in plan.KINDS}
-        wait_until(lambda: all(("reconcile", body["spec"]["essence"]) in self.notes.read().of(body["metadata"]["uid"]).ended
-                               for body in last.values()), "the last ones to be handled")
-        again = self.notes.runs() - before - sum(len(self.notes.of(body["metadata"]["uid"]).begun)
-                                                 for body in last.values())
-        if again:
-            raise Broken(f"{again} runs after a restart in order, where nothing had changed")
-        self.operator.stop()
-        self.say(self.figures())

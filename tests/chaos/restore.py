@@ -19,14 +19,14 @@ def get_ahead(chaos):
     if not chaos._up() or chaos._removed or chaos._resume or not chaos.server.may_restore:
         return False
     other = chaos.server.api.resource("v1", "configmaps", "plain")
-    other.create(f"ahead-{chaos._next()}")
+    other.create(f"ahead-{chaos.next_number()}")
     for number in range(AHEAD):
         other.merge_patch(f"ahead-{chaos._number}", {"data": {"number": str(number)}})
     bodies = []
     for kind in plan.KINDS:
-        number = chaos._next()
+        number = chaos.next_number()
         while any(number % divisor == 0 for divisor in (7, 11, 13, 17, 101)):
-            number = chaos._next()
+            number = chaos.next_number()
         name = f"ahead-{number}"
         bodies.append(chaos.widgets[kind].create(name, spec={"essence": number}, labels={"tier": "gold"}))
         chaos.things[kind, name] = Thing(kind, name, bodies[-1]["metadata"]["uid"], number, chosen_since=number)

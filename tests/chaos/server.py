@@ -6,6 +6,7 @@ api             of whom changes objects
 gaps            how often history was, or may have been, replaced by a list
 expires         the next watch or page may be answered with 410, at any time
 up              whether it can be asked anything
+tells_versions  each watch hears within a second how far the server is
 """
 import signal
 import subprocess
@@ -25,7 +26,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 class Simulated:
     """reconciled-devserver, which makes mistakes when it is asked to."""
     name = "devserver"
-    up = True
+    up = tells_versions = True
 
     def __init__(self, sandbox):
         self._devserver = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--bookmark-interval", "1s"]).start()
@@ -90,6 +91,7 @@ class Real:
     now with its watch cache and now without; the database is compacted and restarted; both stand still. Watches end after
     some seconds, as everywhere, only sooner. The operator may do what `reconciledctl rbac` says that it needs."""
 
+    tells_versions = False
     FLAGS = ("--min-request-timeout=5",)
     TERM_SECONDS = 4  # times 0.2 to 1.5; in order it takes a minute
 

@@ -9,7 +9,7 @@ import pytest
 from harness.setup import SANITIZED
 
 from .driver import Chaos
-from .plan import KINDS, steps
+from .plan import KINDS, Step, steps
 
 SEED = int(os.environ.get("RECONCILED_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RECONCILED_CHAOS_SECONDS", "80"))
@@ -30,6 +30,15 @@ def test_the_known_situations_come_right(sandbox):
     chaos = Chaos(sandbox, SEED, only=(*KNOWN, "snapshot", "compact", "stop", "lose store"), say=print).run(steps=500)
     # Some come only where an object is just right for them.
     assert sum(chaos.count[what] > 0 for what in KNOWN) >= len(KNOWN) - 3, chaos.count
+
+
+def test_a_restore_is_seen_when_the_first_lists_are_refused(sandbox):
+    """The driver's own lists too: what it has not seen go back, it would demand for ever."""
+    refused = {"match": {"verb": "list"}, "reset": True, "times": 6}
+    plan = [Step("create", "held", "o1", {"chance": 0.1}), Step("snapshot", "held", "o1"), Step("update", "held", "o1"),
+            Step("fault", "held", "o1", {"fault": refused}), Step("restore", "held", "o1")]
+    chaos = Chaos(sandbox, SEED, say=print, given=plan).run()
+    assert chaos.count["restore"] == 1 and chaos.things["held", "o1"].went_back, chaos.figures()
 
 
 @pytest.mark.long

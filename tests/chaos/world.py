@@ -18,6 +18,10 @@ SELECTED = ("chosen", "quiet")
 BEGIN, END, PERMANENT, AGAIN = "begin", "end", "permanent", "again"
 
 
+class Broken(AssertionError):
+    """A promise was not kept."""
+
+
 @dataclass
 class Thing:
     """One object, from its creation on: one UID."""
@@ -38,7 +42,7 @@ def as_it_is(thing, kind, body):
     gold = metadata.get("labels", {}).get("tier") == "gold"
     since = thing.chosen_since if thing is not None and thing.gold and gold else number
     return Thing(kind, metadata["name"], metadata["uid"], number, gold, HOLD in metadata.get("finalizers", []),
-                 "deletionTimestamp" in metadata, chosen_since=since)
+                 "deletionTimestamp" in metadata, thing.went_back if thing is not None else 0, since)
 
 
 @dataclass
@@ -83,6 +87,9 @@ class Notes:
 
     def of(self, uid):
         return self.told.get(uid, Told())
+
+    def key_of(self, uid):
+        return next((key for key, uids in self._uids.items() if uid in uids), "")
 
     def runs(self):
         return sum(len(told.begun) for told in self.told.values())
