@@ -311,12 +311,12 @@
         STR(missing_namespaces)
 
 /* Keys that may need a run, within the credit that was given (each change costs one); there may be none.
- * generation: of the store. restores: how often this watcher has seen that the database went back in time,
- * which is told at once; changes soon after that have no version. */
+ * generation: of the store. epoch: another one than before says that versions from before prove nothing now:
+ * the database was restored, or may have been (controller/change/epoch.h). */
 #define MESSAGE_keys_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         STR(watch)                                                                                          \
         U64(generation)                                                                                     \
-        U64(restores)                                                                                       \
+        U64(epoch)                                                                                          \
         LIST(change, change)
 
 /* The store holds a complete LIST and every change of it was announced or waits in the dirty index. Sent

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/exit-code.h"
 #include "config/config.h"
+#include "controller/change/epoch.h"
 #include "controller/change/unsure.h"
 #include "controller/controller.h"
 #include "controller/order/pause.h"
@@ -141,6 +142,8 @@ static int add_watches(struct supervisor *supervisor)
                         r = pause_load(watch);
                 if (r >= 0)
                         r = unsure_load(watch);
+                if (r >= 0)
+                        r = epoch_load(watch);
         }
         return r;
 }

@@ -40,7 +40,9 @@ static int on_identified(struct watcher *watcher)
 {
         int r = announce_tombstones(watcher);
 
-        return r < 0 ? r : resume_streams(watcher);
+        if (r >= 0)
+                r = resume_streams(watcher);
+        return r < 0 ? r : announce_epoch(watcher);
 }
 
 static void on_set_up(struct watcher *watcher)

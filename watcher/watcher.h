@@ -87,7 +87,8 @@ struct watcher {
                 uint64_t asked_monotonic; /* since when that is to be done */
                 sd_event_source *commit_timer; /* of what announces nothing */
                 uint64_t committed_monotonic;
-        } announce; /* apply/announce.c, apply/synced.c */
+        } announce;     /* apply/announce.c, apply/synced.c */
+        uint64_t epoch; /* of the versions in the store; apply/restored.c */
         struct {
                 uint64_t boottime; /* when the database was seen to have gone back in time; 0: never */
                 uint64_t count;    /* how often, in this life */

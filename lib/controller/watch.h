@@ -83,8 +83,9 @@ struct watch {
         bool leaving;     /* nothing new of it runs; it goes when what runs is over */
         uint64_t started; /* by the ledger's clock */
         bool synced, checked;
-        uint64_t synced_realtime, objects, generation, restores;
-        char *resource_version; /* may be NULL */
+        uint64_t synced_realtime, objects, generation;
+        uint64_t epoch, epoch_since; /* by the ledger's clock (change/epoch.h) */
+        char *resource_version;      /* may be NULL */
         struct refusal refusal;
         bool waits; /* for the server: some of its objects, as far as is known */
         uint64_t credit_given, credit_used;

@@ -13,7 +13,7 @@
 #include "store/internal.h"
 
 #define META_KEY        "meta"
-#define RESTORED_KEY    "restored"
+#define EPOCH_KEY       "epoch"
 #define POSITION_PREFIX "position/"
 #define STRINGS         2
 
@@ -138,35 +138,35 @@ void store_meta_done(struct store_meta *meta)
         *meta = (struct store_meta){0};
 }
 
-/* ---- when the database was seen to have gone back in time */
+/* ---- since when its versions can be compared */
 
-static MDB_val restored_key(void)
+static MDB_val epoch_key(void)
 {
-        static char name[] = RESTORED_KEY;
+        static char name[] = EPOCH_KEY;
 
         return (MDB_val){sizeof(name) - 1, name};
 }
 
-int store_restored_set(struct store *store, uint64_t boottime_usec)
+int store_epoch_set(struct store *store, const struct store_epoch *epoch)
 {
         const char *const string[STRINGS] = {"", ""};
-        struct header header = {.mark = boottime_usec};
-        MDB_val key = restored_key();
+        struct header header = {.mark = epoch->restored_boottime, .sequence = epoch->epoch};
+        MDB_val key = epoch_key();
 
         return write_record(store, &key, &header, string);
 }
 
-int store_restored_get(struct store *store, uint64_t *ret)
+int store_epoch_get(struct store *store, struct store_epoch *ret)
 {
         struct header header;
         char *string[STRINGS];
-        MDB_val key = restored_key();
+        MDB_val key = epoch_key();
         int r = read_record(store, &key, &header, string);
 
-        *ret = 0;
+        *ret = (struct store_epoch){0};
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        *ret = header.mark;
+        *ret = (struct store_epoch){header.mark, header.sequence};
         free(string[0]);
         free(string[1]);
         return 0;

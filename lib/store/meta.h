@@ -20,9 +20,13 @@ int store_meta_get(struct store *store, struct store_meta *ret); /* store_meta_d
 int store_meta_set(struct store *store, const struct store_meta *meta);
 void store_meta_done(struct store_meta *meta);
 
-/* When the server's database was last seen to have gone back in time (CLOCK_BOOTTIME); 0: never. */
-int store_restored_get(struct store *store, uint64_t *ret);
-int store_restored_set(struct store *store, uint64_t boottime_usec);
+/* restored_boottime: when the server's database was last seen to have gone back in time; 0 if never. epoch: a
+ * number of its own for each time from which on versions in the store can be compared; 0 if it is empty. */
+struct store_epoch {
+        uint64_t restored_boottime, epoch;
+};
+int store_epoch_get(struct store *store, struct store_epoch *ret);
+int store_epoch_set(struct store *store, const struct store_epoch *epoch);
 
 /* How far one stream of the watch has come: everything up to this resourceVersion is in the store. Written
  * in the transaction of the objects that it speaks of. */

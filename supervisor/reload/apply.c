@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "children/program.h"
 #include "config/watch.h"
+#include "controller/change/epoch.h"
 #include "controller/change/unsure.h"
 #include "controller/order/may-run.h"
 #include "controller/order/pause.h"
@@ -258,6 +259,8 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
                 r = access_apply(*ret);
         if (r >= 0)
                 r = unsure_load(*ret);
+        if (r >= 0)
+                r = epoch_load(*ret);
         return r < 0 ? r : child_start(child_of(*ret));
 }
 

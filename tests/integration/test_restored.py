@@ -275,6 +275,37 @@ def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devse
     operator.stop()
 
 
+@pytest.mark.parametrize("known", ["seen", "not seen"])
+def test_a_change_after_a_restore_is_no_write_of_ours_though_the_store_is_lost(devserver, configured, handler, widgets, known):
+    """Nothing but the ledger tells of the lost time, and only the watcher of the last life had seen the restore, if any had."""
+    handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
+    operator = configured()
+    operator.start_ready().wait_synced()
+    widgets.create("a", spec={"n": 1})
+    handler.wait_finished(name="a")
+    wait_until(lambda: "status" in widgets.get("a"), "the status")
+    backup = devserver.snapshot()
+    for number in range(30):
+        widgets.create(f"later-{number}")
+    handler.wait_finished(name="later-29")
+    operator.ctl.run("retry", "widgets", "default/a")
+    handler.wait_finished(name="a", count=2)
+    wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/a' AND known_version > 30"), "its last write")
+    if known == "seen":
+        devserver.restore(backup)
+        operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    if known == "not seen":
+        devserver.restore(backup)
+    for path in operator.state_directory.glob("store/**/data.mdb"):
+        path.unlink()
+    widgets.merge_patch("a", {"spec": {"n": 2}})
+    operator.start_ready()
+    handler.wait_finished(name="a", where=lambda request: request.object["spec"] == {"n": 2})
+    operator.stop()
+
+
 @pytest.fixture
 def across(devserver, configured, sandbox, handler, widgets):
     """A run that has put the finalizer on before the restore, and ends when across() is called."""

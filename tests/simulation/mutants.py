@@ -23,6 +23,7 @@ STEPS = 1_000_000
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 CHANGE = "lib/controller/change/change.c"
 DECISION = "lib/controller/change/decision.c"
+EPOCH = "lib/controller/change/epoch.c"
 OUTCOME = "lib/controller/run/outcome.c"
 ASSIGN = "lib/controller/run/assign.c"
 DUE = "lib/controller/run/due.c"
@@ -69,8 +70,6 @@ MUTANTS = {
         "if (work_is_of(entry->update, item->uid))\n                drop(&entry->update);\n        if (work_is_of(entry->nudge",
         "if (entry->update)\n                drop(&entry->update);\n        if (work_is_of(entry->nudge"),
     "own write: comparison turned round": (DECISION, "version <= row->known_version", "version >= row->known_version"),
-    "own write: for ever": (DECISION, "return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;",
-                            "return row->written_realtime <= now;"),
     "deletion is not kept": (CHANGE, "return keep_row(watch, &deleting)\n", "return true\n"),
     "unselected is not kept": (CHANGE, "return keep_row(watch, &left)\n", "return true\n"),
     "selected again keeps what was handled": (CHANGE,
@@ -105,9 +104,10 @@ MUTANTS = {
         "return finalized_note"),
     "first run after a lost ledger forgets what was handed out": (OUTCOME,
         "(ending->watch->config->finalizer || !ending->watch->controller->ledger_lost)", "true"),
-    "due work that a restore brings back is lost": (CHANGE, "        ledger_due_again(watch->controller->ledger);\n", ""),
+    "due work that a restore brings back is lost": (EPOCH, "        ledger_due_again(watch->controller->ledger);\n", ""),
     "change after the machine went down leaves its row": (CHANGE, "if (!watch->unsure || (row->fingerprint == 0 && !row->permanent))", "if (true)"),
-    "restored database is unheard of": (CHANGE, "finalized_forget(watch);\n", ";\n"),
+    "restored database is unheard of": (EPOCH, "finalized_forget(watch);\n", ";\n"),
+    "own write: of another epoch": (DECISION, "row->written_realtime > watch->epoch_since && row", "row"),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
 # Not always found within a million steps: these need luck, or --steps.
@@ -120,7 +120,7 @@ LUCKY = {
 
 # Where a mutant takes long, a seed that has found it: tried first, and if it does so no more, all are.
 SEEDS = {
-    "due work beside the deletion of a predecessor": 196, "lost ledger, and the object leaves": 47, "own write: for ever": 59,
+    "due work beside the deletion of a predecessor": 196, "lost ledger, and the object leaves": 47,
     "unselected is not kept": 67, "end of a run that has left writes its row": 345, "due rows are not looked for after a sync": 115,
     "row that cannot go to the queue is forgotten": 761, "suspend counts as a busy ledger": 413,
     "work that is announced before the end is done behind it": 695, "due work that a restore brings back is lost": 141,

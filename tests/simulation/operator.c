@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "controller/change/change.h"
+#include "controller/change/epoch.h"
 #include "controller/change/owed.h"
 #include "controller/change/unsure.h"
 #include "controller/clock.h"
@@ -295,6 +296,8 @@ static int start_watch(struct simulation *sim, unsigned i)
                 r = pause_load(watch);
         if (r >= 0)
                 r = unsure_load(watch);
+        if (r >= 0)
+                r = epoch_load(watch);
         if (r < 0)
                 return r;
         watch->is_up = true;
@@ -393,7 +396,7 @@ static int hear_keys(struct watch *watch, const struct sim_message *message)
         struct message_keys keys = {.watch = watch->config->name,
                                     .change = change,
                                     .change_count = message->count,
-                                    .restores = message->restores};
+                                    .epoch = message->epoch};
 
         for (size_t i = 0; i < message->count; i++) {
                 const struct sim_change *from = &message->change[i];
@@ -455,7 +458,7 @@ bool operator_hear_watcher(struct simulation *sim, unsigned watch)
         tell_time(sim);
         for (size_t i = 0; i < message->count; i++)
                 model_heard(sim, watch, message->change[i].uid, message->change[i].fingerprint,
-                            message->restores > 0);
+                            message->restored);
         judge(sim, "a message of a watcher", hear(&sim->controller.watch[watch], message));
         return true;
 }

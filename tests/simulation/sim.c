@@ -275,8 +275,6 @@ static bool lose_store(struct simulation *sim, unsigned argument)
 {
         bool knows = !sim->controller.ledger_lost;
 
-        if (simulation_restored_lately(sim))
-                return false;
         simulation_down(sim, DEATH_KILL);
         simulation_lose_store(sim, argument % WATCHES, knows);
         return simulation_up(sim, argument / WATCHES);

@@ -72,7 +72,8 @@ struct sim_message {
         enum sim_type type;
         struct sim_change change[MESSAGE_MAX]; /* also of HANDLED and OWED: name and uid */
         size_t count;
-        uint64_t amount, restores;
+        uint64_t amount, epoch;
+        bool restored; /* its watcher has seen that, in this life */
         bool last, again;
 };
 
@@ -102,15 +103,15 @@ struct sim_store { /* outlives the process */
                 unsigned name, uid;
         } question[PLACES_MAX]; /* their absence is to be explained */
         size_t question_count;
-        uint64_t sequence, position, noted_restore;
-        unsigned epoch;
+        uint64_t sequence, position, noted_restore, epoch;
+        unsigned server_epoch;
         bool is_filled; /* a list was complete */
 };
 
 struct sim_watcher {
         struct sim_store store;
-        uint64_t credit, restores, restored_boottime;
-        bool synced, swept, owed_complete, checked;
+        uint64_t credit, restored_boottime;
+        bool synced, swept, owed_complete, checked, saw_restore;
         unsigned sweep_next; /* the name that is swept next; NAMES: none */
         struct sim_inbox to_controller, to_watcher;
 };
@@ -166,8 +167,9 @@ struct simulation {
         bool is_quiet;       /* no history is printed */
         unsigned workers;    /* of WORKERS, that there are */
         uint64_t steps;
-        bool has_news; /* that the ledger does not have yet */
-        uint64_t ends; /* of the operator */
+        bool has_news;   /* that the ledger does not have yet */
+        uint64_t ends;   /* of the operator */
+        uint64_t epochs; /* of stores, so far */
 };
 
 /* ---- sim.c */

@@ -172,7 +172,7 @@ static void list(struct simulation *sim, unsigned watch)
                 }
         }
         watcher->store.position = sim->server.events;
-        watcher->store.epoch = sim->server.epoch;
+        watcher->store.server_epoch = sim->server.epoch;
         watcher->store.is_filled = true;
 }
 
@@ -182,16 +182,24 @@ static void send(struct sim_inbox *inbox, const struct sim_message *message)
                 inbox->message[(inbox->first + inbox->count++) % INBOX_MAX] = *message;
 }
 
+/* Before any change of it, and before a run can end that began in another one. */
+static void tell_epoch(struct sim_watcher *watcher)
+{
+        send(&watcher->to_controller, &(struct sim_message){.type = SIM_KEYS,
+                                                            .epoch = watcher->store.epoch,
+                                                            .restored = watcher->saw_restore});
+}
+
 /* The database went back in time: said at once, for runs that began before it may end at any moment. */
 static void relist_restored(struct simulation *sim, unsigned watch)
 {
         struct sim_watcher *watcher = &sim->watcher[watch];
 
-        watcher->restores++;
+        watcher->saw_restore = true;
         watcher->restored_boottime = sim->boottime;
         watcher->store.noted_restore = sim->boottime;
-        send(&watcher->to_controller,
-             &(struct sim_message){.type = SIM_KEYS, .restores = watcher->restores});
+        watcher->store.epoch = ++sim->epochs;
+        tell_epoch(watcher);
         list(sim, watch);
 }
 
@@ -201,7 +209,7 @@ static void tell_synced(struct simulation *sim, unsigned watch)
 
         watcher->synced = true;
         send(&watcher->to_controller,
-             &(struct sim_message){.type = SIM_SYNCED, .restores = watcher->restores});
+             &(struct sim_message){.type = SIM_SYNCED, .restored = watcher->saw_restore});
         sim_tell(sim, "watcher %u: in sync", watch);
 }
 
@@ -211,7 +219,7 @@ bool watcher_read(struct simulation *sim, unsigned watch)
         struct sim_store *store = &watcher->store;
         const struct sim_event *event;
 
-        if (store->is_filled && store->epoch != sim->server.epoch) {
+        if (store->is_filled && store->server_epoch != sim->server.epoch) {
                 relist_restored(sim, watch);
                 return true;
         }
@@ -283,15 +291,11 @@ static void sweep(struct simulation *sim, unsigned watch, struct sim_message *ke
         }
 }
 
-static bool restored_lately(const struct simulation *sim, const struct sim_watcher *watcher)
-{
-        return watcher->restored_boottime > 0 && sim->boottime - watcher->restored_boottime < RESTORED_USEC;
-}
-
 bool watcher_announce(struct simulation *sim, unsigned watch, unsigned limit)
 {
         struct sim_watcher *watcher = &sim->watcher[watch];
-        struct sim_message keys = {.type = SIM_KEYS, .restores = watcher->restores};
+        struct sim_message keys = {
+                .type = SIM_KEYS, .epoch = watcher->store.epoch, .restored = watcher->saw_restore};
         size_t max = watcher->credit < limit ? (size_t)watcher->credit : limit;
 
         if (watcher->synced && !watcher->swept && watcher->sweep_next == NAMES &&
@@ -313,13 +317,10 @@ bool watcher_announce(struct simulation *sim, unsigned watch, unsigned limit)
         sweep(sim, watch, &keys, max);
         if (keys.count == 0)
                 return false;
-        for (size_t i = 0; i < keys.count; i++) {
-                if (restored_lately(sim, watcher))
-                        keys.change[i].version = 0;
+        for (size_t i = 0; i < keys.count; i++)
                 sim_tell(sim, "watcher %u: announces %s of %s u%u, fingerprint %llu", watch,
                          change_kind_name(keys.change[i].kind), sim_key(keys.change[i].name),
                          keys.change[i].uid, (unsigned long long)keys.change[i].fingerprint);
-        }
         watcher->credit -= keys.count;
         send(&watcher->to_controller, &keys);
         return true;
@@ -370,11 +371,15 @@ void watcher_start(struct simulation *sim, unsigned watch)
         bool restored = store->noted_restore > 0 && (store->noted_restore > sim->boottime ||
                                                      sim->boottime - store->noted_restore < RESTORED_USEC);
 
-        watcher->credit = watcher->restores = 0;
+        watcher->credit = 0;
         watcher->restored_boottime = restored ? sim->boottime : 0;
+        if (!store->is_filled)
+                store->epoch = ++sim->epochs;
         watcher->synced = watcher->swept = watcher->owed_complete = watcher->checked = false;
+        watcher->saw_restore = false;
         watcher->sweep_next = 0;
         watcher->to_controller.count = watcher->to_watcher.count = 0;
+        tell_epoch(watcher);
         /* A watch that does not want our finalizer takes it off: its absence is nobody else's will. */
         for (unsigned name = 0; name < NAMES && !sim->config_watch[watch].finalizer; name++)
                 store->stored[name].held = false;
@@ -391,5 +396,5 @@ bool watcher_is_at_rest(const struct simulation *sim, unsigned watch)
         return watcher->synced && watcher->swept && watcher->checked && watcher->store.dirty_count == 0 &&
                watcher->store.question_count == 0 && watcher->to_controller.count == 0 &&
                watcher->to_watcher.count == 0 && watcher->store.position == sim->server.events &&
-               watcher->store.epoch == sim->server.epoch;
+               watcher->store.server_epoch == sim->server.epoch;
 }

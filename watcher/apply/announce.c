@@ -12,7 +12,6 @@
 #include "store/record.h"
 #include "store/writer.h"
 #include "watcher/apply/finalizer.h"
-#include "watcher/apply/restored.h"
 #include "watcher/list/resume.h"
 #include "watcher/store-failure.h"
 
@@ -131,30 +130,24 @@ static int commit(struct watcher *watcher)
         return r;
 }
 
-static void leave_versions_out(struct batch *batch)
-{
-        for (size_t i = 0; i < batch->count; i++)
-                batch->change[i].resource_version = "";
-}
-
-/* Sent at once, because runs that began before the restore may end at any moment. */
-int announce_restored(struct watcher *watcher)
+/* Sent at once: runs that began in another epoch may end at any moment. */
+int announce_epoch(struct watcher *watcher)
 {
         struct message_keys keys = {.watch = watcher->config->watch,
                                     .generation = store_generation(watcher->store),
-                                    .restores = watcher->restored.count};
+                                    .epoch = watcher->epoch};
         int r = child_send(watcher->child, MESSAGE_KEYS, &keys);
 
         return r >= 0 ? 0
                       : child_fatal(watcher->child, EXIT_CODE_SOFTWARE, watcher->config->watch, NULL,
-                                    "a restore cannot be announced: %s", strerror(-r));
+                                    "the supervisor cannot be told of the epoch: %s", strerror(-r));
 }
 
 /* Commits before it announces: the worker reads the object at once. */
 static int announce_batch(struct watcher *watcher)
 {
         _cleanup_(batch_free_pointer) struct batch *batch = calloc(1, sizeof(*batch));
-        struct message_keys keys = {.watch = watcher->config->watch, .restores = watcher->restored.count};
+        struct message_keys keys = {.watch = watcher->config->watch, .epoch = watcher->epoch};
         size_t max = watcher->announce.credit < BATCH_MAX ? (size_t)watcher->announce.credit : BATCH_MAX;
         int r = batch ? store_dirty_take(watcher->store, max, take_change, batch) : -ENOMEM;
 
@@ -166,8 +159,6 @@ static int announce_batch(struct watcher *watcher)
                 return store_failed(watcher, r);
         if (batch->count == 0)
                 return 0;
-        if (restored_lately(watcher))
-                leave_versions_out(batch);
         keys.generation = store_generation(watcher->store);
         keys.change = batch->change;
         keys.change_count = batch->count;

@@ -19,5 +19,5 @@ int announce_now(struct watcher *watcher);
 int announce_due(struct watcher *watcher);
 /* Once, before the streams begin: deletions that a former life announced and nobody has confirmed. */
 int announce_tombstones(struct watcher *watcher);
-/* The database went back in time: says so before anything else. */
-int announce_restored(struct watcher *watcher);
+/* Says to which epoch all that follows belongs. */
+int announce_epoch(struct watcher *watcher);

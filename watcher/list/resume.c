@@ -7,6 +7,7 @@
 
 #include "base/exit-code.h"
 #include "store/meta.h"
+#include "watcher/apply/restored.h"
 #include "watcher/store-failure.h"
 
 bool resume_is_allowed(const struct watcher *watcher)
@@ -44,12 +45,15 @@ static int resume_stream(struct stream *stream)
 /* All streams resume, or none: the store lacks the objects of a namespace that is new to the watch. */
 int resume_streams(struct watcher *watcher)
 {
-        int r = resume_is_allowed(watcher) ? 0 : -ENOENT;
+        int begun, r = resume_is_allowed(watcher) ? 0 : -ENOENT;
 
         for (size_t i = 0; i < watcher->stream_count && r >= 0; i++)
                 r = resume_stream(&watcher->stream[i]);
         if (r < 0 && r != -ENOENT)
                 return store_failed(watcher, r);
+        begun = r < 0 ? epoch_begin(watcher) : 0;
+        if (begun < 0)
+                return store_failed(watcher, begun);
         for (size_t i = 0; i < watcher->stream_count; i++) {
                 struct stream *stream = &watcher->stream[i];
 

@@ -250,7 +250,7 @@ static void replace(struct stream *stream)
                 store_failed(watcher, -EIO);
                 return;
         }
-        if (announce_restored(watcher) < 0)
+        if (announce_epoch(watcher) < 0)
                 return;
         for (size_t i = 0; i < watcher->stream_count; i++)
                 list_again(&watcher->stream[i]);

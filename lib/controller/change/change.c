@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/change/decision.h"
+#include "controller/change/epoch.h"
 #include "controller/change/finalized.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
@@ -55,27 +56,14 @@ static int nothing(struct watch *watch _unused_, const struct record_change *cha
         return 0;
 }
 
-/* A change that is told without its version is of a database that went back in time. Versions of our own
- * writes are of the time that is lost, and after a restart, before this runs, the change would pass for one
- * of these writes. */
-static bool forget_own_writes(struct watch *watch, const struct record_change *change,
-                              const struct ledger_row *row)
-{
-        struct ledger_row back = *row;
-
-        back.known_version = 0;
-        return change->resource_version[0] || row->known_version == 0 || keep_row(watch, &back);
-}
-
 /* While it is not known what was under way (unsure.c), the row may tell of content that is older than what
  * was shown last. The object may be changed back to that before this runs, and we may be restarted by then. */
-static bool forget_handled(struct watch *watch, const struct record_change *change,
-                           const struct ledger_row *row)
+static bool forget_handled(struct watch *watch, const struct ledger_row *row)
 {
         struct ledger_row unknown = *row;
 
         if (!watch->unsure || (row->fingerprint == 0 && !row->permanent))
-                return forget_own_writes(watch, change, row);
+                return true;
         ledger_row_unknown(&unknown);
         return keep_row(watch, &unknown);
 }
@@ -85,14 +73,12 @@ static int add(struct watch *watch, const struct record_change *change, const st
         if (!row)
                 return change_push(watch, change, CHANGE_UPDATED, NULL, RUN_ADDED,
                                    owed_delay(watch, change->key));
-        return forget_own_writes(watch, change, row)
-                       ? change_push(watch, change, CHANGE_UPDATED, row, RUN_ADDED, 0)
-                       : 0;
+        return change_push(watch, change, CHANGE_UPDATED, row, RUN_ADDED, 0);
 }
 
 static int run(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
-        return is_being_handled(watch, change) || forget_handled(watch, change, row)
+        return is_being_handled(watch, change) || forget_handled(watch, row)
                        ? change_push(watch, change, CHANGE_UPDATED, row, RUN_CHANGED, 0)
                        : 0;
 }
@@ -309,7 +295,7 @@ static int (*const carry_out[ROW_DECISION_COUNT])(struct watch *, const struct r
 static int decide(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
         enum row_state state = row_state(row, row && is_being_handled(watch, change));
-        enum row_input input = row_input(change, row, state, ledger_time(watch->controller));
+        enum row_input input = row_input(watch, change, row, state);
 
         return carry_out[row_decide(state, input)](watch, change, row);
 }
@@ -367,15 +353,6 @@ static int take_change(struct watch *watch, const struct record_change *change)
         }
 }
 
-/* What was due of an object that was gone may have been dropped for another one of its name. Now it may be
- * there again. */
-static void restored(struct watch *watch)
-{
-        finalized_forget(watch);
-        ledger_due_again(watch->controller->ledger);
-        due_arm(watch->controller);
-}
-
 int change_keys(struct watch *watch, const struct message_keys *keys)
 {
         struct controller *controller = watch->controller;
@@ -388,9 +365,11 @@ int change_keys(struct watch *watch, const struct message_keys *keys)
         watch->credit_used += keys->change_count;
         if (strcmp(keys->watch, watch->config->name) != 0 || watch->credit_used > watch->credit_given)
                 return -EPROTO;
-        if (watch->restores != keys->restores)
-                restored(watch);
-        watch->restores = keys->restores;
+        r = epoch_take(watch, keys->epoch);
+        if (r < 0) {
+                ledger_failed(controller, r);
+                return 0;
+        }
         watch->generation = keys->generation; /* before the first list is complete, too */
         for (size_t i = 0; i < keys->change_count && r >= 0; i++)
                 r = take_change(watch, &keys->change[i]);

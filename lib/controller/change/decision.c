@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "controller/clock.h"
 
 #define CATCH_UP_USEC (5 * USEC_PER_SEC) /* the store shows our own write within this time */
 
@@ -62,24 +63,28 @@ uint64_t resource_version_number(const char *version)
         return digits > 0 && digits < 19 && version[digits] == '\0' ? strtoull(version, NULL, 10) : 0;
 }
 
-bool was_written_lately(const struct ledger_row *row, uint64_t now)
+bool was_written_lately(const struct watch *watch, const struct ledger_row *row)
 {
-        return row->written_realtime <= now && now - row->written_realtime < CATCH_UP_USEC;
+        uint64_t now = ledger_time(watch->controller);
+
+        return row->written_realtime > watch->epoch_since && row->written_realtime <= now &&
+               now - row->written_realtime < CATCH_UP_USEC;
 }
 
-/* One of several that a run has made, told after the run's end. For a moment only: versions of a database
- * that was restored begin lower again. Where it is not known what has been handled, and nothing else says
- * that it is to be found out, any news will do. */
-static bool is_own_write(const struct record_change *change, const struct ledger_row *row, uint64_t now)
+/* One of several that a run has made, told after the run's end. Where it is not known what has been handled,
+ * and nothing else says that it is to be found out, any news will do. */
+static bool is_own_write(const struct watch *watch, const struct record_change *change,
+                         const struct ledger_row *row)
 {
         uint64_t version = resource_version_number(change->resource_version);
         bool is_cared_for = row->fingerprint != 0 || row->attempts > 0 || row->settling[0];
 
-        return is_cared_for && version != 0 && version <= row->known_version && was_written_lately(row, now);
+        return is_cared_for && version != 0 && version <= row->known_version &&
+               was_written_lately(watch, row);
 }
 
-static enum row_input input_of_update(const struct record_change *change, const struct ledger_row *row,
-                                      enum row_state state, uint64_t now)
+static enum row_input input_of_update(const struct watch *watch, const struct record_change *change,
+                                      const struct ledger_row *row, enum row_state state)
 {
         bool has_failed = state == ROW_FAILING || state == ROW_GIVEN_UP;
 
@@ -89,11 +94,11 @@ static enum row_input input_of_update(const struct record_change *change, const 
                 return INPUT_CRASHED;
         if (row->fingerprint == change->fingerprint && !has_failed)
                 return INPUT_HANDLED;
-        return is_own_write(change, row, now) ? INPUT_OWN : INPUT_NEW;
+        return is_own_write(watch, change, row) ? INPUT_OWN : INPUT_NEW;
 }
 
-enum row_input row_input(const struct record_change *change, const struct ledger_row *row,
-                         enum row_state state, uint64_t now)
+enum row_input row_input(const struct watch *watch, const struct record_change *change,
+                         const struct ledger_row *row, enum row_state state)
 {
         switch (change->kind) {
         case CHANGE_DELETED:
@@ -101,6 +106,6 @@ enum row_input row_input(const struct record_change *change, const struct ledger
         case CHANGE_UNSELECTED:
                 return INPUT_UNSELECTED;
         default:
-                return state == ROW_NONE ? INPUT_NEW : input_of_update(change, row, state, now);
+                return state == ROW_NONE ? INPUT_NEW : input_of_update(watch, change, row, state);
         }
 }

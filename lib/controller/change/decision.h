@@ -48,12 +48,11 @@ enum row_decision {
 
 /* row: NULL: there is none. is_running: a worker has a run of its handler. */
 enum row_state row_state(const struct ledger_row *row, bool is_running);
-/* now: by the ledger's clock. */
-enum row_input row_input(const struct record_change *change, const struct ledger_row *row,
-                         enum row_state state, uint64_t now);
+enum row_input row_input(const struct watch *watch, const struct record_change *change,
+                         const struct ledger_row *row, enum row_state state);
 enum row_decision row_decide(enum row_state state, enum row_input input);
 
-/* Our own write to it was a moment ago. */
-bool was_written_lately(const struct ledger_row *row, uint64_t now);
+/* Our own write to it was a moment ago, and in the epoch of its watch. */
+bool was_written_lately(const struct watch *watch, const struct ledger_row *row);
 /* resourceVersions are numbers, by contract since Kubernetes 1.35; 0: this is none, and has no order. */
 uint64_t resource_version_number(const char *version);

@@ -165,10 +165,9 @@ static int note_write(struct controller *controller, const struct assignment *gi
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        /* A version below that of an earlier write says that the database was restored meanwhile. */
         if (assignment_is_outdated(controller, given) ||
-            resource_version_number(done->own_resource_version) < row.known_version)
-                row.known_version = 0;
+            row.written_realtime <= controller->watch[given->run.watch].epoch_since)
+                row.known_version = 0; /* of another epoch */
         row.written_realtime = ledger_time(controller);
         r = text_replace(&row.written_version, done->own_resource_version);
         if (r >= 0)

@@ -125,13 +125,12 @@ static int see_run(const struct ledger_run *run, void *userdata)
 int unsure_is_same(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
         struct look look = {change->resource_version,
-                            strcmp(row->written_version, change->resource_version) == 0};
+                            row->written_realtime > watch->epoch_since &&
+                                    strcmp(row->written_version, change->resource_version) == 0};
         int r = 0;
 
-        /* After a restore of its database it is told without a version, which is nobody's. */
-        if (!change->resource_version[0])
-                return 0;
-        if (!look.is_same)
+        /* What has this version now need not be what had it in another epoch. */
+        if (!look.is_same && row->handled_realtime > watch->epoch_since)
                 r = ledger_run_see(watch->controller->ledger, watch->config->name, change->key, change->uid,
                                    see_run, &look);
         return r < 0 ? r : look.is_same;

@@ -86,7 +86,7 @@ static void drop(struct worker *worker, size_t index, bool has_begun)
 
 bool assignment_is_outdated(const struct controller *controller, const struct assignment *given)
 {
-        return given->restores != controller->watch[given->run.watch].restores;
+        return given->epoch != controller->watch[given->run.watch].epoch;
 }
 
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret)
@@ -231,7 +231,7 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         *given = (struct assignment){.run = *run,
                                      .to_send = true,
                                      .reloads = controller->reloads,
-                                     .restores = watch->restores,
+                                     .epoch = watch->epoch,
                                      .expected_usec = expected_usec(watch)};
         if (worker->given_count == 1)
                 worker->started_boottime = now;
@@ -314,7 +314,7 @@ static void send_run(struct worker *worker, struct assignment *given)
                 run.known_fingerprint = row->attempts == 0 && !row->permanent ? row->fingerprint : 0;
                 run.known_related = row->related;
                 run.kinds = row->kinds;
-                if (was_written_lately(row, ledger_time(controller)))
+                if (was_written_lately(watch, row))
                         run.at_least_version = row->written_version;
         }
         /* It left, and its end is owed all the same (outcome.c). */

@@ -14,7 +14,7 @@ void assign_send(struct controller *controller); /* once the ledger knows of the
 /* An answer of a worker takes its run from it. -EPROTO: the worker was not given that, or does not do it
  * yet. */
 int assign_take(struct worker *worker, const struct message_done *done, struct assignment *ret);
-/* Its database went back in time after it was given out. */
+/* Another epoch of its watch has begun since it was given out. */
 bool assignment_is_outdated(const struct controller *controller, const struct assignment *given);
 /* Asks the worker to end its run of this object, or to give it back if it has not begun. */
 void assign_cancel(const struct watch *watch, const char *key, const char *uid, const char *reason);

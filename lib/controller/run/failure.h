@@ -19,7 +19,7 @@ struct ending {
         bool was_former;                      /* its handler has been replaced since it was given out */
         bool has_left;                        /* the selection, while it ran: nothing is owed to it */
         bool is_withdrawn;                    /* a deletion: its object is there again */
-        bool is_outdated; /* its database went back in time while it ran: so did the versions */
+        bool is_outdated; /* another epoch of its watch has begun: its versions prove nothing */
         struct queue_outcome outcome;
 };
 

@@ -193,23 +193,21 @@ static void test_meta(void **state)
         store_meta_done(&read);
 }
 
-static void test_a_restore_is_known_to_the_next_writer(void **state)
+static void test_an_epoch_is_known_to_the_next_writer(void **state)
 {
         struct fixture *fixture = *state;
-        uint64_t restored = 1;
+        struct store_epoch epoch = {4711, 12}, read;
 
         fixture_open(fixture);
-        assert_int_equal(store_restored_get(fixture->store, &restored), 0);
-        assert_int_equal(restored, 0);
-        assert_int_equal(store_restored_set(fixture->store, 4711), 0);
+        assert_int_equal(store_epoch_set(fixture->store, &epoch), 0);
         assert_int_equal(store_commit(fixture->store), 0);
         store_free(TAKE_PTR(fixture->store));
         fixture_open(fixture);
-        assert_int_equal(store_restored_get(fixture->store, &restored), 0);
-        assert_int_equal(restored, 4711);
+        assert_int_equal(store_epoch_get(fixture->store, &read), 0);
+        assert_memory_equal(&read, &epoch, sizeof(epoch));
         assert_int_equal(store_rebuild(fixture->store, NULL), 0);
-        assert_int_equal(store_restored_get(fixture->store, &restored), 0);
-        assert_int_equal(restored, 0);
+        assert_int_equal(store_epoch_get(fixture->store, &read), 0);
+        assert_true(read.restored_boottime == 0 && read.epoch == 0);
 }
 
 static void test_positions(void **state)
@@ -674,7 +672,7 @@ int main(void)
                 fixture_test(test_held_marks_go_together),
                 fixture_test(test_bury_keeps_the_next_object_of_that_name),
                 fixture_test(test_what_a_list_did_not_mark),
-                fixture_test(test_a_restore_is_known_to_the_next_writer),
+                fixture_test(test_an_epoch_is_known_to_the_next_writer),
                 fixture_test(test_positions),
                 fixture_test(test_questions_go_round),
                 fixture_test(test_objects_are_visited_in_portions),
