@@ -181,7 +181,7 @@ class Chaos:
             self.notes.write(word, thing.uid)
 
     def _live(self):
-        """Asked until it is answered: what was done to answers to the operator may be done to those to us, and nobody asks later."""
+        """Asks until it is answered: a fault that was meant for the operator may hit this list, and nobody asks later."""
         def listed():
             with contextlib.suppress(http.client.HTTPException):
                 return {kind: resource.list()["items"] for kind, resource in self.widgets.items()}

@@ -251,11 +251,9 @@ def change_unheard(operator, widgets, body, text):
     operator.wait_exit(expect=-signal.SIGKILL)
 
 
-@pytest.mark.slow
-def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devserver, configured, handler, widgets):
-    """Killed between the watcher's commit and the supervisor's, and started within the time in which a low version passes for an echo."""
+def write_after_backup(devserver, operator, handler, widgets):
+    """Our last write to `a`, a moment ago, has a version that the backup, which is returned, has not reached."""
     handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
-    operator = configured()
     operator.start_ready().wait_synced()
     widgets.create("a", spec={"n": 1})
     handler.wait_finished(name="a")
@@ -267,6 +265,14 @@ def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devse
     operator.ctl.run("retry", "widgets", "default/a")
     handler.wait_finished(name="a", count=2)
     wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/a' AND known_version > 30"), "its last write")
+    return backup
+
+
+@pytest.mark.slow
+def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devserver, configured, handler, widgets):
+    """Killed between the watcher's commit and the supervisor's, and started within the time in which a low version passes for an echo."""
+    operator = configured()
+    backup = write_after_backup(devserver, operator, handler, widgets)
     devserver.restore(backup)
     operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])
     change_unheard(operator, widgets, {"spec": {"n": 2, "word": "unheard"}}, b"unheard")
@@ -278,19 +284,8 @@ def test_a_change_that_the_supervisor_has_not_heard_of_is_no_write_of_ours(devse
 @pytest.mark.parametrize("known", ["seen", "not seen"])
 def test_a_change_after_a_restore_is_no_write_of_ours_though_the_store_is_lost(devserver, configured, handler, widgets, known):
     """Nothing but the ledger tells of the lost time, and only the watcher of the last life had seen the restore, if any had."""
-    handler.behave("echo '{\"status\": {\"run\": \"'$(date +%s%N)'\"}}'")
     operator = configured()
-    operator.start_ready().wait_synced()
-    widgets.create("a", spec={"n": 1})
-    handler.wait_finished(name="a")
-    wait_until(lambda: "status" in widgets.get("a"), "the status")
-    backup = devserver.snapshot()
-    for number in range(30):
-        widgets.create(f"later-{number}")
-    handler.wait_finished(name="later-29")
-    operator.ctl.run("retry", "widgets", "default/a")
-    handler.wait_finished(name="a", count=2)
-    wait_until(lambda: ledger.read(operator, "SELECT 1 FROM ledger WHERE key = 'default/a' AND known_version > 30"), "its last write")
+    backup = write_after_backup(devserver, operator, handler, widgets)
     if known == "seen":
         devserver.restore(backup)
         operator.wait_for_log(message_id=MESSAGE_ID["DATABASE_RESTORED"])

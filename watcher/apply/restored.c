@@ -5,7 +5,7 @@
 #include "base/duration.h"
 #include "store/meta.h"
 
-/* in this time the supervisor may take a low version for an echo */
+/* For the list, and the questions about what it lacks. */
 #define WENT_BACK_USEC (10 * USEC_PER_SEC)
 
 bool restored_lately(const struct watcher *watcher)

@@ -66,8 +66,7 @@ int epoch_take(struct watch *watch, uint64_t epoch)
                 return 0;
         watch->epoch = epoch;
         watch->epoch_since = ledger_time(watch->controller);
-        /* What was due of an object that was gone may have been dropped for another one of its name. Now it
-         * may be there again. */
+        /* A restore may bring an object back whose due work was dropped when another one took its name. */
         finalized_forget(watch);
         ledger_due_again(watch->controller->ledger);
         due_arm(watch->controller);

@@ -129,7 +129,7 @@ int unsure_is_same(struct watch *watch, const struct record_change *change, cons
                                     strcmp(row->written_version, change->resource_version) == 0};
         int r = 0;
 
-        /* What has this version now need not be what had it in another epoch. */
+        /* In another epoch the same version may have been other content. */
         if (!look.is_same && row->handled_realtime > watch->epoch_since)
                 r = ledger_run_see(watch->controller->ledger, watch->config->name, change->key, change->uid,
                                    see_run, &look);
