@@ -17,6 +17,7 @@ static const struct option option[] = {
         {"runtime-directory", required_argument, NULL, 'r'},
         {"record", required_argument, NULL, 'R'},
         {"check", no_argument, NULL, 'C'},
+        {"discard-state", no_argument, NULL, 'D'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -39,6 +40,8 @@ static void help(void)
              ")\n"
              "  --record DIR             keep what handlers are asked and answer, one file a run (newest "
              "1000)\n"
+             "  --discard-state          if another release wrote the state folder: begin without what is "
+             "there\n"
              "  --help, --version\n\n"
              "Exit codes: 0 stopped, 64 usage, 69 API server unreachable, 70 a child failed, 74 disk,\n"
              "77 the API server refuses us, 78 configuration. See reconciled(1).");
@@ -116,6 +119,9 @@ int options_parse(int argc, char **argv, struct options *ret)
                         break;
                 case 'C':
                         options.check = true;
+                        break;
+                case 'D':
+                        options.discard_state = true;
                         break;
                 case 'h':
                         help();

@@ -11,6 +11,7 @@ struct options {
         enum log_target log_target;
         char *record; /* owned, absolute; NULL: as the configuration says */
         bool check;   /* judge the configuration and end */
+        bool discard_state;
 };
 
 /* 0: go on; 1: --help or --version was answered; -EINVAL: usage, or -ENOMEM, said on stderr. */

@@ -20,7 +20,6 @@
 #include "controller/order/pause.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/due.h"
-#include "controller/run/lost-ledger.h"
 #include "controller/watch.h"
 #include "ipc/channel.h"
 #include "ipc/log.h"
@@ -41,10 +40,10 @@
 #include "supervisor/control/slowest.h"
 #include "supervisor/effects.h"
 #include "supervisor/fatal.h"
-#include "supervisor/folders/former-stores.h"
 #include "supervisor/folders/leftover-finalizers.h"
 #include "supervisor/folders/secrets.h"
 #include "supervisor/folders/state-folder.h"
+#include "supervisor/folders/state-ledger.h"
 #include "supervisor/folders/under-way.h"
 #include "supervisor/handlers/access-folder.h"
 #include "supervisor/handlers/access-state.h"
@@ -146,40 +145,6 @@ static int add_watches(struct supervisor *supervisor)
                         r = epoch_load(watch);
         }
         return r;
-}
-
-static int open_ledger(struct supervisor *supervisor, struct error *error)
-{
-        _cleanup_free_ char *path = NULL, *aside = NULL;
-        bool missing;
-        int r;
-
-        if (asprintf(&path, "%s/ledger.sqlite", supervisor->options->state_directory) < 0) {
-                path = NULL;
-                return error_set(error, -ENOMEM, "no memory");
-        }
-        missing = access(path, F_OK) < 0 && former_stores_exist(supervisor);
-        supervisor->controller.ledger_folder = supervisor->options->state_directory;
-        r = ledger_open(path, &supervisor->controller.ledger, &aside, error);
-        if (r < 0)
-                return error_prefix(error, "%s", path);
-        r = ledger_lost_load(&supervisor->controller, missing || aside);
-        if (r < 0)
-                return error_set(error, r, "%s: %s", path, strerror(-r));
-        if (aside)
-                log_write(LOG_ERR, MESSAGE_ID_LEDGER_SET_ASIDE, NULL,
-                          "the ledger %s was corrupt and has been set aside as %s; every object is handled "
-                          "anew, and "
-                          "deletions that happened while the operator was down are found only as far as the "
-                          "object "
-                          "store knows them",
-                          path, aside);
-        else if (missing)
-                log_warning("the ledger %s is gone, but there are object stores of an earlier life; every "
-                            "object "
-                            "is handled anew, and deletions are found only as far as the stores know them",
-                            path);
-        return 0;
 }
 
 /* Made anew at each start: what was merely being read when everything was killed is not doubtful for that.
@@ -301,7 +266,7 @@ int supervisor_init(struct supervisor *supervisor, struct options *options, stru
         if (r < 0)
                 return refuse(r == -EOPNOTSUPP ? EXIT_CODE_CONFIGURATION : EXIT_CODE_IO,
                               "the folder for what handlers are given", &error);
-        r = open_ledger(supervisor, &error);
+        r = state_ledger_open(supervisor, &error);
         if (r >= 0 && (r = secrets_clean(supervisor)) < 0)
                 error_set(&error, r, "%s", strerror(-r));
         if (r < 0)

@@ -74,12 +74,12 @@ static int ledger_try_open(const char *path, struct ledger **ret, struct error *
 }
 
 /* The write-ahead log belongs to the file: it goes with it, or it would be applied to the new one. */
-static int set_aside(const char *path, char **ret)
+int ledger_set_aside(const char *path, const char *why, char **ret)
 {
         static const char *const suffix[] = {"", "-wal", "-shm"};
         _cleanup_free_ char *aside = NULL;
 
-        if (asprintf(&aside, "%s.corrupt-%llu", path,
+        if (asprintf(&aside, "%s.%s-%llu", path, why,
                      (unsigned long long)(clock_realtime_usec() / USEC_PER_SEC)) < 0) {
                 aside = NULL;
                 return -ENOMEM;
@@ -104,7 +104,7 @@ int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, str
 
         r = ledger_try_open(path, ret, error);
         if (r == -EBADMSG) {
-                r = set_aside(path, &aside);
+                r = ledger_set_aside(path, "corrupt", &aside);
                 if (r < 0)
                         return error_set(error, r, "%s", strerror(-r));
                 error_done(error);

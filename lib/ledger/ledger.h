@@ -20,8 +20,7 @@
  *   rows.h     single rows, pages of them        due.h      rows whose time has come
  *   run.h      how a row's last run ended        count.h    how many rows there are, and fail
  *   doubt.h    objects over which watchers died  failing.h  lists for people
- *   pause.h    paused watches                    former.h   Secrets that older releases kept
- *   scope.h    what a watch's rows belong to
+ *   pause.h    paused watches                    scope.h    what a watch's rows belong to
  */
 #include "base/error.h"
 #include "ledger/commit.h"
@@ -29,7 +28,6 @@
 #include "ledger/doubt.h"
 #include "ledger/due.h"
 #include "ledger/failing.h"
-#include "ledger/former.h"
 #include "ledger/pause.h"
 #include "ledger/rows.h"
 #include "ledger/run.h"
@@ -37,11 +35,13 @@
 
 struct ledger;
 
-/* Opens the file, or creates it. user_version holds the schema: an older one is migrated. A damaged
- * file is set aside as ledger.sqlite.corrupt-<time> and a new one begun: *ret_set_aside names it, owned
- * by the caller, who says so loudly; NULL when nothing was set aside. Errors, with a text in *error:
- * -EPROTONOSUPPORT (newer schema), -EIO, -ENOSPC, -EROFS, -EBUSY, -ENOMEM. */
+/* Opens the file, or creates it. A damaged file is set aside as ledger.sqlite.corrupt-<time> and a new one
+ * begun: *ret_set_aside names it, owned by the caller, who says so loudly; NULL when nothing was set aside.
+ * Errors, with a text in *error: -EPROTONOSUPPORT (the file has another format, and is unchanged), -EIO,
+ * -ENOSPC, -EROFS, -EBUSY, -ENOMEM. */
 int ledger_open(const char *path, struct ledger **ret, char **ret_set_aside, struct error *error);
+/* Sets the file at `path`, which is not open, aside as PATH.<why>-<time>: *ret, owned by the caller. */
+int ledger_set_aside(const char *path, const char *why, char **ret);
 void ledger_free(struct ledger *ledger); /* commits, checkpoints, closes; NULL is ignored */
 DEFINE_CLEANUP(struct ledger *, ledger_free);
 

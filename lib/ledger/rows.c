@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "ledger/commit.h"
+#include "ledger/database/result.h"
 #include "ledger/handle/flush.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/lookup.h"
@@ -94,4 +96,22 @@ int ledger_visit(struct ledger *ledger, const char *watch, const char *key, cons
         statement = ledger_bind(ledger, STATEMENT_PAGE, watch, key, uid);
         sqlite3_bind_int64(statement, 4, (sqlite3_int64)limit);
         return ledger_visit_page(ledger, statement, limit, visit, userdata);
+}
+
+int ledger_settling_names(struct ledger *ledger, const char *id)
+{
+        sqlite3_stmt *statement;
+        int code, r = ledger_commit(ledger);
+
+        if (r >= 0)
+                r = ledger_prepare(
+                        ledger,
+                        "SELECT 1 FROM ledger WHERE settling <> '' AND instr(settling, ?1) > 0 LIMIT 1", id,
+                        NULL, NULL, &statement);
+        if (r < 0)
+                return r;
+        code = sqlite3_step(statement);
+        r = code == SQLITE_ROW ? 1 : ledger_errno(ledger->database, code);
+        sqlite3_finalize(statement);
+        return r;
 }

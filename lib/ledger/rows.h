@@ -26,3 +26,5 @@ int ledger_remove(struct ledger *ledger, const char *watch, const char *key, con
  * visitor may change rows. Returns how many rows were found. */
 int ledger_visit(struct ledger *ledger, const char *watch, const char *key, const char *uid, size_t limit,
                  ledger_visit_t visit, void *userdata);
+/* Whether an unfinished run refers to this content (lib/os/kept.h). Commits first. */
+int ledger_settling_names(struct ledger *ledger, const char *id);

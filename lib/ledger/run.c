@@ -26,11 +26,11 @@ int ledger_run_put(struct ledger *ledger, const char *watch, const char *key, co
 }
 
 /* Behind the answer whether the row is intact. */
-#define PLACE(column)                                   (VALUE_##column - VALUE_ran_realtime + 1)
-#define NUMBER_AT(place)                                sqlite3_column_int64(statement, place)
-#define READ_NUMBER(column)                             (uint64_t) NUMBER_AT(PLACE(column))
-#define READ_TEXT(column)                               ledger_column(statement, PLACE(column))
-#define READ(kind, index, number, column, field, since) .field = READ_##kind(column),
+#define PLACE(column)                            (VALUE_##column - VALUE_ran_realtime + 1)
+#define NUMBER_AT(place)                         sqlite3_column_int64(statement, place)
+#define READ_NUMBER(column)                      (uint64_t) NUMBER_AT(PLACE(column))
+#define READ_TEXT(column)                        ledger_column(statement, PLACE(column))
+#define READ(kind, index, number, column, field) .field = READ_##kind(column),
 
 int ledger_run_see(struct ledger *ledger, const char *watch, const char *key, const char *uid,
                    ledger_see_run_t see, void *userdata)

@@ -3,7 +3,7 @@
  * The dirty index: keys that are not announced yet. It is the overflow of the supervisor's queue, so it is
  * on disk and of any length. An entry is found by its sequence (the order) and by key (coalescing): one for
  * the update of a key, one for each UID of it that was deleted, or of what it owns something has changed:
- * two owners of one name are two owners. (Older stores have the latter as updates.)
+ * two owners of one name are two owners.
  */
 #include "store/dirty.h"
 
@@ -19,7 +19,7 @@ struct dirty_header {
         uint64_t checksum; /* over the sequence and everything behind this field */
         uint64_t fingerprint;
         uint32_t kind;
-        uint32_t first; /* a bit, and above it enum finalizer_state, which older releases did not know */
+        uint32_t first; /* a bit, and above it enum finalizer_state */
 };
 
 #define FINALIZER_SHIFT 8

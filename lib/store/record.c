@@ -18,7 +18,7 @@ struct header {
         uint64_t json_checksum;
         uint64_t fingerprint;
         uint32_t uid_size, resource_version_size, json_size;
-        uint32_t flags; /* 0 in stores of older releases */
+        uint32_t flags;
 };
 _Static_assert(sizeof(struct header) == RECORD_HEADER_SIZE, "what entry.c sums up");
 

@@ -4,12 +4,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/error.h"
 #include "base/exit-code.h"
@@ -22,8 +19,6 @@
 #include "os/temporary.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
-
-#define SET_ASIDE "ledger.sqlite.corrupt-"
 
 /* ---- the folder */
 
@@ -183,48 +178,29 @@ void secrets_move(const struct supervisor *supervisor, const struct config_watch
 
 /* ---- what former lives have left */
 
-typedef int (*visit_name_t)(struct supervisor *supervisor, const char *folder, const char *name);
+typedef int (*visit_name_t)(struct supervisor *supervisor, const char *name);
 
-static int each_entry(struct supervisor *supervisor, const char *folder, const char *part,
-                      visit_name_t visit)
+static int each_entry(struct supervisor *supervisor, const char *part, visit_name_t visit)
 {
         _cleanup_free_ char *path = NULL;
         struct dirent *entry;
         DIR *directory;
         int r = 0;
 
-        if (asprintf(&path, "%s%s%s", folder, part[0] ? "/" : "", part) < 0) {
+        if (asprintf(&path, "%s/%s", supervisor->secrets.folder, part) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
         directory = opendir(path);
         while (directory && r >= 0 && (entry = readdir(directory)))
                 if (entry->d_name[0] != '.')
-                        r = visit(supervisor, path, entry->d_name);
+                        r = visit(supervisor, entry->d_name);
         if (directory)
                 closedir(directory);
         return r;
 }
 
-/* The ledger says of which kind the objects of a watch are (watcher/apply/scope.c), the name that a watch
- * gives to an owned or related kind does so itself. */
-static int judge_disk_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
-{
-        static const char kind[] = "\0Secret"; /* the group, which is empty, and the kind */
-        _cleanup_free_ char *scope = NULL, *cluster = NULL;
-        char resource[17];
-        int r = ledger_scope_get(supervisor->controller.ledger, name, &scope, &cluster);
-
-        if (r < 0)
-                return r;
-        snprintf(resource, sizeof(resource), "%016" PRIx64, (uint64_t)XXH3_64bits(kind, sizeof(kind)));
-        if (strncmp(scope, resource, strlen(resource)) == 0 || strstr(name, ".owns.Secret.") ||
-            strstr(name, ".related.Secret."))
-                erase_disk_store(supervisor, name);
-        return 0;
-}
-
-static int judge_memory_store(struct supervisor *supervisor, const char *folder _unused_, const char *name)
+static int judge_store(struct supervisor *supervisor, const char *name)
 {
         const struct config_watch *config = config_watch_find(supervisor->config, name);
         _cleanup_free_ char *path = NULL;
@@ -237,14 +213,14 @@ static int judge_memory_store(struct supervisor *supervisor, const char *folder 
         return path ? 0 : -ENOMEM;
 }
 
-static int judge_kept(struct supervisor *supervisor, const char *folder, const char *name)
+static int judge_kept(struct supervisor *supervisor, const char *name)
 {
         _cleanup_free_ char *path = NULL;
         int r = ledger_settling_names(supervisor->controller.ledger, name);
 
         if (r != 0)
                 return r < 0 ? r : 0;
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
+        if (asprintf(&path, "%s/kept/%s", supervisor->secrets.folder, name) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
@@ -252,100 +228,11 @@ static int judge_kept(struct supervisor *supervisor, const char *folder, const c
         return 0;
 }
 
-/* Two words, since a page of the file may end within one. */
-static bool may_hold_secret(const char *bytes, size_t size)
-{
-        /* Asked again here, because the sanitizers' own check makes the compiler believe in a null. */
-        return bytes && (memmem(bytes, size, "Secret", 6) || memmem(bytes, size, "\"restore\":", 10));
-}
-
-#define PIECE   ((size_t)1024 * 1024)
-#define OVERLAP 16
-
-static int look_into(const char *path)
-{
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        _cleanup_free_ char *bytes = malloc(PIECE);
-        off_t at = 0;
-        ssize_t size;
-
-        if (!bytes)
-                return -ENOMEM;
-        if (fd < 0)
-                return -errno;
-        while ((size = pread(fd, bytes, PIECE, at)) > 0) {
-                if (may_hold_secret(bytes, (size_t)size))
-                        return 1;
-                if ((size_t)size < PIECE)
-                        break;
-                at += (off_t)(PIECE - OVERLAP);
-        }
-        return size < 0 ? -errno : 0;
-}
-
-/* An entry that cannot be read is not kept either: it may hold anything. */
-static int judge_set_aside(struct supervisor *supervisor _unused_, const char *folder, const char *name)
-{
-        _cleanup_free_ char *path = NULL;
-
-        if (strncmp(name, SET_ASIDE, strlen(SET_ASIDE)) != 0)
-                return 0;
-        if (asprintf(&path, "%s/%s", folder, name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        if (look_into(path) == 0)
-                return 0;
-        if (unlink(path) == 0)
-                log_write(
-                        LOG_NOTICE, MESSAGE_ID_SECRETS_ERASED, NULL,
-                        "%s, a damaged ledger of an older release, may hold content of Secrets and has been "
-                        "erased",
-                        path);
-        else
-                log_write(LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
-                          "%s, a damaged ledger of an older release, may hold content of Secrets and cannot "
-                          "be erased: %s; remove it",
-                          path, strerror(errno));
-        return 0;
-}
-
-/* A rollback that is under way goes on from memory with what an older release kept in the ledger for it. */
-static int keep(const char *text, size_t size, char id[KEPT_ID_SIZE], void *userdata)
-{
-        const struct supervisor *supervisor = userdata;
-        _cleanup_free_ char *folder = secrets_kept_folder(supervisor);
-
-        return folder ? kept_write(folder, text, size, id) : -ENOMEM;
-}
-
-static int clean_disk(struct supervisor *supervisor)
-{
-        const char *state = supervisor->options->state_directory;
-        int r = ledger_erase_former(supervisor->controller.ledger, keep, supervisor);
-
-        if (r > 0)
-                return each_entry(supervisor, state, "", judge_set_aside);
-        if (r < 0 && r != -EBADMSG)
-                log_write(
-                        LOG_ERR, MESSAGE_ID_SECRETS_ON_DISK, NULL,
-                        "the ledger of an older release may hold content of Secrets, and cannot be written "
-                        "anew without it: %s; the next start tries again",
-                        strerror(-r));
-        return r == -EBADMSG ? r : 0;
-}
-
 int secrets_clean(struct supervisor *supervisor)
 {
-        int r = each_entry(supervisor, supervisor->options->state_directory, "store", judge_disk_store);
+        int r = each_entry(supervisor, "store", judge_store);
 
-        if (r >= 0)
-                r = each_entry(supervisor, supervisor->secrets.folder, "store", judge_memory_store);
-        if (r >= 0)
-                r = clean_disk(supervisor);
-        if (r >= 0)
-                r = each_entry(supervisor, supervisor->secrets.folder, "kept", judge_kept);
-        return r;
+        return r < 0 ? r : each_entry(supervisor, "kept", judge_kept);
 }
 
 /* ---- the end */

@@ -6,8 +6,6 @@
  * where that is memory, else in a folder of ours below /dev/shm that belongs to the state folder. Both may
  * be lost at any time (a reboot, `systemctl stop`): then there is a LIST, and the ledger knows which objects
  * there were.
- *
- * Older releases kept all of it in the state folder: that is erased at the start.
  */
 #include "base/error.h"
 #include "config/config.h"
@@ -19,9 +17,9 @@ void secrets_warn(const struct supervisor *supervisor); /* where it is a disk, a
 /* The folder for the store of a watch with this configuration; owned by the caller; NULL: no memory. */
 char *secrets_store_folder(const struct supervisor *supervisor, const struct config_watch *config);
 char *secrets_kept_folder(const struct supervisor *supervisor); /* for rollback; likewise */
-/* Removes the store of an older release or configuration from the place where it does not belong. */
+/* Removes the store of another configuration from the place where it does not belong. */
 void secrets_move(const struct supervisor *supervisor, const struct config_watch *config);
-/* Removes leftovers of former lives: of older releases on the disk, and in memory what no row refers to.
- * Negative: the ledger has failed. */
+/* Removes what former lives have left in memory and no watch or row refers to. Negative: the ledger has
+ * failed. */
 int secrets_clean(struct supervisor *supervisor);
 void secrets_end(struct supervisor *supervisor);

@@ -17,7 +17,6 @@
 #include "controller/reason.h"
 #include "controller/run/last-life.h"
 #include "ipc/log.h"
-#include "supervisor/folders/under-way-old.h"
 #include "supervisor/supervisor.h"
 
 #define VERSION   UINT32_C(0x77617902)
@@ -172,15 +171,13 @@ static const char *doubt_of(const struct file *file)
         return file->unlisted > 0 ? "the name of an object that ran was too long to be noted" : NULL;
 }
 
-/* The state folder of an older release has no such note: that alone is no reason for doubt. */
+/* At the first start the file is not there yet, and the ledger has no note of it. */
 static int judge_missing(struct supervisor *supervisor, const char **ret_doubt)
 {
         bool kept = false;
         int r = unsure_begun(&supervisor->controller, &kept);
 
-        if (r >= 0 && !kept)
-                return under_way_judge_old(supervisor);
-        if (r >= 0 && supervisor->life.last_exit != 0)
+        if (r >= 0 && kept && supervisor->life.last_exit != 0)
                 *ret_doubt = "the record of the runs in flight is missing";
         return r;
 }

@@ -374,30 +374,6 @@ def test_no_descriptors_for_the_supervisor_any_more(configured, handler, widgets
     assert len(configured.logs(where=lambda record: "cannot be answered" in record["message"])) == 1
 
 
-def test_a_ledger_of_a_newer_release(configured, handler, widgets):
-    widgets.create("a", spec={})
-    configured.start_ready().wait_synced()
-    handler.wait_finished(name="a")
-    configured.stop()
-    path = configured.state_directory / "ledger.sqlite"
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        ours = [database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")]
-        database.execute(f"PRAGMA user_version = {ours[0] + 1}")
-        database.execute(f"PRAGMA application_id = {ours[1] + 1}")
-    before = path.read_bytes()
-    configured.start()
-    configured.wait_exit(expect=78)
-    configured.assert_no_processes()
-    said = [record["message"] for record in configured.logs(level="error")]
-    assert len(said) == 1 and "written by a newer release" in said[0], said
-    assert path.read_bytes() == before and not list(configured.state_directory.glob("ledger.sqlite.corrupt-*"))
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute(f"PRAGMA user_version = {ours[0]}")
-        database.execute(f"PRAGMA application_id = {ours[1]}")
-    assert_goes_on(configured, handler, ["a"])
-    assert len(handler.requests(name="a")) == 1
-
-
 def test_a_folder_that_is_not_ours(configured):
     os.chown(configured.state_directory, 0, 0)
     configured.start()

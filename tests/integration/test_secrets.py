@@ -322,51 +322,17 @@ def test_a_watch_that_found_no_room_comes_back_by_itself(devserver, operator, ha
     operator.stop()
 
 
-# ---- what older releases have left
-
-PLAN = {"cause": "c", "deadline": "1", "fingerprint": "1", "essence": "1", "wait": [], "related": "0", "requeueAfter": "0",
-        "message": ""}
-
-
-def test_what_older_releases_kept_of_secrets_is_erased(devserver, operator, handler, widgets, needle):
-    operator.configure(devserver, [watch("widgets", handler, onFailure="rollback")])
-    widgets.create("w")
+def test_a_store_that_cannot_be_erased_is_said(devserver, operator, handler, widgets, needle):
+    operator.configure(devserver, [watch("widgets", handler)])
+    widgets.create("w", spec={"password": needle})
     operator.start_ready().wait_synced()
     handler.wait_finished(name="w")
     operator.stop()
-    child = {"apiVersion": "v1", "kind": "Secret", "namespace": "default", "name": "s",
-             "restore": {**secret("s", needle), "big": 12345678901234567890123}, "uid": "u"}
-    with ledger.edit(operator) as database:
-        database.execute("DELETE FROM erased")
-        database.execute("UPDATE ledger SET settling = ?", (json.dumps({**PLAN, "undo": [child]}),))
-        database.execute("CREATE TABLE old (text TEXT)")
-        database.execute("INSERT INTO old VALUES (?)", (needle * 500,))
-    with contextlib.closing(sqlite3.connect(operator.state_directory / "ledger.sqlite")) as database:
-        database.execute("DROP TABLE old")
-    aside = operator.state_directory / "ledger.sqlite.corrupt-1"
-    aside.write_text(f'..."kind":"Secret","restore":{needle}')
-    (operator.state_directory / "ledger.sqlite.corrupt-2").write_text("of others")
-    former = operator.state_directory / "store" / "former.owns.Secret.0"
-    (former / "1").mkdir(parents=True)
-    (former / "1" / "data.mdb").write_text(needle)
-    operator.user.give(aside, 0o600)
-    for path in (former, former / "1"):
-        operator.user.give(path, 0o700)
-    assert len(found_on_disk(needle, operator.state_directory)) >= 3
-    operator.start_ready().wait_synced()
-    wait_until(lambda: not found_on_disk(needle, operator.state_directory), "the disk to be clean")
-    assert not aside.exists() and (operator.state_directory / "ledger.sqlite.corrupt-2").exists()
-    operator.stop()
-    assert not found_on_disk(needle, operator.state_directory)
-
-
-def test_what_cannot_be_erased_is_said(devserver, operator, handler, needle):
-    former = operator.state_directory / "store" / "former.related.Secret.0"
-    former.mkdir(parents=True)  # of another user
-    operator.user.give(operator.state_directory / "store", 0o700)
-    (former / "data.mdb").write_text(needle)
-    operator.configure(devserver, [watch("widgets", handler)])
+    store = operator.state_directory / "store" / "widgets"
+    for path in (store, *store.rglob("*")):
+        os.chown(path, 0, 0)
+    operator.configure(devserver, [watch("widgets", handler, confidential=True)])
     operator.start_ready().wait_synced()
     [said] = operator.logs(message_id=MESSAGE_ID["SECRETS_ON_DISK"])
-    assert "cannot be erased" in said["message"] and str(former) in said["message"]
+    assert "cannot be erased" in said["message"] and str(store) in said["message"]
     operator.stop()

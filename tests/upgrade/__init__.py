@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State folders that former releases left behind, and what the programs of today make of them."""
+"""State folders in which all is pending that may be, and how the programs go on with them."""

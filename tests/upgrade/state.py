@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which watches the kept state folders are of, and the handler: make-state has it fail and hang, the tests have it succeed."""
+"""Which watches the state folders are of, and the handler: the maker has it fail and hang, the tests have it succeed."""
 import json
 
 HOLD = "example.com/hold"
@@ -8,7 +8,7 @@ DAY = 24 * 3600
 # One process a worker. Each run is a line of notes; what an object `does`, by its label, it does while the file `broken` exists.
 HANDLER = r"""#!/usr/bin/python3 -u
 import json, os, select, sys
-folder = os.path.dirname(os.path.abspath(sys.argv[0]))
+folder = os.path.realpath(os.path.dirname(sys.argv[0]) + "/folder")
 notes = os.open(f"{folder}/notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 
 
@@ -83,12 +83,11 @@ NAMES = [entry["name"] for entry in WATCHES]
 
 
 def run(entry, handler):
-    """With finalizers a process that serves got broken lines, in 8412dad."""
     return {"exec": [handler, "once"]} if entry.get("finalizer") else {"serve": [handler]}
 
 
 def with_id(entry):
-    """Who upgrades gives an id to all watches of a kind but one, whichever had finalizers and children. 8412dad knew no ids."""
+    """Of the watches of a kind, all but one have ids."""
     return entry if entry["name"] in ("main", "secrets") else {**entry, "id": entry["name"]}
 
 
@@ -100,13 +99,16 @@ def configuration(kubeconfig, handler):
 
 
 class Handlers:
-    """The handler in a folder of its own, and what it has noted."""
+    """The handler, which all lives share, since another one is a change; and what it has noted in the folder of this life."""
 
-    def __init__(self, sandbox):
+    def __init__(self, sandbox, shared):
         self.folder = sandbox.subfolder("handler", mode=0o777)
-        self.command = self.folder / "handler"
-        self.command.write_text(HANDLER, encoding="utf-8")
-        self.command.chmod(0o755)
+        self.command = shared / "handler"
+        if not self.command.exists():
+            self.command.write_text(HANDLER, encoding="utf-8")
+            self.command.chmod(0o755)
+        (shared / "folder").unlink(missing_ok=True)
+        (shared / "folder").symlink_to(self.folder)
         self._notes = self.folder / "notes"
         self._notes.touch()
         self._notes.chmod(0o666)

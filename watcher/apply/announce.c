@@ -38,7 +38,7 @@ static int take_change(const struct record_change *change, void *userdata)
         char *memory;
 
         if (!identity_fits(change->key, change->uid))
-                return 0; /* an older release accepted any owner reference; no object has such a name */
+                return 0; /* no object has such a name */
         memory = malloc(key_size + uid_size + version_size);
         if (!memory)
                 return -ENOMEM;

@@ -17,7 +17,7 @@ static inline bool is_owned(const struct watcher *watcher)
 /* Before the object replaces the stored one: notes its owner, and tells the one that does not own it any
  * more. 0, or the errno of the store. */
 int owned_before_put(struct watcher *watcher, const struct store_object *object);
-/* The object is stored already, perhaps by an older release: completes what the store knows of owners. 0,
+/* The object is stored already, perhaps when the watch had another kind: completes what the store knows of owners. 0,
  * or the errno of the store. */
 int owned_again(struct watcher *watcher, const struct store_object *object);
 /* Announces the change. 0, or the errno of the store. */

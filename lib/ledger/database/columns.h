@@ -3,83 +3,82 @@
 /*
  * The one table of the columns of a row. The structs, the statements, the checksum, and all that reads,
  * writes, copies, compares or frees a row derive from it; there is no second list to keep in step. A new
- * column goes to the end of its table: the checksum is made of the values in this order. Its migration is
- * in lib/ledger/database/schema.c. Columns that are times hold microseconds of the ledger's clock.
+ * column goes to the end of its table: the checksum is made of the values in this order. Columns that are times hold microseconds of the ledger's clock.
  *
- *   X(kind, index, number, column, field, since)
+ *   X(kind, index, number, column, field)
  *   kind    NUMBER  uint64_t; 0 until something is known
  *           FLAG    bool; false until something is known
  *           TEXT    char *; "" until something is known; LEDGER_TEXT_MAX bytes are kept
  *           LONG    as TEXT, of any length
  *           REASON  enum run_reason; RUN_REASON_NONE until something is known. The file has the name,
- *                   because numbers differ between releases, and people read the file. A name that this
- *                   release does not know (of a newer one with the same schema) is read as RUN_RETRY
+ *                   because people read the file. An unknown name is read as RUN_RETRY
  *   index   INDEXED an index of the database has it, so a change of it costs more; PLAIN
  *   number  its place in the row, and of its parameter in statements; 1, 2, 3 are watch, key, uid
  *   column  its name in the database
  *   field   its name in struct ledger_row or struct ledger_run
- *   since   the schema that brought it
  */
 
-#define LEDGER_SCHEMA 6
+/* The format of the state folder: raise it with every change of what lies there (the tables below, object
+ * stores, `under-way`, `finalizers`). A folder of another format is refused. */
+#define LEDGER_SCHEMA 7
 
 #define LEDGER_TEXT_MAX 2048 /* bytes that are kept of a column that is TEXT */
 
 #define LEDGER_STATE(X)                                                                                     \
         /* fingerprint of the content that was handled last; 0 = none yet */                                \
-        X(NUMBER, PLAIN, 4, fingerprint, fingerprint, 1)                                                    \
+        X(NUMBER, PLAIN, 4, fingerprint, fingerprint)                                                       \
         /* fingerprint of the last failed attempt: the same content is no change; 0 = none */               \
-        X(NUMBER, PLAIN, 5, failed_fingerprint, failed_fingerprint, 1)                                      \
+        X(NUMBER, PLAIN, 5, failed_fingerprint, failed_fingerprint)                                         \
         /* failures since the last success */                                                               \
-        X(NUMBER, INDEXED, 6, attempts, attempts, 1)                                                        \
+        X(NUMBER, INDEXED, 6, attempts, attempts)                                                           \
         /* when the object is due by itself (backoff, requeueAfter, resync); 0 = never */                   \
-        X(NUMBER, INDEXED, 7, next_realtime, next_realtime, 1)                                              \
+        X(NUMBER, INDEXED, 7, next_realtime, next_realtime)                                                 \
         /* why it is due then */                                                                            \
-        X(REASON, PLAIN, 8, next_reason, next_reason, 1)                                                    \
+        X(REASON, PLAIN, 8, next_reason, next_reason)                                                       \
         /* of the last failure; "" */                                                                       \
-        X(TEXT, PLAIN, 9, last_error, last_error, 1)                                                        \
+        X(TEXT, PLAIN, 9, last_error, last_error)                                                           \
         /* the first error since the last success: the root cause */                                        \
-        X(TEXT, PLAIN, 10, first_error, first_error, 1)                                                     \
+        X(TEXT, PLAIN, 10, first_error, first_error)                                                        \
         /* time of the last success; 0 */                                                                   \
-        X(NUMBER, PLAIN, 11, handled_realtime, handled_realtime, 1)                                         \
+        X(NUMBER, PLAIN, 11, handled_realtime, handled_realtime)                                            \
         /* failed for good with this content: the object waits for a change */                              \
-        X(FLAG, INDEXED, 12, permanent, permanent, 1)                                                       \
+        X(FLAG, INDEXED, 12, permanent, permanent)                                                          \
         /* the deletion is announced and not handled yet */                                                 \
-        X(FLAG, PLAIN, 13, deleting, deleting, 1)                                                           \
+        X(FLAG, PLAIN, 13, deleting, deleting)                                                              \
         /* unrecoverable answers in a row to our own writes */                                              \
-        X(NUMBER, INDEXED, 14, throttled, throttled, 2)                                                     \
+        X(NUMBER, INDEXED, 14, throttled, throttled)                                                        \
         /* crashes of the operator that are blamed on the object, since the last success */                 \
-        X(NUMBER, PLAIN, 15, crashes, crashes, 2)                                                           \
+        X(NUMBER, PLAIN, 15, crashes, crashes)                                                              \
         /* time of the last crash in which the object was at least under way; 0 */                          \
-        X(NUMBER, PLAIN, 16, crashed_realtime, crashed_realtime, 2)                                         \
+        X(NUMBER, PLAIN, 16, crashed_realtime, crashed_realtime)                                            \
         /* end of the quarantine; 0: none */                                                                \
-        X(NUMBER, INDEXED, 17, quarantined_until, quarantined_until, 2)                                     \
+        X(NUMBER, INDEXED, 17, quarantined_until, quarantined_until)                                        \
         /* state of an unfinished run, to go on with (RESULT_SETTLING); "" */                               \
-        X(LONG, PLAIN, 18, settling, settling, 2)                                                           \
+        X(LONG, PLAIN, 18, settling, settling)                                                              \
         /* when we last wrote to the object, and its resourceVersion after that; 0, "" */                   \
-        X(NUMBER, PLAIN, 19, written_realtime, written_realtime, 2)                                         \
-        X(TEXT, PLAIN, 20, written_version, written_version, 2)                                             \
+        X(NUMBER, PLAIN, 19, written_realtime, written_realtime)                                            \
+        X(TEXT, PLAIN, 20, written_version, written_version)                                                \
         /* up to this resourceVersion the object is what was read, and our own changes; 0 */                \
-        X(NUMBER, PLAIN, 21, known_version, known_version, 2)                                               \
+        X(NUMBER, PLAIN, 21, known_version, known_version)                                                  \
         /* the object exists, but the watch does not select it any more; not handled yet */                 \
-        X(FLAG, PLAIN, 22, unselected, unselected, 2)                                                       \
+        X(FLAG, PLAIN, 22, unselected, unselected)                                                          \
         /* fingerprint of the related objects at the last success; 0 */                                     \
-        X(NUMBER, PLAIN, 23, related, related, 3)                                                           \
+        X(NUMBER, PLAIN, 23, related, related)                                                              \
         /* attempts that failed for no fault of the object: of the server, the network, our rights */       \
-        X(NUMBER, PLAIN, 24, refused, refused, 6)                                                           \
+        X(NUMBER, PLAIN, 24, refused, refused)                                                              \
         /* kinds of its dependents: "v1/ConfigMap,apps/v1/Deployment"; "" */                                \
-        X(LONG, PLAIN, 25, kinds, kinds, 6)
+        X(LONG, PLAIN, 25, kinds, kinds)
 
 /* How the last run ended: written with the row, and read on request only. */
 #define LEDGER_RUN(X)                                                                                       \
         /* when the run ended; 0: none yet */                                                               \
-        X(NUMBER, PLAIN, 26, ran_realtime, ended_realtime, 3)                                               \
-        X(NUMBER, PLAIN, 27, ran_usec, duration_usec, 3)                                                    \
-        X(TEXT, PLAIN, 28, ran_action, action, 3)                                                           \
-        X(TEXT, PLAIN, 29, ran_reason, reason, 3)                                                           \
-        X(TEXT, PLAIN, 30, ran_result, result, 3)                                                           \
+        X(NUMBER, PLAIN, 26, ran_realtime, ended_realtime)                                                  \
+        X(NUMBER, PLAIN, 27, ran_usec, duration_usec)                                                       \
+        X(TEXT, PLAIN, 28, ran_action, action)                                                              \
+        X(TEXT, PLAIN, 29, ran_reason, reason)                                                              \
+        X(TEXT, PLAIN, 30, ran_result, result)                                                              \
         /* resourceVersion of the object that was read; "" */                                               \
-        X(TEXT, PLAIN, 31, ran_version, version, 3)
+        X(TEXT, PLAIN, 31, ran_version, version)
 
 /* LEDGER_STATE(LEDGER_FIELD): the members of a struct. Flags and reasons stand apart: beside each other they
  * take a word or two. */
@@ -92,11 +91,11 @@
 #define LEDGER_SMALL_FLAG(field) bool field;
 #define LEDGER_SMALL_TEXT(field)
 #define LEDGER_SMALL_LONG(field)
-#define LEDGER_SMALL_REASON(field)                              enum run_reason field;
-#define LEDGER_WIDE(kind, index, number, column, field, since)  LEDGER_WIDE_##kind(field)
-#define LEDGER_SMALL(kind, index, number, column, field, since) LEDGER_SMALL_##kind(field)
+#define LEDGER_SMALL_REASON(field)                       enum run_reason field;
+#define LEDGER_WIDE(kind, index, number, column, field)  LEDGER_WIDE_##kind(field)
+#define LEDGER_SMALL(kind, index, number, column, field) LEDGER_SMALL_##kind(field)
 
 /* The same, borrowed. */
-#define LEDGER_LENT_NUMBER(field)                              uint64_t field;
-#define LEDGER_LENT_TEXT(field)                                const char *field;
-#define LEDGER_LENT(kind, index, number, column, field, since) LEDGER_LENT_##kind(field)
+#define LEDGER_LENT_NUMBER(field)                       uint64_t field;
+#define LEDGER_LENT_TEXT(field)                         const char *field;
+#define LEDGER_LENT(kind, index, number, column, field) LEDGER_LENT_##kind(field)

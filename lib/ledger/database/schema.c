@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the ledger's database: settings, schema, migrations. Each entry of `migration` leads from the
- * schema of its index to the next one; what was released is never changed.
+ * Opening the ledger's database: settings and tables. There is one format; a file of another one is refused.
  */
 #include "ledger/database/schema.h"
 
@@ -11,96 +10,48 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ledger/database/check.h"
 #include "ledger/database/checksum.h"
 #include "ledger/database/result.h"
 #include "ledger/database/sql.h"
 
-/* From schema 4 on the version stands in two places of the file: one that changed by itself is damage, not a
- * newer release. */
-#define APPLICATION_ID       1380142080 /* "RCL" and a zero; the version is added */
-#define APPLICATION_ID_SINCE 4
+/* The format stands in two places of the file: one that changed by itself is damage, not another format. */
+#define APPLICATION_ID 1380142080 /* "RCL" and a zero; the format is added */
 
-/* What rows are grows with the schema: their sums are those of the last one. */
-#define COMPUTE_SUMS                                                                                        \
-        "UPDATE ledger SET checksum = " ROW_SUM ";"                                                         \
-        "UPDATE scope SET checksum = " SCOPE_SUM ";"                                                        \
-        "UPDATE paused SET checksum = " PAUSE_SUM ";"                                                       \
-        "UPDATE doubtful SET checksum = " DOUBT_SUM ";"                                                     \
-        "DELETE FROM sums;"
+#define TYPE_NUMBER                                      " INTEGER NOT NULL DEFAULT 0"
+#define TYPE_FLAG                                        " INTEGER NOT NULL DEFAULT 0"
+#define TYPE_TEXT                                        " TEXT NOT NULL DEFAULT ''"
+#define TYPE_LONG                                        " TEXT NOT NULL DEFAULT ''"
+#define TYPE_REASON                                      " TEXT NOT NULL DEFAULT ''"
+#define COLUMN_TYPED(kind, index, number, column, field) ", " #column TYPE_##kind
+#define SUM_TYPED                                        ", checksum INTEGER NOT NULL"
 
-/* What no row depends on, and a release that does not know of it keeps up all the same: it needs no schema
- * of its own. */
-#define INDEXES                                                                                             \
-        "CREATE INDEX IF NOT EXISTS ledger_worst ON ledger"                                                 \
-        " (permanent DESC, throttled > 0 DESC, attempts DESC, watch, key, uid) WHERE attempts > 0"
-
-static const char *const migration[LEDGER_SCHEMA] = {
-        "CREATE TABLE ledger ("
-        "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"
-        "  fingerprint INTEGER NOT NULL DEFAULT 0, failed_fingerprint INTEGER NOT NULL DEFAULT 0,"
-        "  attempts INTEGER NOT NULL DEFAULT 0,"
-        "  next_realtime INTEGER NOT NULL DEFAULT 0, next_reason TEXT NOT NULL DEFAULT '',"
-        "  last_error TEXT NOT NULL DEFAULT '', first_error TEXT NOT NULL DEFAULT '',"
-        "  handled_realtime INTEGER NOT NULL DEFAULT 0,"
-        "  permanent INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,"
-        "  PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
-        "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"
-        "CREATE TABLE scope ("
-        "  watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL) WITHOUT ROWID;"
-        "PRAGMA user_version = 1;",
-
-        "ALTER TABLE ledger ADD COLUMN throttled INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN crashed_realtime INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN quarantined_until INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN settling TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE ledger ADD COLUMN written_realtime INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN written_version TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE ledger ADD COLUMN known_version INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN unselected INTEGER NOT NULL DEFAULT 0;"
-        "CREATE INDEX ledger_quarantine ON ledger (watch, key) WHERE quarantined_until > 0;"
-        "CREATE TABLE doubtful ("
-        "  watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL, unread INTEGER NOT NULL,"
-        "  crashes INTEGER NOT NULL, crashed_realtime INTEGER NOT NULL, until_realtime INTEGER NOT NULL,"
-        "  error TEXT NOT NULL, PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"
-        "PRAGMA user_version = 2;",
-
-        "ALTER TABLE ledger ADD COLUMN ran_realtime INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN ran_usec INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN ran_action TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE ledger ADD COLUMN ran_reason TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE ledger ADD COLUMN ran_result TEXT NOT NULL DEFAULT '';"
-        "ALTER TABLE ledger ADD COLUMN ran_version TEXT NOT NULL DEFAULT '';"
-        "CREATE INDEX ledger_failing ON ledger (watch, key, uid, permanent, throttled, attempts)"
-        "  WHERE attempts > 0;"
-        "ALTER TABLE ledger ADD COLUMN related INTEGER NOT NULL DEFAULT 0;"
-        "CREATE TABLE paused ("
-        "  watch TEXT NOT NULL PRIMARY KEY, since_realtime INTEGER NOT NULL, user INTEGER NOT NULL,"
-        "  reason TEXT NOT NULL) WITHOUT ROWID;"
-        "PRAGMA user_version = 3;",
-
-        "ALTER TABLE ledger ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;" /* computed at the end */
-        "ALTER TABLE scope ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
-        "PRAGMA application_id = 1380142084;"
-        "PRAGMA user_version = 4;",
-
-        "CREATE TABLE sums ("
-        "  row_count INTEGER NOT NULL, row_total INTEGER NOT NULL,"
-        "  scope_count INTEGER NOT NULL, scope_total INTEGER NOT NULL,"
-        "  pause_count INTEGER NOT NULL, pause_total INTEGER NOT NULL,"
-        "  doubt_count INTEGER NOT NULL, doubt_total INTEGER NOT NULL);"
-        "ALTER TABLE paused ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE doubtful ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;"
-        "PRAGMA application_id = 1380142085;"
-        "PRAGMA user_version = 5;",
-
-        "CREATE TABLE erased (what TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;" /* lib/ledger/former.c */
-        "ALTER TABLE ledger ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;"
-        "ALTER TABLE ledger ADD COLUMN kinds TEXT NOT NULL DEFAULT '';"
-        "PRAGMA application_id = 1380142086;"
-        "PRAGMA user_version = 6;",
-};
+#define CREATE                                                                                                              \
+        "BEGIN IMMEDIATE;"                                                                                                  \
+        "CREATE TABLE ledger (watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL" LEDGER_STATE(                      \
+                COLUMN_TYPED) LEDGER_RUN(COLUMN_TYPED) SUM_TYPED                                                            \
+                ", PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"                                                           \
+                "CREATE INDEX ledger_due ON ledger (next_realtime) WHERE next_realtime > 0;"                                \
+                "CREATE INDEX ledger_quarantine ON ledger (watch, key) WHERE quarantined_until > 0;"                        \
+                "CREATE INDEX ledger_failing ON ledger (watch, key, uid, permanent, throttled, attempts)"                   \
+                " WHERE attempts > 0;"                                                                                      \
+                "CREATE INDEX ledger_worst ON ledger"                                                                       \
+                " (permanent DESC, throttled > 0 DESC, attempts DESC, watch, key, uid) WHERE attempts > 0;"                 \
+                "CREATE TABLE scope (watch TEXT NOT NULL PRIMARY KEY, scope TEXT NOT NULL, cluster TEXT NOT NULL" SUM_TYPED \
+                ") WITHOUT ROWID;"                                                                                          \
+                "CREATE TABLE paused (watch TEXT NOT NULL PRIMARY KEY, since_realtime INTEGER NOT NULL,"                    \
+                " user INTEGER NOT NULL, reason TEXT NOT NULL" SUM_TYPED ") WITHOUT ROWID;"                                 \
+                "CREATE TABLE doubtful (watch TEXT NOT NULL, key TEXT NOT NULL, uid TEXT NOT NULL,"                         \
+                " unread INTEGER NOT NULL, crashes INTEGER NOT NULL, crashed_realtime INTEGER NOT NULL,"                    \
+                " until_realtime INTEGER NOT NULL, error TEXT NOT NULL" SUM_TYPED                                           \
+                ", PRIMARY KEY (watch, key, uid)) WITHOUT ROWID;"                                                           \
+                "CREATE TABLE sums (row_count INTEGER NOT NULL, row_total INTEGER NOT NULL,"                                \
+                " scope_count INTEGER NOT NULL, scope_total INTEGER NOT NULL,"                                              \
+                " pause_count INTEGER NOT NULL, pause_total INTEGER NOT NULL,"                                              \
+                " doubt_count INTEGER NOT NULL, doubt_total INTEGER NOT NULL);"                                             \
+                "INSERT INTO sums (" SUMS_COLUMNS ") VALUES (0, 0, 0, 0, 0, 0, 0, 0);"                                      \
+                "PRAGMA application_id = %d;"                                                                               \
+                "PRAGMA user_version = %d;"                                                                                 \
+                "COMMIT"
 
 static int execute(sqlite3 *database, const char *sql)
 {
@@ -122,66 +73,45 @@ static int read_number(sqlite3 *database, const char *pragma, int *ret)
         return r == SQLITE_ROW ? 0 : ledger_errno(database, r == SQLITE_DONE ? SQLITE_CORRUPT : r);
 }
 
-static int schema_version(sqlite3 *database, int *ret)
+/* 0 for a file that was just created. */
+static int read_format(sqlite3 *database, int *ret)
 {
-        int version = 0, application = 0, r = read_number(database, "PRAGMA user_version", &version);
+        int format = 0, application = 0, r = read_number(database, "PRAGMA user_version", &format);
 
         if (r >= 0)
                 r = read_number(database, "PRAGMA application_id", &application);
         if (r < 0)
                 return r;
-        if (version < 0 || application != (version < APPLICATION_ID_SINCE ? 0 : APPLICATION_ID + version))
+        if (format < 0 || application != (format == 0 ? 0 : APPLICATION_ID + format))
                 return -EBADMSG;
-        *ret = version;
+        *ret = format;
         return 0;
 }
 
-static int compute_sums(sqlite3 *database)
+/* What fails in between is rolled back when the database is closed. */
+static int create_tables(sqlite3 *database)
 {
-        struct ledger_sums sums;
-        sqlite3_stmt *statement;
-        int r = execute(database, COMPUTE_SUMS);
+        char *sql = sqlite3_mprintf(CREATE, APPLICATION_ID + LEDGER_SCHEMA, LEDGER_SCHEMA);
+        int r = sql ? execute(database, sql) : -ENOMEM;
 
-        if (r >= 0)
-                r = ledger_sums_compute(database, &sums);
-        if (r >= 0)
-                r = ledger_errno(database, sqlite3_prepare_v2(database,
-                                                              "INSERT INTO sums (" SUMS_COLUMNS
-                                                              ") VALUES (" SUMS_VALUES ")",
-                                                              -1, &statement, NULL));
-        if (r < 0)
-                return r;
-        ledger_sums_bind(statement, &sums);
-        r = ledger_errno(database, sqlite3_step(statement));
-        sqlite3_finalize(statement);
+        sqlite3_free(sql);
         return r;
 }
 
-static int migrate(sqlite3 *database, struct error *error)
+static int create_or_refuse(sqlite3 *database, struct error *error)
 {
-        int version = 0, r;
+        int format = 0, r = read_format(database, &format);
 
-        r = schema_version(database, &version);
-        if (r < 0)
+        if (r < 0 || format == LEDGER_SCHEMA)
                 return r;
-        if (version > LEDGER_SCHEMA)
-                return error_set(
-                        error, -EPROTONOSUPPORT,
-                        "its schema is version %d, this program knows up to %d: it was written by a "
-                        "newer release; install that one again",
-                        version, LEDGER_SCHEMA);
-        for (; version < LEDGER_SCHEMA; version++) {
-                r = execute(database, "BEGIN IMMEDIATE");
-                if (r >= 0)
-                        r = execute(database, migration[version]);
-                if (r >= 0 && version + 1 == LEDGER_SCHEMA)
-                        r = compute_sums(database);
-                if (r >= 0)
-                        r = execute(database, "COMMIT");
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        if (format == 0)
+                return create_tables(database);
+        return error_set(
+                error, -EPROTONOSUPPORT,
+                "the state folder has format %d, this release reads and writes format %d only, and "
+                "has changed nothing; start the release that wrote it, or begin without that state, "
+                "once, with --discard-state (reconciled(1) says what is lost)",
+                format, LEDGER_SCHEMA);
 }
 
 /* SQLite would create the file with the umask's mode; it may hold names and error texts, so: 0600. */
@@ -236,9 +166,7 @@ int ledger_database_open(const char *path, sqlite3 **ret, struct error *error)
         if (r >= 0)
                 r = configure(database);
         if (r >= 0)
-                r = migrate(database, error);
-        if (r >= 0)
-                r = execute(database, INDEXES);
+                r = create_or_refuse(database, error);
         /* A file that may be written, and says of itself that it may not. */
         if (r == -EROFS && access(path, W_OK) == 0)
                 r = -EBADMSG;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The database file of the ledger: its settings, its schema, and the migrations from older schemas. */
+/* The database file of the ledger: its settings and its tables. */
 #include <sqlite3.h>
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
  * head. */
 #define LEDGER_TOUCH "PRAGMA user_version = " TO_STRING(LEDGER_SCHEMA)
 
-/* Opens the file, creates it (0600) where there is none, and migrates its schema. *ret is owned by the
+/* Opens the file; creates it (0600) if there is none. *ret is owned by the
  * caller (sqlite3_close). Statements are prepared by lib/ledger/handle/statement.c. Errors, with a text
- * in *error: -EBADMSG (damaged), -EPROTONOSUPPORT (a newer schema), and those of ledger_errno(). */
+ * in *error: -EBADMSG (damaged), -EPROTONOSUPPORT (another format), and those of ledger_errno(). */
 int ledger_database_open(const char *path, sqlite3 **ret, struct error *error);

@@ -4,8 +4,8 @@
 #include "ledger/database/columns.h"
 
 /* Lists of columns and of parameters. Lists of an X-macro follow others: each entry begins with a comma. */
-#define COLUMN_NAME(kind, index, number, column, field, since)      ", " #column
-#define COLUMN_PARAMETER(kind, index, number, column, field, since) ", ?" #number
+#define COLUMN_NAME(kind, index, number, column, field)      ", " #column
+#define COLUMN_PARAMETER(kind, index, number, column, field) ", ?" #number
 
 #define NAME_COLUMNS  "watch, key, uid"
 #define STATE_COLUMNS LEDGER_STATE(COLUMN_NAME)
@@ -36,7 +36,7 @@
 #define ROW_SELECTED ROW_COLUMNS ", checksum"
 
 /* The place of each value in ROW_SELECTED. */
-#define COLUMN_VALUE(kind, index, number, column, field, since) VALUE_##column,
+#define COLUMN_VALUE(kind, index, number, column, field) VALUE_##column,
 enum row_value {
         VALUE_watch,
         VALUE_key,
@@ -45,8 +45,8 @@ enum row_value {
 };
 #define CHECKSUM_PARAMETER 32
 
-#define COLUMN_CHECK(kind, index, number, column, field, since)                                             \
-        _Static_assert(VALUE_##column + 1 == (number) && (since) <= LEDGER_SCHEMA, #column);
+#define COLUMN_CHECK(kind, index, number, column, field)                                                    \
+        _Static_assert(VALUE_##column + 1 == (number), #column);
 LEDGER_STATE(COLUMN_CHECK)
 LEDGER_RUN(COLUMN_CHECK)
 _Static_assert(ROW_VALUES + 1 == CHECKSUM_PARAMETER, "checksum");

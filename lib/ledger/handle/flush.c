@@ -41,13 +41,13 @@ static void bind_names(struct binding *binding, const struct cached_row *cached)
         bind_text(binding, cached->row.uid);
 }
 
-#define BIND_NUMBER(value)                                    bind_number(binding, value);
-#define BIND_FLAG(value)                                      bind_number(binding, value);
-#define BIND_TEXT(value)                                      bind_text(binding, value);
-#define BIND_LONG(value)                                      bind_text(binding, value);
-#define BIND_REASON(value)                                    bind_text(binding, run_reason_name(value));
-#define BIND_STATE(kind, index, number, column, field, since) BIND_##kind(row->field)
-#define BIND_RUN(kind, index, number, column, field, since)   BIND_##kind(run->field)
+#define BIND_NUMBER(value)                             bind_number(binding, value);
+#define BIND_FLAG(value)                               bind_number(binding, value);
+#define BIND_TEXT(value)                               bind_text(binding, value);
+#define BIND_LONG(value)                               bind_text(binding, value);
+#define BIND_REASON(value)                             bind_text(binding, run_reason_name(value));
+#define BIND_STATE(kind, index, number, column, field) BIND_##kind(row->field)
+#define BIND_RUN(kind, index, number, column, field)   BIND_##kind(run->field)
 
 static void bind_state(struct binding *binding, const struct ledger_row *row)
 {

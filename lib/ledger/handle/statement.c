@@ -12,20 +12,20 @@
 #define SUM_PARAMETER    "?" TO_STRING(CHECKSUM_PARAMETER) /* of a row with its run, summed here */
 
 /* The columns that no index has. */
-#define IF_PLAIN_PLAIN(text)                                       text
-#define IF_PLAIN_INDEXED(text)                                     ""
-#define PLAIN_NAME(kind, index, number, column, field, since)      IF_PLAIN_##index(", " #column)
-#define PLAIN_PARAMETER(kind, index, number, column, field, since) IF_PLAIN_##index(", ?" #number)
-#define PLAIN_COLUMNS                                              LEDGER_STATE(PLAIN_NAME)
-#define PLAIN_PARAMETERS                                           LEDGER_STATE(PLAIN_PARAMETER)
+#define IF_PLAIN_PLAIN(text)                                text
+#define IF_PLAIN_INDEXED(text)                              ""
+#define PLAIN_NAME(kind, index, number, column, field)      IF_PLAIN_##index(", " #column)
+#define PLAIN_PARAMETER(kind, index, number, column, field) IF_PLAIN_##index(", ?" #number)
+#define PLAIN_COLUMNS                                       LEDGER_STATE(PLAIN_NAME)
+#define PLAIN_PARAMETERS                                    LEDGER_STATE(PLAIN_PARAMETER)
 
 /* The checksums of a row of which nothing is known yet, and of a row that keeps the run that it has. */
-#define BLANK_NUMBER                                     ", 0"
-#define BLANK_FLAG                                       ", 0"
-#define BLANK_TEXT                                       ", ''"
-#define BLANK_LONG                                       ", ''"
-#define BLANK_REASON                                     ", ''"
-#define BLANK(kind, index, number, column, field, since) BLANK_##kind
+#define BLANK_NUMBER                              ", 0"
+#define BLANK_FLAG                                ", 0"
+#define BLANK_TEXT                                ", ''"
+#define BLANK_LONG                                ", ''"
+#define BLANK_REASON                              ", ''"
+#define BLANK(kind, index, number, column, field) BLANK_##kind
 
 #define SUM_OF_BLANK    "row_sum(" NAME_PARAMETERS LEDGER_STATE(BLANK) LEDGER_RUN(BLANK) ")"
 #define SUM_KEEPING_RUN "row_sum(" NAME_PARAMETERS STATE_PARAMETERS RUN_COLUMNS ")"

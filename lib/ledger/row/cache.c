@@ -49,28 +49,28 @@ static int text_keep(char **kept, const char *text, size_t max)
 #define KEEP_UP_TO(field, max)                                                                              \
         if (r >= 0)                                                                                         \
                 r = text_keep(&cached->row.field, row->field, max);
-#define KEEP(kind, index, number, column, field, since) KEEP_##kind(field)
+#define KEEP(kind, index, number, column, field) KEEP_##kind(field)
 
 #define KEPT_NUMBER(field)
 #define KEPT_FLAG(field)
 #define KEPT_REASON(field)
-#define KEPT_TEXT(field)                                kept.field = cached->row.field;
-#define KEPT_LONG(field)                                kept.field = cached->row.field;
-#define KEPT(kind, index, number, column, field, since) KEPT_##kind(field)
+#define KEPT_TEXT(field)                         kept.field = cached->row.field;
+#define KEPT_LONG(field)                         kept.field = cached->row.field;
+#define KEPT(kind, index, number, column, field) KEPT_##kind(field)
 
 #define FORGET_NUMBER(field)
 #define FORGET_FLAG(field)
 #define FORGET_REASON(field)
-#define FORGET_TEXT(field)                                text_forget(&cached->row.field);
-#define FORGET_LONG(field)                                text_forget(&cached->row.field);
-#define FORGET(kind, index, number, column, field, since) FORGET_##kind(field)
+#define FORGET_TEXT(field)                         text_forget(&cached->row.field);
+#define FORGET_LONG(field)                         text_forget(&cached->row.field);
+#define FORGET(kind, index, number, column, field) FORGET_##kind(field)
 
 #define EMPTY_NUMBER(field)
 #define EMPTY_FLAG(field)
 #define EMPTY_REASON(field)
-#define EMPTY_TEXT(field)                                cached->row.field = nothing;
-#define EMPTY_LONG(field)                                cached->row.field = nothing;
-#define EMPTY(kind, index, number, column, field, since) EMPTY_##kind(field)
+#define EMPTY_TEXT(field)                         cached->row.field = nothing;
+#define EMPTY_LONG(field)                         cached->row.field = nothing;
+#define EMPTY(kind, index, number, column, field) EMPTY_##kind(field)
 
 int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
 {
@@ -91,11 +91,11 @@ int cached_keep_row(struct cached_row *cached, const struct ledger_row *row)
 #define KEEP_RUN_TEXT(field)                                                                                \
         if (r >= 0)                                                                                         \
                 r = text_keep(&cached->run_text[RUN_TEXT_##field], run->field, LEDGER_TEXT_MAX);
-#define KEEP_RUN(kind, index, number, column, field, since) KEEP_RUN_##kind(field)
+#define KEEP_RUN(kind, index, number, column, field) KEEP_RUN_##kind(field)
 
-#define KEPT_RUN_NUMBER(field)                              run->field
-#define KEPT_RUN_TEXT(field)                                cached->run_text[RUN_TEXT_##field]
-#define KEPT_RUN(kind, index, number, column, field, since) .field = KEPT_RUN_##kind(field),
+#define KEPT_RUN_NUMBER(field)                       run->field
+#define KEPT_RUN_TEXT(field)                         cached->run_text[RUN_TEXT_##field]
+#define KEPT_RUN(kind, index, number, column, field) .field = KEPT_RUN_##kind(field),
 
 int cached_keep_run(struct cached_row *cached, const struct ledger_run *run)
 {

@@ -13,8 +13,8 @@
 
 /* The texts of a run. */
 #define RUN_TEXT_NUMBER(field)
-#define RUN_TEXT_TEXT(field)                                RUN_TEXT_##field,
-#define RUN_TEXT(kind, index, number, column, field, since) RUN_TEXT_##kind(field)
+#define RUN_TEXT_TEXT(field)                         RUN_TEXT_##field,
+#define RUN_TEXT(kind, index, number, column, field) RUN_TEXT_##kind(field)
 enum run_text { LEDGER_RUN(RUN_TEXT) RUN_TEXTS };
 
 struct cached_row {

@@ -5,9 +5,9 @@
 #include "ledger/row/row.h"
 
 #define IF_INDEXED_PLAIN(part)
-#define IF_INDEXED_INDEXED(part)                               part
-#define INDEX_WIDE(kind, index, number, column, field, since)  IF_INDEXED_##index(LEDGER_WIDE_##kind(field))
-#define INDEX_SMALL(kind, index, number, column, field, since) IF_INDEXED_##index(LEDGER_SMALL_##kind(field))
+#define IF_INDEXED_INDEXED(part)                        part
+#define INDEX_WIDE(kind, index, number, column, field)  IF_INDEXED_##index(LEDGER_WIDE_##kind(field))
+#define INDEX_SMALL(kind, index, number, column, field) IF_INDEXED_##index(LEDGER_SMALL_##kind(field))
 struct row_index {
         LEDGER_STATE(INDEX_WIDE)
         LEDGER_STATE(INDEX_SMALL)

@@ -20,12 +20,12 @@ static enum run_reason reason_of(const char *name)
         return run_reason_parse(name, &reason) ? reason : RUN_RETRY;
 }
 
-#define READ_NUMBER(column)                             (uint64_t) values.number[VALUE_##column]
-#define READ_FLAG(column)                               values.number[VALUE_##column] != 0
-#define READ_TEXT(column)                               text_of(statement, &values, VALUE_##column)
-#define READ_LONG(column)                               READ_TEXT(column)
-#define READ_REASON(column)                             reason_of(READ_TEXT(column))
-#define READ(kind, index, number, column, field, since) .field = READ_##kind(column),
+#define READ_NUMBER(column)                      (uint64_t) values.number[VALUE_##column]
+#define READ_FLAG(column)                        values.number[VALUE_##column] != 0
+#define READ_TEXT(column)                        text_of(statement, &values, VALUE_##column)
+#define READ_LONG(column)                        READ_TEXT(column)
+#define READ_REASON(column)                      reason_of(READ_TEXT(column))
+#define READ(kind, index, number, column, field) .field = READ_##kind(column),
 
 int ledger_borrow_state(sqlite3_stmt *statement, struct ledger_row *ret, uint64_t *ret_checksum)
 {

@@ -12,14 +12,14 @@
         is_complete = is_complete && row.field;
 #define COPY_LONG(field) COPY_TEXT(field)
 #define COPY_REASON(field)
-#define COPY(kind, index, number, column, field, since) COPY_##kind(field)
+#define COPY(kind, index, number, column, field) COPY_##kind(field)
 
 #define FREE_NUMBER(field)
 #define FREE_FLAG(field)
 #define FREE_TEXT(field) free(row->field);
 #define FREE_LONG(field) free(row->field);
 #define FREE_REASON(field)
-#define FREE(kind, index, number, column, field, since) FREE_##kind(field)
+#define FREE(kind, index, number, column, field) FREE_##kind(field)
 
 int ledger_row_copy(const struct ledger_row *from, struct ledger_row *ret)
 {

@@ -467,23 +467,38 @@ static void test_a_lie_while_it_is_open_is_refused(void **state)
         }
 }
 
-static void test_a_newer_schema_is_refused(void **state)
+static void test_another_format_is_refused_and_left_as_it_is(void **state)
 {
-        struct ledger *ledger = NULL;
-        struct error error = ERROR_NONE;
-        sqlite3 *database;
-        char *aside = NULL;
+        static const int format[] = {LEDGER_SCHEMA - 1, LEDGER_SCHEMA + 1};
 
         (void)state;
-        assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
-        assert_int_equal(sqlite3_exec(database,
-                                      "PRAGMA user_version = 999; PRAGMA application_id = 1380143079", NULL,
-                                      NULL, NULL),
-                         SQLITE_OK);
-        sqlite3_close(database);
-        assert_int_equal(ledger_open(path, &ledger, &aside, &error), -EPROTONOSUPPORT);
-        assert_non_null(strstr(error_message(&error), "999"));
-        error_done(&error);
+        for (size_t i = 0; i < ELEMENTS(format); i++) {
+                struct ledger *ledger = NULL;
+                struct error error = ERROR_NONE;
+                char *aside = NULL, sql[128], named[64];
+                sqlite3 *database;
+
+                (void)unlink(path);
+                ledger_free(open_ledger(&aside));
+                snprintf(sql, sizeof(sql), "PRAGMA user_version = %d; PRAGMA application_id = %d", format[i],
+                         1380142080 + format[i]);
+                snprintf(named, sizeof(named), "has format %d", format[i]);
+                assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+                assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+                sqlite3_close(database);
+                for (unsigned again = 0; again < 2; again++) {
+                        assert_int_equal(ledger_open(path, &ledger, &aside, &error), -EPROTONOSUPPORT);
+                        assert_null(aside);
+                        assert_non_null(strstr(error_message(&error), named));
+                        error_done(&error);
+                }
+                assert_int_equal(ledger_set_aside(path, "discarded", &aside), 0);
+                assert_int_equal(access(aside, F_OK), 0);
+                assert_int_equal(unlink(aside), 0);
+                free(aside);
+                ledger_free(open_ledger(&aside));
+                assert_null(aside);
+        }
 }
 
 int main(void)
@@ -498,7 +513,7 @@ int main(void)
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
                 cmocka_unit_test(test_a_lie_in_any_table_sets_it_aside),
                 cmocka_unit_test(test_a_lie_while_it_is_open_is_refused),
-                cmocka_unit_test(test_a_newer_schema_is_refused),
+                cmocka_unit_test(test_another_format_is_refused_and_left_as_it_is),
         };
 
         return cmocka_run_group_tests(test, set_up, tear_down);

@@ -1,34 +1,23 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the state folders that the tests of upgrades open: run once, with the programs of the release that is to be kept.
+"""Makes two state folders with all that may be pending: `clean` of an operator that was asked to stop, and `killed` of one that was
+killed with all its children. For each there is the content of its API server, as a file for reconciled-devserver --load-as-is, the time
+when it was made (`made`, microseconds), and the handler's notes until then. Which objects are where says the code below.
 
-    RECONCILED_BUILD=/path/to/its/build tests/upgrade/make-state NAME
-
-NAME.tar.xz then has, beside this file: two state folders, `clean` of an operator that was asked to stop and `killed` of one that was
-killed with all its children; for each the content of its API server, as files for reconciled-devserver --load-as-is, when it was made
-(`made`, microseconds), and the handler's notes until then. Which objects are where says the code below.
-"""
+Once there is a release, its folders are kept beside this file, and the tests open those as well."""
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import yaml
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+from harness import WIDGET_CRD, Devserver, Operator, ledger, wait_until
 
-from harness import Devserver, Operator, Sandbox, WIDGET_CRD, ledger, wait_until  # noqa: E402
-from harness.sandbox import stage_programs  # noqa: E402
-from upgrade.state import NAMES, Handlers, configuration  # noqa: E402
+from .state import NAMES, Handlers, configuration
 
-# watch: how many objects that are at rest; with those that do something else below, 10,000.
-AT_REST = {"main": 5900, "any": 300, "jq": 300, "metadata": 300, "chosen": 300, "filtered": 100, "held": 200, "owner": 50,
-           "related": 100, "shortly": 20, "resynced": 20, "fatal": 20, "refused": 20, "paused": 20, "secrets": 20}
+# watch: how many objects that are at rest
+AT_REST = {"main": 300, "any": 30, "jq": 30, "metadata": 30, "chosen": 30, "filtered": 10, "held": 20, "owner": 10,
+           "related": 10, "shortly": 5, "resynced": 5, "fatal": 5, "refused": 5, "paused": 5, "secrets": 5}
 PAUSED_UNSEEN = 2300  # more than the supervisor takes: the rest waits in the store
 KINDS = [("v1", "namespaces", "Namespace"), ("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition"),
          ("example.com/v1", "widgets", "Widget"), ("v1", "configmaps", "ConfigMap"), ("v1", "secrets", "Secret")]
@@ -38,9 +27,9 @@ NO_ANSWER = {"match": {"verb": "get", "resource": "widgets", "name": "asked"}, "
 
 
 class Maker:
-    def __init__(self, sandbox):
+    def __init__(self, sandbox, shared):
         self.server = Devserver(sandbox, load=[WIDGET_CRD], arguments=["--bookmark-interval", "1s"]).start()
-        self.api, self.operator, self.handlers = self.server.api, Operator(sandbox), Handlers(sandbox)
+        self.api, self.operator, self.handlers = self.server.api, Operator(sandbox), Handlers(sandbox, shared)
         self.handlers.break_all()
         config = configuration(self.operator.kubeconfig_for(self.server), self.handlers.command)
         self.operator.write_config(yaml.safe_dump(config))
@@ -63,11 +52,6 @@ class Maker:
     def start(self):
         self.operator.start_ready().wait_synced(120)
 
-    def wait_end(self):
-        """It ends by itself and is started again, as systemd does."""
-        self.operator.wait_exit(expect=70, deadline=120)
-        self.start()
-
     # ---- one thing after the other
 
     def rest(self):
@@ -87,13 +71,16 @@ class Maker:
                                for entry in self.operator.ctl.status()["watches"]), "rest", 120)
 
     def crashes(self):
+        """It ends by itself and is started again, as systemd does."""
         self.make("fatal", "fatal", "fatal")
-        self.wait_end()
-        self.wait_run(2, name="fatal")
-        self.wait_end()
-        wait_until(lambda: ledger.read(self.operator, "SELECT 1 FROM ledger WHERE quarantined_until > 0"), "the quarantine")
+        self.operator.wait_exit(expect=70, deadline=120)
+        self.operator.start()
+        self.operator.wait_exit(expect=70, deadline=120)
+        assert ledger.read(self.operator, "SELECT 1 FROM ledger WHERE quarantined_until > 0")
+        self.start()
         self.make("filtered", "endless", "endless")
-        self.wait_end()
+        self.operator.wait_exit(expect=70, deadline=120)
+        self.start()
         self.wait_run(name="endless")
 
     def failures(self):
@@ -161,11 +148,10 @@ class Maker:
 
     # ---- the result
 
-    def is_still(self):
-        """Every watch has heard a bookmark, and nobody writes."""
-        before = self.version()
-        time.sleep(5)
-        return self.version() == before
+    def wait_still(self):
+        """Every watch has heard of the last write."""
+        wait_until(lambda: all(int(entry["resourceVersion"]) >= int(self.version()) for entry in self.operator.ctl.status()["watches"]),
+                   "bookmarks", 120)
 
     def version(self):
         return self.api.resource("example.com/v1", "widgets").list(limit=1)["metadata"]["resourceVersion"]
@@ -183,7 +169,7 @@ class Maker:
         self.operator.assert_no_processes()
 
     def keep(self, folder, killed):
-        wait_until(self.is_still, "nobody to write", 120)
+        self.wait_still()
         before = self.version()
         self.end(killed)
         assert self.version() == before, "somebody wrote in the end"
@@ -205,32 +191,12 @@ class Maker:
                                             "items": items[start:start + 200]}) + "\n"
 
 
-def main():
-    if len(sys.argv) != 2 or "RECONCILED_BUILD" not in os.environ:
-        print(__doc__, file=sys.stderr)
-        return 64
-    folder, programs = stage_programs()
-    sandbox = Sandbox(programs, "make-state")
-    try:
-        maker, result = Maker(sandbox), sandbox.subfolder("result")
-        for step in (maker.rest, maker.crashes, maker.failures, maker.deletions, maker.pause, maker.hang):
-            print(step.__name__, flush=True)
-            step()
-        maker.keep(result / "clean", killed=False)
-        maker.start()
-        maker.wait_run(2, name="hangs")
-        maker.wait_run(2, name="ends", action="deleted")
-        maker.keep(result / "killed", killed=True)
-        subprocess.run(["tar", "-C", result, "--sort=name", "--owner=0", "--group=0", "-cf", result.parent / "state.tar",
-                        "clean", "killed"], check=True)
-        with open(HERE / f"{sys.argv[1]}.tar.xz", "wb") as target:
-            subprocess.run(["xz", "-9e", "--stdout", result.parent / "state.tar"], stdout=target, check=True)
-    finally:
-        sandbox.close()
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0
-
-
-if __name__ == "__main__":
-    os.umask(0o022)
-    sys.exit(main())
+def make(sandbox, folder):
+    maker = Maker(sandbox, folder)
+    for step in (maker.rest, maker.crashes, maker.failures, maker.deletions, maker.pause, maker.hang):
+        step()
+    maker.keep(folder / "clean", killed=False)
+    maker.start()
+    maker.wait_run(2, name="hangs")
+    maker.wait_run(2, name="ends", action="deleted")
+    maker.keep(folder / "killed", killed=True)
