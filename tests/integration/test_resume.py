@@ -6,7 +6,7 @@ import urllib.parse
 
 import pytest
 
-from harness import wait_until, watch
+from harness import ledger, wait_until, watch
 
 
 def query(request):
@@ -123,6 +123,28 @@ def test_another_selection_is_listed(devserver, configured, widgets, handler):
     operator.start_ready().wait_synced()
     operator.stop()
     assert wire.watches()[0].get("sendInitialEvents") == "true", "stored fingerprints are of another trigger"
+
+
+def test_another_trigger_runs_what_was_just_written_now_and_not_at_the_next_start(devserver, configured, widgets, handler):
+    """By another trigger every object has another fingerprint, also one that we wrote a moment ago."""
+    handler.answer({"status": {"seen": True}})
+    widgets.create("a", spec={"size": 1})
+    operator = configured()
+    operator.start_ready().wait_synced()
+    wait_until(lambda: "status" in widgets.get("a"), "its status")
+    handler.wait_finished(name="a")
+    operator.stop()
+    operator = configured(trigger={"jq": ".spec"})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="a", count=2)
+    operator.stop()
+    with ledger.edit(operator) as database:  # as if all that was some time ago
+        database.execute("UPDATE ledger SET written_realtime = 1")
+    widgets.create("b", spec={"size": 1})
+    operator.start_ready().wait_synced()
+    handler.wait_finished(name="b")
+    operator.stop()
+    assert len(handler.requests(name="a")) == 2
 
 
 def test_a_compacted_history_is_listed(devserver, configured, widgets, handler):
