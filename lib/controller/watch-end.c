@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "controller/change/finalized.h"
-#include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
 #include "controller/change/related.h"
+#include "controller/marks.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/handler-change.h"
 #include "controller/run/refusal.h"
@@ -24,8 +23,8 @@ void watch_empty(struct watch *watch)
         free(watch->retry_uid);
         free(watch->pause_reason);
         handler_forget(watch);
-        finalizer_forget(watch);
-        finalized_forget(watch);
+        marks_forget(&watch->tries);
+        marks_forget(&watch->finalized);
         uninstall_watch_done(watch);
         related_forget(watch);
         *watch = (struct watch){.controller = watch->controller, .userdata = watch->userdata};

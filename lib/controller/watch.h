@@ -11,7 +11,6 @@
 #include "queue/queue.h"
 
 struct controller;
-struct finalizer_try;
 struct related_cursor;
 
 struct handled {
@@ -113,10 +112,10 @@ struct watch {
         struct watch_uninstall uninstall;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;
-        struct finalizer_try *tries; /* change/finalizer.c */
-        size_t try_count, try_room;
-        uint64_t *finalized; /* change/finalized.c */
-        size_t finalized_count, finalized_room;
+        void *tries; /* marks (marks.h): how often our finalizer was written lately, object by object */
+        /* Marks of finalized objects, until their end is announced. Their rows are gone, and others may change
+         * them until then: without a mark they would be finalized twice. */
+        void *finalized;
         uint64_t finalizers_written, finalizers_failed; /* by runs of their own */
         size_t doubt_count;                             /* objects that its watcher has died over */
         bool unsure; /* its rows may not say what was handled last (change/unsure.c) */

@@ -352,6 +352,9 @@ void model_at_rest(struct simulation *sim)
                             (sim->model.last_selected[uid] & 1U << watch))
                                 model_broken(sim, "at rest: watch %u was shown u%u, and never its end",
                                              watch, uid);
+                        if (!lives(sim, uid) && operator_remembers(sim, watch, uid))
+                                model_broken(sim, "at rest: watch %u remembers u%u, which is gone", watch,
+                                             uid);
                 }
         }
 }

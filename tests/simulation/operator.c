@@ -14,6 +14,7 @@
 #include "controller/change/owed.h"
 #include "controller/change/unsure.h"
 #include "controller/clock.h"
+#include "controller/marks.h"
 #include "controller/order/pause.h"
 #include "controller/order/run-now.h"
 #include "controller/reason.h"
@@ -557,6 +558,18 @@ void operator_see_rows(struct simulation *sim, unsigned watch)
                            see_row, sim) < 0
                       ? -EIO
                       : 0);
+}
+
+bool operator_remembers(const struct simulation *sim, unsigned watch, unsigned uid)
+{
+        const struct watch *known = watch_find(&sim->controller, sim->config_watch[watch].name);
+        bool remembers = false;
+        char text[16];
+
+        sim_uid(uid, text);
+        for (unsigned name = 0; known && name < NAMES; name++)
+                remembers = remembers || mark_find(&known->tries, sim_key(name), text);
+        return remembers;
 }
 
 uint64_t operator_next_time(const struct simulation *sim)

@@ -270,4 +270,6 @@ bool operator_wake(struct simulation *sim, bool also_early); /* timers that are 
 uint64_t operator_next_time(const struct simulation *sim);
 /* Each row of the ledger is shown to the model. */
 void operator_see_rows(struct simulation *sim, unsigned watch);
+/* Whether an attempt to write the finalizer of this object is still counted. */
+bool operator_remembers(const struct simulation *sim, unsigned watch, unsigned uid);
 bool operator_order(struct simulation *sim, unsigned argument); /* by hand */

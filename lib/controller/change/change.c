@@ -7,7 +7,6 @@
 
 #include "controller/change/decision.h"
 #include "controller/change/epoch.h"
-#include "controller/change/finalized.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
 #include "controller/change/handover.h"
@@ -18,6 +17,7 @@
 #include "controller/change/unsure.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
+#include "controller/marks.h"
 #include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
 #include "controller/reason.h"
@@ -264,7 +264,7 @@ static int leave(struct watch *watch, const struct record_change *change, const 
         queue_forget(controller->queue, watch_number(watch), change->key, change->uid,
                      controller->now.boottime);
         refusal_forget(watch, change->key, change->uid);
-        if (!row && finalized_is(watch, change->key, change->uid))
+        if (!row && mark_find(&watch->finalized, change->key, change->uid))
                 return 0;
         if (!row && controller->ledger_lost && told)
                 row = &unknown; /* it may have been handed out, and have our finalizer */
@@ -310,8 +310,9 @@ static int take_end(struct watch *watch, const struct record_change *change)
                 ledger_failed(watch->controller, r);
                 return 0;
         }
+        mark_drop(&watch->tries, change->key, change->uid);
         if (change->kind == CHANGE_DELETED) {
-                finalized_drop(watch, change->key, change->uid);
+                mark_drop(&watch->finalized, change->key, change->uid);
                 refusal_forget(watch, change->key, change->uid);
         }
         r = decide(watch, change, r == -ENOENT ? NULL : &row);
@@ -324,7 +325,7 @@ static int take_update(struct watch *watch, const struct record_change *change)
         const struct ledger_row *row = NULL;
         int r;
 
-        if (finalized_is(watch, change->key, change->uid))
+        if (mark_find(&watch->finalized, change->key, change->uid))
                 return 0;
         r = ledger_look(watch->controller->ledger, watch->config->name, change->key, change->uid, &row);
         if (r < 0 && r != -ENOENT) {

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/change/finalized.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
+#include "controller/marks.h"
 #include "controller/run/due.h"
 #include "ledger/due.h"
 #include "ledger/scope.h"
@@ -67,7 +67,7 @@ int epoch_take(struct watch *watch, uint64_t epoch)
         watch->epoch = epoch;
         watch->epoch_since = ledger_time(watch->controller);
         /* A restore may bring an object back whose due work was dropped when another one took its name. */
-        finalized_forget(watch);
+        marks_forget(&watch->finalized);
         ledger_due_again(watch->controller->ledger);
         due_arm(watch->controller);
         return save(watch);

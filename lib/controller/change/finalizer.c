@@ -8,13 +8,13 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/duration.h"
 #include "controller/change/decision.h"
 #include "controller/change/finalizer.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
+#include "controller/marks.h"
 #include "controller/run/assign.h"
 #include "controller/run/backoff.h"
 #include "controller/run/outcome.h"
@@ -22,77 +22,18 @@
 #include "controller/run/retry.h"
 #include "ipc/message-id.h"
 
-/* ---- how often lately, per object: open addressing, by a hash that stands for key and UID */
-
-#define TRIES_FIRST 64
-
-struct finalizer_try {
-        uint64_t hash;       /* 0: free */
-        uint64_t not_before; /* CLOCK_BOOTTIME */
-        uint64_t count;
-};
-
-static uint64_t hash_of(const char *key, const char *uid)
-{
-        uint64_t hash = XXH3_64bits_withSeed(uid, strlen(uid), XXH3_64bits(key, strlen(key)));
-
-        return hash ? hash : 1;
-}
-
-/* Its place, or the free one where it belongs. There is always a free one. */
-static struct finalizer_try *place_of(struct finalizer_try *table, size_t size, uint64_t hash)
-{
-        size_t index = hash & (size - 1);
-
-        while (table[index].hash != 0 && table[index].hash != hash)
-                index = (index + 1) & (size - 1);
-        return &table[index];
-}
-
-static bool is_over(const struct watch *watch, const struct finalizer_try *try, uint64_t now)
-{
-        return now > try->not_before + watch->config->retry_max_usec;
-}
-
-/* Drops old tries, and makes room for one more. */
-static int make_room(struct watch *watch, uint64_t now)
-{
-        size_t size = TRIES_FIRST, kept = 0;
-        struct finalizer_try *table;
-
-        if (watch->try_count * 2 < watch->try_room)
-                return 0;
-        for (size_t i = 0; i < watch->try_room; i++)
-                kept += watch->tries[i].hash != 0 && !is_over(watch, &watch->tries[i], now);
-        while (size < kept * 4)
-                size *= 2;
-        table = calloc(size, sizeof(*table));
-        if (!table)
-                return -ENOMEM;
-        for (size_t i = 0; i < watch->try_room; i++)
-                if (watch->tries[i].hash != 0 && !is_over(watch, &watch->tries[i], now))
-                        *place_of(table, size, watch->tries[i].hash) = watch->tries[i];
-        free(watch->tries);
-        watch->tries = table;
-        watch->try_room = size;
-        watch->try_count = kept;
-        return 0;
-}
+/* ---- how often lately, per object */
 
 /* Notes one more try. Returns how long the next one waits. */
 static int note_try(struct watch *watch, const char *key, const char *uid, uint64_t *ret_delay)
 {
-        uint64_t now = watch->controller->now.boottime, hash = hash_of(key, uid);
-        struct finalizer_try *try;
-        int r = make_room(watch, now);
+        uint64_t now = watch->controller->now.boottime;
+        struct mark *try = mark_add(&watch->tries, key, uid);
 
-        if (r < 0)
-                return r;
-        try = place_of(watch->tries, watch->try_room, hash);
-        if (try->hash == 0)
-                watch->try_count++;
-        if (try->hash == 0 || is_over(watch, try, now))
-                *try = (struct finalizer_try){.hash = hash};
+        if (!try)
+                return -ENOMEM;
+        if (now > try->not_before + watch->config->retry_max_usec)
+                try->count = 0;
         *ret_delay = retry_delay(watch->controller, watch->config, ++try->count);
         try->not_before = now + *ret_delay;
         return 0;
@@ -101,17 +42,9 @@ static int note_try(struct watch *watch, const char *key, const char *uid, uint6
 static uint64_t delay_of(const struct watch *watch, const char *key, const char *uid)
 {
         uint64_t now = watch->controller->now.boottime;
-        const struct finalizer_try *try =
-                watch->try_room > 0 ? place_of(watch->tries, watch->try_room, hash_of(key, uid)) : NULL;
+        const struct mark *try = mark_find(&watch->tries, key, uid);
 
-        return try && try->hash != 0 && try->not_before > now ? try->not_before - now : 0;
-}
-
-void finalizer_forget(struct watch *watch)
-{
-        free(watch->tries);
-        watch->tries = NULL;
-        watch->try_count = watch->try_room = 0;
+        return try && try->not_before > now ? try->not_before - now : 0;
 }
 
 /* ---- a run of its own */
@@ -220,6 +153,9 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
                 outcome->handled = true;
                 break;
         case RESULT_STALE:
+                mark_drop(&watch->tries, run->key, run->uid); /* its end was announced before */
+                outcome->handled = true;
+                break;
         case RESULT_UNNEEDED:
                 outcome->handled = true;
                 break;

@@ -6,4 +6,3 @@
 int finalizer_review(struct watch *watch, const struct record_change *change);
 int finalizer_ended(struct controller *controller, const struct assignment *given,
                     const struct message_done *done);
-void finalizer_forget(struct watch *watch);

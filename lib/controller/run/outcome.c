@@ -10,13 +10,13 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
-#include "controller/change/finalized.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
 #include "controller/change/handover.h"
 #include "controller/change/owned.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
+#include "controller/marks.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/backoff.h"
@@ -335,7 +335,7 @@ static int forget_deletion(struct controller *controller, const struct ending *e
         if (!tells_end(ending->done) || ending->is_outdated)
                 return 0;
         queue_forget(controller->queue, run->watch, run->key, run->uid, now);
-        return finalized_note(ending->watch, run->key, run->uid);
+        return mark_add(&ending->watch->finalized, run->key, run->uid) ? 0 : -ENOMEM;
 }
 
 /* The object has left the watch, so no row tells how the run ended. The queue may hold another run of it (it
