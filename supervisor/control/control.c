@@ -15,10 +15,9 @@
 #include "base/text.h"
 #include "config/watch.h"
 #include "controller/effects.h"
+#include "controller/order/by-hand.h"
 #include "controller/order/may-run.h"
 #include "controller/order/pause.h"
-#include "controller/order/release.h"
-#include "controller/order/run-now.h"
 #include "controller/order/uninstall.h"
 #include "controller/run/assign.h"
 #include "controller/run/retry.h"
@@ -227,7 +226,7 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
                 return refuse_query(peer,
                                     "the handler of the watch has no token yet for the access that it is "
                                     "to have; until then nothing of it runs");
-        r = run_now(&peer->supervisor->controller, watch, query->argument[1].value, release);
+        r = run_now(watch, query->argument[1].value, release);
         if (release && (r >= 0 || r == -ENOENT)) {
                 int doubt = doubtful_release(watch, query->argument[1].value);
 
@@ -301,8 +300,7 @@ static int answer_release(struct control_peer *peer, const struct message_query 
 
         if (peer->supervisor->controller.uninstall.active)
                 return refuse_uninstalling(peer);
-        r = release_finalizer(&peer->supervisor->controller, watch, query->argument[1].value,
-                              query->argument[2].value, peer->uid);
+        r = release_finalizer(watch, query->argument[1].value, query->argument[2].value, peer->uid);
         if (r == -ENOENT)
                 return refuse_key(peer, "no object of this key is known", query->argument[1].value);
         if (r < 0)

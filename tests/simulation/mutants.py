@@ -40,7 +40,7 @@ MUTANTS = {
     "given up, and a change does not help": (DECISION,
         "[ROW_GIVEN_UP] = {ALIVE(DECIDE_RUN, DECIDE_RUN,", "[ROW_GIVEN_UP] = {ALIVE(DECIDE_NOTHING, DECIDE_NOTHING,"),
     "due work beside the deletion of a predecessor": (DUE,
-        "if (item.kind != CHANGE_DELETED && queue_has_other(", "if (false && queue_has_other("),
+        "if (kind != CHANGE_DELETED && queue_has_other(", "if (false && queue_has_other("),
     "restored database and a pending deletion": (DECISION,
         "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_RESTORE)", "[ROW_DELETING] = {ALIVE_ALWAYS(DECIDE_NOTHING)"),
     "withdrawn deletion stays in the queue": (CHANGE, "queue_withdraw_deletion(controller->queue, watch_number(watch)",

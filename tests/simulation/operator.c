@@ -15,8 +15,8 @@
 #include "controller/change/unsure.h"
 #include "controller/clock.h"
 #include "controller/marks.h"
+#include "controller/order/by-hand.h"
 #include "controller/order/pause.h"
-#include "controller/order/run-now.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
 #include "controller/run/due.h"
@@ -621,7 +621,7 @@ bool operator_order(struct simulation *sim, unsigned argument)
                 r = retry_all(&sim->controller, watch, &count);
                 break;
         default:
-                r = run_now(&sim->controller, watch, sim_key(argument / 4 % NAMES), argument / 16 % 2);
+                r = run_now(watch, sim_key(argument / 4 % NAMES), argument / 16 % 2);
         }
         sim_tell(sim, "by hand: order %u for watch %u", argument % 4, watch_number(watch));
         if (argument % 4 > 1) {

@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "controller/change/decision.h"
 #include "controller/change/finalizer.h"
+#include "controller/change/push.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/marks.h"
@@ -60,8 +61,7 @@ int finalizer_review(struct watch *watch, const struct record_change *change)
 {
         struct controller *controller = watch->controller;
         const struct ledger_row *row;
-        uint64_t delay, now = controller->now.boottime;
-        struct queue_item item = {.key = change->key, .uid = change->uid, .kind = CHANGE_UPDATED};
+        struct queue_item item = {.nudge = true, .bare = true};
         int r = change->finalizer == FINALIZER_FINE ? -ENOENT
                                                     : ledger_look(controller->ledger, watch->config->name,
                                                                   change->key, change->uid, &row);
@@ -74,16 +74,10 @@ int finalizer_review(struct watch *watch, const struct record_change *change)
         }
         if (row->deleting || row->unselected || waits_for_first_run(watch, row))
                 return 0;
-        delay = delay_of(watch, change->key, change->uid);
         item.priority = change->first ? QUEUE_LOW : QUEUE_NORMAL;
-        item.suspect = ledger_row_is_suspect(row);
-        item.nudge = item.bare = true;
-        item.not_before = delay > 0 ? now + delay : 0;
         item.reason = change->first || change->finalizer == FINALIZER_LEFT_OVER ? RUN_FINALIZER
                                                                                 : RUN_FINALIZER_LOST;
-        r = queue_push(controller->queue, watch_number(watch), &item, now);
-        watch->metrics.adds += r == QUEUE_ADDED;
-        return r < 0 ? r : 0;
+        return push_row(watch, row, item, delay_of(watch, row->key, row->uid));
 }
 
 /* A read after our own write must not return an older version. Whether others changed the object in between

@@ -3,11 +3,31 @@
 
 #include "controller/change/decision.h"
 
+int push_item(struct watch *watch, struct queue_item item, uint64_t delay_usec)
+{
+        uint64_t now = watch->controller->now.boottime;
+        int r;
+
+        if (delay_usec > 0)
+                item.not_before = now + delay_usec;
+        r = queue_push(watch->controller->queue, watch_number(watch), &item, now);
+        watch->metrics.adds += r == QUEUE_ADDED;
+        return r < 0 ? r : 0;
+}
+
+int push_row(struct watch *watch, const struct ledger_row *row, struct queue_item item, uint64_t delay_usec)
+{
+        item.key = row->key;
+        item.uid = row->uid;
+        item.kind = ledger_row_kind(row);
+        item.suspect = ledger_row_is_suspect(row);
+        return push_item(watch, item, delay_usec);
+}
+
 int change_push(struct watch *watch, const struct record_change *change, enum change_kind kind,
                 const struct ledger_row *row, enum run_reason reason, uint64_t delay_usec)
 {
-        uint64_t now = watch->controller->now.boottime;
-        struct queue_item item = {
+        const struct queue_item item = {
                 .key = change->key,
                 .uid = change->uid,
                 .kind = kind,
@@ -18,11 +38,8 @@ int change_push(struct watch *watch, const struct record_change *change, enum ch
                 .suspect = row && ledger_row_is_suspect(row),
                 .nudge = kind == CHANGE_UPDATED && change->fingerprint == 0,
                 .on_record = reason == RUN_CHILD_CHANGED,
-                .not_before = delay_usec > 0 ? now + delay_usec : 0,
                 .reason = reason,
         };
-        int r = queue_push(watch->controller->queue, watch_number(watch), &item, now);
 
-        watch->metrics.adds += r == QUEUE_ADDED;
-        return r < 0 ? r : 0;
+        return push_item(watch, item, delay_usec);
 }

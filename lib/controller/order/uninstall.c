@@ -11,6 +11,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/push.h"
 #include "controller/effects.h"
 #include "controller/order/may-run.h"
 #include "controller/order/uninstall.h"
@@ -33,10 +34,8 @@ static int push(struct watch *watch, const char *key, const char *uid, bool is_g
                                         .kind = is_gone ? CHANGE_DELETED : CHANGE_UPDATED,
                                         .urgent = true,
                                         .reason = RUN_UNINSTALL};
-        int r = queue_push(watch->controller->queue, watch_number(watch), &item,
-                           watch->controller->now.boottime);
 
-        return r < 0 ? r : 0;
+        return push_item(watch, item, 0);
 }
 
 /* ---- what the stores have */

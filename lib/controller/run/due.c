@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "config/watch.h"
+#include "controller/change/push.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/due.h"
@@ -57,16 +58,12 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         struct controller *controller = userdata;
         struct watch *watch = watch_find(controller, watch_name);
         struct ledger_row never = *row;
-        struct queue_item item = {
-                .key = row->key,
-                .uid = row->uid,
-                .suspect = ledger_row_is_suspect(row),
-                .kind = ledger_row_kind(row),
+        const struct queue_item item = {
                 .priority = is_for_all(reason_of(row)) ? QUEUE_LOW : QUEUE_NORMAL,
                 .reason = reason_of(row),
         };
+        enum change_kind kind = ledger_row_kind(row);
         unsigned number;
-        int r;
 
         if (!watch && config_watch_find(controller->config, watch_name))
                 return 0; /* a reload starts it anew: when it is in sync, due_arm() begins anew as well */
@@ -81,16 +78,14 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
                 return 0; /* it knows no objects yet: due_arm() begins anew when it does */
         if (is_resynced(watch, row))
                 return wait_again(watch, row);
-        number = (unsigned)(watch - controller->watch);
+        number = watch_number(watch);
         /* What waits in the queue as well, or runs already, is not due a second time. */
-        if (queue_has(controller->queue, number, row->key, row->uid, item.kind))
+        if (queue_has(controller->queue, number, row->key, row->uid, kind))
                 return 0;
         /* Two objects of one name: which of them is gone, its end will tell. */
-        if (item.kind != CHANGE_DELETED && queue_has_other(controller->queue, number, row->key, row->uid))
+        if (kind != CHANGE_DELETED && queue_has_other(controller->queue, number, row->key, row->uid))
                 return come_again(watch, row);
-        r = queue_push(controller->queue, number, &item, controller->now.boottime);
-        watch->metrics.adds += r == QUEUE_ADDED;
-        return r < 0 ? r : 0;
+        return push_row(watch, row, item, 0);
 }
 
 void due_take(struct controller *controller)

@@ -16,6 +16,7 @@
 
 #include "base/duration.h"
 #include "base/exit-code.h"
+#include "controller/change/push.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/due.h"
@@ -116,9 +117,8 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         struct watch *watch = userdata;
         struct controller *controller = watch->controller;
         enum retry_scope scope = scope_of(watch);
-        unsigned number = watch_number(watch);
         struct ledger_row changed_row = *row;
-        struct queue_item item = {.key = row->key, .uid = row->uid, .kind = ledger_row_kind(row)};
+        struct queue_item item = {0};
         bool is_changed = scope == RETRY_CHANGED;
         int r = 0;
 
@@ -128,10 +128,9 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         /* What settles is not waiting; what runs just now may have begun before the cause was mended. */
         if (row->settling[0] || !make_due[scope] || !make_due[scope](watch, &changed_row, &item))
                 return 0;
-        item.suspect = ledger_row_is_suspect(row);
         /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
-        if (queue_has(controller->queue, number, row->key, row->uid, item.kind))
-                r = queue_push(controller->queue, number, &item, controller->now.boottime);
+        if (queue_has(controller->queue, watch_number(watch), row->key, row->uid, ledger_row_kind(row)))
+                r = push_row(watch, row, item, 0);
         return r < 0 ? r : ledger_put(controller->ledger, watch_name, &changed_row);
 }
 

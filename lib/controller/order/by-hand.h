@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What people order for one object, all UIDs of its key. -ENOENT: there is no such object. */
+#include "controller/controller.h"
+
+/* It runs now; release: out of quarantine, as soon as nothing else runs. */
+int run_now(struct watch *watch, const char *key, bool release);
+/* Our finalizer comes off without a cleanup, because somebody answers for it; the log keeps who, and why. A worker
+ * does it, by a run of its own that starts no handler. All objects: uninstall.h. */
+int release_finalizer(struct watch *watch, const char *key, const char *why, uint64_t user);
