@@ -9,7 +9,6 @@
 #include "ledger/database/checksum.h"
 #include "ledger/database/result.h"
 #include "ledger/database/schema.h"
-#include "ledger/handle/ahead.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
@@ -34,7 +33,6 @@ static void ledger_close(struct ledger *ledger)
                 sqlite3_finalize(ledger->statement[i]);
         checkpointer_free(ledger->checkpointer);
         sqlite3_close(ledger->database);
-        ahead_forget(ledger);
         ledger_tallies_forget(ledger);
         free(ledger);
 }

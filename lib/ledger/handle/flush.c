@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ledger/database/checksum.h"
-#include "ledger/handle/ahead.h"
 #include "ledger/handle/handle.h"
 #include "ledger/handle/statement.h"
 #include "ledger/handle/tally.h"
@@ -102,8 +101,6 @@ static int write_row(struct ledger *ledger, struct cached_row *cached)
         ledger_sums_note(ledger, SUM_ROWS, cached->on_disk ? &cached->checksum : NULL, &checksum);
         ledger->weight += cached->on_disk && row_index_is_same(&cached->index, &index) ? 1 : MOVE_WEIGHT;
         ledger_tally_note(ledger, cached->watch, cached->on_disk ? &cached->index : NULL, &index);
-        if (!cached->on_disk)
-                ahead_forget(ledger);
         cached->checksum = checksum;
         cached->on_disk = true;
         cached->has_run = false;

@@ -38,19 +38,6 @@ enum ledger_statement {
         STATEMENT_TOTAL
 };
 
-/* A watch has no row on disk from (key, uid) up to the end; the end itself may be one. Owned texts. */
-struct ledger_gap {
-        char *watch, *key, *uid; /* NULL: no gap is known */
-        char *end_key, *end_uid; /* NULL: the end of the watch */
-};
-
-struct read_ahead {
-        struct ledger_gap gap;
-        unsigned misses; /* since reading ahead was tried the last time */
-        size_t read;     /* rows that were read ahead, the last time */
-        size_t used;     /* hits since then, by these rows and by the gap */
-};
-
 struct ledger {
         sqlite3 *database;
         sqlite3_stmt *statement[STATEMENT_TOTAL];
@@ -66,7 +53,6 @@ struct ledger {
         bool sums_known, sums_changed; /* changed: since the transaction began */
         bool small_changed;            /* likewise, of the tables that are summed anew */
         uint64_t last_sum;             /* the last one that row_sum() computed */
-        struct read_ahead ahead;
         struct ledger_tally *tally; /* owned array; see lib/ledger/handle/tally.h */
         size_t tally_count, tally_last;
         bool tallies_known;

@@ -197,6 +197,58 @@ struct cached_row *cache_find(struct row_cache *cache, const char *watch, const 
         return cached;
 }
 
+/* ---- what the database has */
+
+static void forget_known(struct row_cache *cache)
+{
+        free(cache->known.next_key);
+        free(cache->known.next_uid);
+        cache->known = (struct known_rows){0};
+}
+
+void cache_know(struct row_cache *cache, const struct cached_row *asked, const char *next_key,
+                const char *next_uid)
+{
+        struct known_rows *known = &cache->known;
+
+        forget_known(cache);
+        *known = (struct known_rows){asked, next_key ? strdup(next_key) : NULL,
+                                     next_key ? strdup(next_uid) : NULL};
+        if (next_key && (!known->next_key || !known->next_uid))
+                forget_known(cache);
+}
+
+static int compare(const struct cached_row *cached, const char *key, const char *uid)
+{
+        int order = strcmp(cached->row.key, key);
+
+        return order != 0 ? order : strcmp(cached->row.uid, uid);
+}
+
+static bool knows_watch(const struct row_cache *cache, const struct cached_row *asked)
+{
+        return cache->known.asked && strcmp(cache->known.asked->watch, asked->watch) == 0;
+}
+
+bool cache_is_next(const struct row_cache *cache, const struct cached_row *asked)
+{
+        const struct known_rows *known = &cache->known;
+
+        return knows_watch(cache, asked) && known->next_key &&
+               compare(asked, known->next_key, known->next_uid) == 0;
+}
+
+bool cache_knows_of_none(const struct row_cache *cache, const struct cached_row *asked)
+{
+        const struct known_rows *known = &cache->known;
+
+        return knows_watch(cache, asked) &&
+               compare(asked, known->asked->row.key, known->asked->row.uid) >= 0 &&
+               (!known->next_key || compare(asked, known->next_key, known->next_uid) < 0);
+}
+
+/* ---- rows that go */
+
 void cache_forget(struct row_cache *cache, struct cached_row *cached)
 {
         struct cached_row **place = &cache->bucket[cached->hash % CACHE_ROWS];
@@ -207,6 +259,7 @@ void cache_forget(struct row_cache *cache, struct cached_row *cached)
         unlink_use(cache, cached);
         cache->count--;
         cached_done(cached);
+        forget_known(cache);
         cached->chain = cache->spare;
         cache->spare = cached;
 }

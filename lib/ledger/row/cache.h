@@ -28,11 +28,16 @@ struct cached_row {
         bool on_disk; /* in the database, as `index` and `checksum` say */
         bool dirty, has_run;
         bool blank; /* only its names are known: before the first run */
-        bool ahead; /* read ahead, and not asked for yet */
         uint64_t checksum;
         struct row_index index;
         size_t names_max; /* bytes */
         char names[];     /* watch, key and UID, each with its final zero */
+};
+
+/* All rows that the database has from one that was asked for up to the next one are in the cache. */
+struct known_rows {
+        const struct cached_row *asked; /* NULL if nothing is known */
+        char *next_key, *next_uid;      /* NULL if its watch has no other row */
 };
 
 struct row_cache {
@@ -41,6 +46,7 @@ struct row_cache {
         struct cached_row *dirty, *last_dirty; /* in the order of change: neighbours share pages */
         struct cached_row *spare;              /* dropped rows, to be recycled; linked by `chain` */
         size_t count, dirty_count;
+        struct known_rows known;
 };
 
 /* NULL: not in the cache. A row that is found becomes the newest. */
@@ -51,6 +57,12 @@ bool cache_is_full(const struct row_cache *cache);
 void cache_make_room(struct row_cache *cache); /* drops the oldest quarter; dirty rows stay */
 void cache_forget(struct row_cache *cache, struct cached_row *cached); /* drops a row that is not dirty */
 void cache_clear(struct row_cache *cache, bool dirty_too);             /* and frees the spare rows */
+/* See struct known_rows. What is known is forgotten when a row is dropped, or there is no memory for it. */
+void cache_know(struct row_cache *cache, const struct cached_row *asked, const char *next_key,
+                const char *next_uid);
+bool cache_is_next(const struct row_cache *cache, const struct cached_row *asked);
+/* Whether the database does not have this row, which was not in the cache. */
+bool cache_knows_of_none(const struct row_cache *cache, const struct cached_row *asked);
 void cache_mark_dirty(struct row_cache *cache, struct cached_row *cached);
 
 /* Copies all but the names into the cached row. 0, -ENOMEM. */
