@@ -16,31 +16,38 @@ static int prepare(struct ledger *ledger)
         return r < 0 && r != -EBUSY ? r : ledger_tallies_know(ledger);
 }
 
-int64_t ledger_count(struct ledger *ledger, const char *watch)
+/* *ret: NULL if the watch never had rows. */
+static int look_at(struct ledger *ledger, const char *watch, const struct ledger_tally **ret)
 {
         int r = prepare(ledger);
-        const struct ledger_tally *tally = r < 0 ? NULL : ledger_tally_find(ledger, watch);
 
-        return r < 0 ? r : tally ? (int64_t)tally->rows : 0;
+        *ret = r < 0 ? NULL : ledger_tally_find(ledger, watch);
+        return r;
+}
+
+int64_t ledger_count(struct ledger *ledger, const char *watch)
+{
+        const struct ledger_tally *tally;
+        int r = look_at(ledger, watch, &tally);
+
+        return tally ? (int64_t)tally->rows : r;
 }
 
 int ledger_count_failing(struct ledger *ledger, const char *watch, struct ledger_failing *ret)
 {
-        int r = prepare(ledger);
-        const struct ledger_tally *tally = r < 0 ? NULL : ledger_tally_find(ledger, watch);
+        const struct ledger_tally *tally;
+        int r = look_at(ledger, watch, &tally);
 
-        if (r >= 0)
-                *ret = tally ? (struct ledger_failing){tally->failing, tally->permanent, tally->throttled}
-                             : (struct ledger_failing){0};
+        *ret = tally ? tally->failing : (struct ledger_failing){0};
         return r;
 }
 
 int64_t ledger_count_quarantined(struct ledger *ledger, const char *watch)
 {
-        int r = prepare(ledger);
-        const struct ledger_tally *tally = r < 0 ? NULL : ledger_tally_find(ledger, watch);
+        const struct ledger_tally *tally;
+        int r = look_at(ledger, watch, &tally);
 
-        return r < 0 ? r : tally ? (int64_t)tally->quarantined : 0;
+        return tally ? (int64_t)tally->quarantined : r;
 }
 
 const char *ledger_next_watch(struct ledger *ledger, const char *name)
@@ -49,9 +56,8 @@ const char *ledger_next_watch(struct ledger *ledger, const char *name)
 
         if (prepare(ledger) < 0)
                 return NULL;
-        for (size_t i = 0; i < ledger->tally_count; i++)
-                if (strcmp(ledger->tally[i].watch, name) > 0 &&
-                    (!found || strcmp(ledger->tally[i].watch, found) < 0))
-                        found = ledger->tally[i].watch;
+        for (const struct ledger_tally *tally = ledger->tally; tally; tally = tally->next)
+                if (strcmp(tally->watch, name) > 0 && (!found || strcmp(tally->watch, found) < 0))
+                        found = tally->watch;
         return found;
 }

@@ -53,7 +53,6 @@ struct ledger {
         bool sums_known, sums_changed; /* changed: since the transaction began */
         bool small_changed;            /* likewise, of the tables that are summed anew */
         uint64_t last_sum;             /* the last one that row_sum() computed */
-        struct ledger_tally *tally; /* owned array; see lib/ledger/handle/tally.h */
-        size_t tally_count, tally_last;
+        struct ledger_tally *tally;    /* owned list; see lib/ledger/handle/tally.h */
         bool tallies_known;
 };

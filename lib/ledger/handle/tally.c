@@ -10,48 +10,43 @@
 
 void ledger_tallies_forget(struct ledger *ledger)
 {
-        for (size_t i = 0; i < ledger->tally_count; i++)
-                free(ledger->tally[i].watch);
-        free(ledger->tally);
-        ledger->tally = NULL;
-        ledger->tally_count = ledger->tally_last = 0;
+        while (ledger->tally) {
+                struct ledger_tally *next = ledger->tally->next;
+
+                free(ledger->tally);
+                ledger->tally = next;
+        }
         ledger->tallies_known = false;
 }
 
-/* NULL: there is none. */
-static struct ledger_tally *find(struct ledger *ledger, const char *watch)
+/* To the front: rows are written watch by watch. */
+struct ledger_tally *ledger_tally_find(struct ledger *ledger, const char *watch)
 {
-        if (ledger->tally_last < ledger->tally_count &&
-            strcmp(ledger->tally[ledger->tally_last].watch, watch) == 0)
-                return &ledger->tally[ledger->tally_last];
-        for (size_t i = 0; i < ledger->tally_count; i++)
-                if (strcmp(ledger->tally[i].watch, watch) == 0) {
-                        ledger->tally_last = i;
-                        return &ledger->tally[i];
-                }
-        return NULL;
-}
+        struct ledger_tally **place = &ledger->tally, *found;
 
-const struct ledger_tally *ledger_tally_find(struct ledger *ledger, const char *watch)
-{
-        return find(ledger, watch);
+        while (*place && strcmp((*place)->watch, watch) != 0)
+                place = &(*place)->next;
+        found = *place;
+        if (!found)
+                return NULL;
+        *place = found->next;
+        found->next = ledger->tally;
+        return ledger->tally = found;
 }
 
 static struct ledger_tally *find_or_add(struct ledger *ledger, const char *watch)
 {
-        struct ledger_tally *found = find(ledger, watch), *grown;
-        char *name;
+        struct ledger_tally *found = ledger_tally_find(ledger, watch), *added;
+        size_t size = strlen(watch) + 1;
 
         if (found)
                 return found;
-        grown = reallocarray(ledger->tally, ledger->tally_count + 1, sizeof(*grown));
-        if (grown)
-                ledger->tally = grown;
-        name = grown ? strdup(watch) : NULL;
-        if (!name)
+        added = calloc(1, sizeof(*added) + size);
+        if (!added)
                 return NULL;
-        ledger->tally[ledger->tally_count] = (struct ledger_tally){.watch = name};
-        return &ledger->tally[ledger->tally_count++];
+        memcpy(added->watch, watch, size);
+        added->next = ledger->tally;
+        return ledger->tally = added;
 }
 
 static void add(struct ledger_tally *tally, const struct row_index *index, uint64_t sign)
@@ -60,9 +55,9 @@ static void add(struct ledger_tally *tally, const struct row_index *index, uint6
 
         tally->rows += sign;
         tally->quarantined += index->quarantined_until > 0 ? sign : 0;
-        tally->failing += fails ? sign : 0;
-        tally->permanent += fails && index->permanent ? sign : 0;
-        tally->throttled += fails && index->throttled > 0 && !index->permanent ? sign : 0;
+        tally->failing.failing += fails ? sign : 0;
+        tally->failing.permanent += fails && index->permanent ? sign : 0;
+        tally->failing.throttled += fails && index->throttled > 0 && !index->permanent ? sign : 0;
 }
 
 void ledger_tally_note(struct ledger *ledger, const char *watch, const struct row_index *before,
@@ -82,68 +77,43 @@ void ledger_tally_note(struct ledger *ledger, const char *watch, const struct ro
 
 /* ---- counting */
 
-/* The first column is the name of the watch; the others are the counts. */
-static void take_rows(struct ledger_tally *tally, sqlite3_stmt *statement)
+/* Watch, rows, quarantined, failing, permanent, throttled: each from the index that has it. */
+#define COUNT                                                                                               \
+        "SELECT watch, count(*), 0, 0, 0, 0 FROM ledger GROUP BY watch"                                     \
+        " UNION ALL SELECT watch, 0, count(*), 0, 0, 0 FROM ledger INDEXED BY ledger_quarantine"            \
+        " WHERE quarantined_until > 0 GROUP BY watch"                                                       \
+        " UNION ALL SELECT watch, 0, 0, count(*), sum(permanent), sum(throttled > 0 AND NOT permanent)"     \
+        " FROM ledger INDEXED BY ledger_failing WHERE attempts > 0 GROUP BY watch"
+
+static bool take(struct ledger *ledger, sqlite3_stmt *statement)
 {
-        tally->rows = (uint64_t)sqlite3_column_int64(statement, 1);
-}
+        struct ledger_tally *tally = find_or_add(ledger, ledger_column(statement, 0));
 
-static void take_failing(struct ledger_tally *tally, sqlite3_stmt *statement)
-{
-        tally->failing = (uint64_t)sqlite3_column_int64(statement, 1);
-        tally->permanent = (uint64_t)sqlite3_column_int64(statement, 2);
-        tally->throttled = (uint64_t)sqlite3_column_int64(statement, 3);
-}
-
-static void take_quarantined(struct ledger_tally *tally, sqlite3_stmt *statement)
-{
-        tally->quarantined = (uint64_t)sqlite3_column_int64(statement, 1);
-}
-
-static const struct {
-        const char *question;
-        void (*take)(struct ledger_tally *tally, sqlite3_stmt *statement);
-} count[] = {
-        {"SELECT watch, count(*) FROM ledger GROUP BY watch", take_rows},
-        {"SELECT watch, count(*), sum(permanent), sum(throttled > 0 AND NOT permanent) FROM ledger"
-         " INDEXED BY ledger_failing WHERE attempts > 0 GROUP BY watch",
-         take_failing},
-        {"SELECT watch, count(*) FROM ledger INDEXED BY ledger_quarantine WHERE quarantined_until > 0"
-         " GROUP BY watch",
-         take_quarantined},
-};
-
-static int count_all(struct ledger *ledger, size_t which)
-{
-        sqlite3_stmt *statement;
-        int code = SQLITE_DONE,
-            r = ledger_prepare(ledger, count[which].question, NULL, NULL, NULL, &statement);
-
-        if (r < 0)
-                return r;
-        while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-                struct ledger_tally *tally = find_or_add(ledger, ledger_column(statement, 0));
-
-                if (tally)
-                        count[which].take(tally, statement);
-                else
-                        r = -ENOMEM;
-        }
-        if (r >= 0)
-                r = ledger_errno(ledger->database, code);
-        sqlite3_finalize(statement);
-        return r;
+        if (!tally)
+                return false;
+        tally->rows += (uint64_t)sqlite3_column_int64(statement, 1);
+        tally->quarantined += (uint64_t)sqlite3_column_int64(statement, 2);
+        tally->failing.failing += (uint64_t)sqlite3_column_int64(statement, 3);
+        tally->failing.permanent += (uint64_t)sqlite3_column_int64(statement, 4);
+        tally->failing.throttled += (uint64_t)sqlite3_column_int64(statement, 5);
+        return true;
 }
 
 int ledger_tallies_know(struct ledger *ledger)
 {
-        int r = 0;
+        sqlite3_stmt *statement;
+        int code, r;
 
         if (ledger->tallies_known)
                 return 0;
         ledger_tallies_forget(ledger);
-        for (size_t i = 0; i < ELEMENTS(count) && r >= 0; i++)
-                r = count_all(ledger, i);
+        r = ledger_prepare(ledger, COUNT, NULL, NULL, NULL, &statement);
+        if (r < 0)
+                return r;
+        while ((code = sqlite3_step(statement)) == SQLITE_ROW && take(ledger, statement))
+                ;
+        r = code == SQLITE_ROW ? -ENOMEM : ledger_errno(ledger->database, code);
+        sqlite3_finalize(statement);
         ledger->tallies_known = r >= 0;
         return r;
 }

@@ -8,14 +8,16 @@
  */
 #include <stdint.h>
 
+#include "ledger/count.h"
 #include "ledger/row/index.h"
 
 struct ledger;
 
 struct ledger_tally {
-        char *watch; /* a watch that has or had rows */
+        struct ledger_tally *next;
         uint64_t rows, quarantined;
-        uint64_t failing, permanent, throttled; /* see struct ledger_failing */
+        struct ledger_failing failing;
+        char watch[]; /* that has or had rows */
 };
 
 /* A row is written. `before`: as the database has it, NULL: not at all; `after` NULL: it is removed. */
@@ -23,6 +25,6 @@ void ledger_tally_note(struct ledger *ledger, const char *watch, const struct ro
                        const struct row_index *after);
 int ledger_tallies_know(
         struct ledger *ledger); /* counts, unless the counts are known; 0, a negative errno */
-/* Borrowed until the next note. NULL: the watch never had rows. */
-const struct ledger_tally *ledger_tally_find(struct ledger *ledger, const char *watch);
+/* Borrowed until the tallies are forgotten. NULL: the watch never had rows. */
+struct ledger_tally *ledger_tally_find(struct ledger *ledger, const char *watch);
 void ledger_tallies_forget(struct ledger *ledger); /* also frees them */

@@ -209,6 +209,55 @@ static void test_only_a_commit_shows_them_and_all_of_them(void **state)
         assert_int_equal(rows_on_disk("1"), MANY - 1);
 }
 
+/* Thirteen rows: four fail, two of them are given up and one is throttled; five are in quarantine. */
+static void put_mixed(struct ledger *ledger, const char *watch)
+{
+        char key[] = "a";
+        struct ledger_row row = {.key = key, .uid = (char[]){"u"}};
+
+        for (; key[0] < 'n'; key[0]++) {
+                row.attempts = key[0] >= 'e' && key[0] < 'i';
+                row.permanent = key[0] == 'e' || key[0] == 'f';
+                row.throttled = key[0] == 'g' || key[0] == 'a'; /* no failing row: not counted */
+                row.quarantined_until = key[0] >= 'i';
+                assert_int_equal(ledger_put(ledger, watch, &row), 0);
+        }
+}
+
+static void see_mixed(struct ledger *ledger, const char *watch)
+{
+        struct ledger_failing failing;
+
+        assert_int_equal(ledger_count(ledger, watch), 13);
+        assert_int_equal(ledger_count_quarantined(ledger, watch), 5);
+        assert_int_equal(ledger_count_failing(ledger, watch, &failing), 0);
+        assert_int_equal(failing.failing, 4);
+        assert_int_equal(failing.permanent, 2);
+        assert_int_equal(failing.throttled, 1);
+}
+
+static void test_what_is_counted_on_is_what_a_start_counts(void **state)
+{
+        struct ledger *ledger;
+        char *aside;
+
+        (void)state;
+        ledger = open_ledger(&aside);
+        put_mixed(ledger, "mixed");
+        put_mixed(ledger, "other");
+        see_mixed(ledger, "mixed");
+        assert_string_equal(ledger_next_watch(ledger, "mixed"), "other");
+        ledger_free(ledger);
+        ledger = open_ledger(&aside);
+        see_mixed(ledger, "other");
+        see_mixed(ledger, "mixed");
+        assert_int_equal(ledger_remove(ledger, "mixed", "e", "u"), 0);
+        assert_int_equal(ledger_count(ledger, "mixed"), 12);
+        see_mixed(ledger, "other");
+        assert_int_equal(ledger_count(ledger, "unheard-of"), 0);
+        ledger_free(ledger);
+}
+
 static int count_rows(const char *watch, const struct ledger_row *row, void *userdata)
 {
         size_t *count = userdata;
@@ -508,6 +557,7 @@ int main(void)
                 cmocka_unit_test(test_how_the_last_run_ended_stays_with_its_row),
                 cmocka_unit_test(test_a_row_that_comes_again_knows_no_run),
                 cmocka_unit_test(test_only_a_commit_shows_them_and_all_of_them),
+                cmocka_unit_test(test_what_is_counted_on_is_what_a_start_counts),
                 cmocka_unit_test(test_pages_and_due),
                 cmocka_unit_test(test_due_once_and_again_after_a_restart),
                 cmocka_unit_test(test_a_corrupt_file_is_set_aside),
