@@ -13,7 +13,6 @@
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
 
-#define UNSERVED_MAX 3
 /* ---- kinds that are not served as they were */
 
 /* The answer about this kind holds for all dependents of the kind. */

@@ -199,8 +199,6 @@ int ending_unavailable(struct ending *ending)
                                                           : RUN_UNAVAILABLE);
 }
 
-/* The server takes what we write; or the object that was tried for that has other troubles now. */
-
 int ending_failed_for_good(struct ending *ending)
 {
         uint64_t delay = ending->watch->config->retry_max_usec;

@@ -83,9 +83,6 @@ static int was_unneeded(struct ending *ending)
         return 0;
 }
 
-/* `delay` from now, remembered across restarts; short ones wait in the queue, long ones only in the ledger.
- */
-
 static void note_recovery(struct ending *ending)
 {
         enum run_result result = (enum run_result)ending->done->result;
@@ -359,7 +356,7 @@ static int leave(struct ending *ending)
         return 0;
 }
 
-/* The row says what is owed now, and the queue has it (dispatch.c). */
+/* The row says what is owed now, and the queue has it (change/change.c). */
 static int withdraw(struct ending *ending)
 {
         ending->outcome = (struct queue_outcome){.handled = true};
