@@ -119,48 +119,6 @@ void selector_free(struct selector *selector)
 
 /* ---- matching */
 
-static bool has_value(const struct requirement *requirement, const char *value)
-{
-        for (size_t i = 0; i < requirement->count; i++)
-                if (strcmp(requirement->value[i], value) == 0)
-                        return true;
-        return false;
-}
-
-/* Both must be integers. */
-static int compare_integers(const char *a, const char *b, bool *ret_valid)
-{
-        char *a_end, *b_end;
-        long long x = strtoll(a, &a_end, 10), y = strtoll(b, &b_end, 10);
-
-        *ret_valid = *a && *b && !*a_end && !*b_end;
-        return x < y ? -1 : x > y;
-}
-
-static bool requirement_matches(const struct requirement *requirement, const char *value)
-{
-        bool valid = false;
-        int order;
-
-        switch (requirement->operation) {
-        case SELECTOR_EXISTS:
-                return value != NULL;
-        case SELECTOR_ABSENT:
-                return value == NULL;
-        case SELECTOR_EQUALS:
-        case SELECTOR_IN:
-                return value && has_value(requirement, value);
-        case SELECTOR_NOT_EQUALS:
-        case SELECTOR_NOT_IN:
-                return !value || !has_value(requirement, value);
-        case SELECTOR_GREATER:
-        case SELECTOR_LESS:
-                order = value ? compare_integers(value, requirement->value[0], &valid) : 0;
-                return valid && (requirement->operation == SELECTOR_GREATER ? order > 0 : order < 0);
-        }
-        return false;
-}
-
 static const char *field_value(const cJSON *object, const char *path)
 {
         while (*path) {

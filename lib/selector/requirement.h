@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What a selector demands of an object: a list of requirements, all of which must hold. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
@@ -29,6 +30,9 @@ struct requirement *requirement_add(struct requirement **list);
 
 /* Takes the value over, also when this fails; a NULL is no memory. 0 or -ENOMEM. */
 int requirement_add_value(struct requirement *requirement, char *value);
+
+/* Whether the value of its key meets it; NULL: the object has no such key. */
+bool requirement_matches(const struct requirement *requirement, const char *value);
 
 void requirements_free(struct requirement *list);
 void requirements_free_pointer(struct requirement **list);

@@ -185,12 +185,44 @@ static void test_what_is_read(void **state)
         assert_string_equal(field->value[0], "a,b");
 }
 
+static bool matches(const char *selector, const char *value)
+{
+        _cleanup_(requirements_free_pointer) struct requirement *list = NULL;
+
+        assert_int_equal(label_selector_parse(selector, &list, NULL), 0);
+        assert_null(list->next);
+        return requirement_matches(list, value);
+}
+
+static void test_what_matches(void **state)
+{
+        (void)state;
+        assert_true(matches("a=b", "b"));
+        assert_false(matches("a=b", "c"));
+        assert_false(matches("a=b", NULL));
+        assert_true(matches("a!=b", NULL));
+        assert_false(matches("a!=b", "b"));
+        assert_true(matches("a in (b,c)", "c"));
+        assert_false(matches("a in (b,c)", "d"));
+        assert_false(matches("a notin (b,c)", "b"));
+        assert_true(matches("a notin (b,c)", NULL));
+        assert_true(matches("a", ""));
+        assert_false(matches("a", NULL));
+        assert_true(matches("!a", NULL));
+        assert_false(matches("!a", "b"));
+        assert_true(matches("a>3", "4"));
+        assert_false(matches("a>3", "3"));
+        assert_true(matches("a<3", "-1"));
+        assert_false(matches("a<3", "x"));
+}
+
 int main(void)
 {
         const struct CMUnitTest test[] = {
                 cmocka_unit_test(test_labels),
                 cmocka_unit_test(test_fields),
                 cmocka_unit_test(test_what_is_read),
+                cmocka_unit_test(test_what_matches),
         };
 
         return cmocka_run_group_tests(test, NULL, NULL);
