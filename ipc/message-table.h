@@ -33,7 +33,6 @@
         R(owed)                                                                                             \
         R(doubt)                                                                                            \
         R(handled)                                                                                          \
-        R(holder)                                                                                           \
         R(watch)
 
 #define RECORD_string_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST) STR(value)
@@ -102,10 +101,6 @@
         STR(uid)
 
 /* A watch whose finalizer is on an object. left: the API server says that it does not select the object. */
-#define RECORD_holder_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
-        STR(watch)                                                                                          \
-        BOOL(left)
-
 /* A watch as a worker needs to know it. owner: of a watch of owned objects the watch of their owners, else
  * "". trigger: enum trigger; handler_kind: enum handler_kind; unselected: the handler is told of objects
  * that are not selected any more; confidential: its objects are kept in memory, and nobody quotes them;
@@ -368,8 +363,6 @@
  * know to go on, opaque to others, kept in the ledger until another result comes; settle_after_usec: when.
  * http_status: of the last request of the run that was refused; 0 = none. held_usec: for how long
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
- * heir: the watch of its kind that was given the list of its children, because the object has left this one;
- * holder: those of its kind whose finalizer it has now.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
  * handler_stamp: which version of its files it was started from (lib/os/file-stamp.h); 0 = none ran.
@@ -401,8 +394,6 @@
         U64(handler_memory_peak)                                                                            \
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
-        STR(heir)                                                                                           \
-        LIST(holder, holder)                                                                                \
         BOOL(handler_ran)                                                                                   \
         U64(handler_stamp)                                                                                  \
         BOOL(not_started)
@@ -539,7 +530,8 @@
  * the store is not shown to the handler yet (RESULT_BEHIND); "" = whatever is there. known_fingerprint,
  * known_related: of the last success; 0 = none. kinds: of which it had children
  * ("v1/ConfigMap,apps/v1/Deployment"), should it have lost their list. handed_out: a run of it was
- * given to a worker before, as far as the ledger knows. */
+ * given to a worker before, as far as the ledger knows. taken: of an object that has left, another watch of
+ * its kind has had it, and owes its end. */
 #define MESSAGE_run_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
         U64(sequence)                                                                                       \
         STR(watch)                                                                                          \
@@ -557,6 +549,7 @@
         STR(kinds)                                                                                          \
         BOOL(doubtful)                                                                                      \
         BOOL(handed_out)                                                                                    \
+        BOOL(taken)                                                                                         \
         U64(generation)
 
 /* Write an Event on this object, whatever else is done. All Events of an object are counted by one worker:

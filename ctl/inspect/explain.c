@@ -207,8 +207,12 @@ static bool say_settling(const struct facts *facts, struct text *text)
 {
         if (!ctl_is(facts->row, "settling"))
                 return false;
-        text_append_string(
-                text, "its run is not over: it waits for the API server, and holds no worker meanwhile");
+        text_append_string(text,
+                           ctl_is(facts->row, "unselected")
+                                   ? "it has left this watch; another watch of its kind selects it, and "
+                                     "has not run yet"
+                                   : "its run is not over: it waits for the API server, and holds no "
+                                     "worker meanwhile");
         return true;
 }
 

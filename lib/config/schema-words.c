@@ -39,7 +39,7 @@ const struct config_words config_words[] = {
          "nothing."},
         {"watches[].id",
          "Keeps the records of several watches of one kind apart; all but one of them need an id. "
-         "Never change an id."},
+         "Never add, change or remove an id while objects carry its finalizer."},
         {"watches[].apiVersion", "GROUP/VERSION of the resource, or v1."},
         {"watches[].kind", "Kind of the resource; discovery finds its plural."},
         {"watches[].namespaces",

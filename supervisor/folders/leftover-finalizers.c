@@ -36,13 +36,18 @@ static void kind_of(const struct leftover_finalizer *left, char *buffer, size_t 
                 snprintf(buffer, size, "%s", left->kind);
 }
 
-/* Whether a watch puts the same finalizer on such objects, or takes it off them. */
+/* Whether a watch puts the same finalizer on such objects, or takes it off them. One that has another id now
+ * does so no more, and a new watch with that finalizer does not look at the objects of the former one. */
 static bool is_looked_after(const struct supervisor *supervisor, const struct leftover_finalizer *left)
 {
         const struct config *config = supervisor->config;
         struct config_watch former = {.kind = (char *)(uintptr_t)left->kind,
                                       .api_version = (char *)(uintptr_t)left->api_version};
 
+        const struct config_watch *same = config_watch_find(config, left->watch);
+
+        if (same && config_is_of_kind(same, &former) && strcmp(same->finalizer_key, left->finalizer) != 0)
+                return false;
         for (size_t i = 0; i < config->watch_count; i++)
                 if (!config->watch[i].owner && config_is_of_kind(&config->watch[i], &former) &&
                     strcmp(config->watch[i].finalizer_key, left->finalizer) == 0)

@@ -7,6 +7,6 @@ from harness.twins import Twins
 
 
 @pytest.mark.parametrize("name", ["both_clean_up_one_object", "each_keeps_its_own_children", "it_moves_from_one_to_the_other",
-                                  "what_was_shared_is_taken_over", "a_lost_list_of_one_does_not_cost_the_other"])
+                                  "a_lost_list_of_one_does_not_cost_the_other"])
 def test_two_watches(cluster, operator, make_handler, widgets, name):
     getattr(scenario, name)(Twins(cluster, operator, make_handler, widgets))

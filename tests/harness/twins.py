@@ -51,6 +51,10 @@ class Twins:
 
         wait_until(at_rest, lambda: f"rest: {self.operator.ctl.status()['watches']}")
 
+    def applied_by(self, child):
+        """The id of the watch that has applied the child last."""
+        return self.config_maps.get(child)["metadata"].get("annotations", {}).get("widgets.example.com/id")
+
     def history(self, name, version):
         """The object's finalizers, at each version since then."""
         with self.widgets.watch(resourceVersion=version, fieldSelector=f"metadata.name={name}", timeoutSeconds=1) as stream:
@@ -111,10 +115,10 @@ def a_child_belongs_to_one(twins):
     wait_until(lambda: twins.children(GOLD_CHILDREN), "gold's child")
     twins.silver.answer({"children": [child("a"), child("b")]})
     twins.widgets.merge_patch("w", {"spec": {"n": 2}})
-    found = twins.operator.wait_for_log("watch gold has ConfigMap", watch="silver", key=f"{twins.widgets.namespace}/w")
-    assert "/a already" in found["message"] and "only one of the watches of a kind" in found["message"]
-    twins.rests()
-    assert not twins.config_maps.exists("b") and twins.config_maps.exists("a")
+    found = twins.operator.wait_for_log("watch gold has it already", watch="silver", key=f"{twins.widgets.namespace}/w")
+    assert "/a is not applied" in found["message"] and "only one of the watches of a kind" in found["message"]
+    wait_until(lambda: twins.config_maps.exists("b"), "the child that silver alone names")
+    assert twins.applied_by("a") is None, "it is gold's, which has no id"
     twins.operator.stop()
 
 
@@ -139,29 +143,22 @@ END""")
     for name in names:
         versions[name] = twins.relabel("silver", name)["metadata"]["resourceVersion"]
     for name in names:
-        wait_until(lambda: twins.finalizers(name) == [SILVER] and not twins.children(GOLD_CHILDREN, name), "the move")
-        wait_until(lambda: twins.config_maps.exists(f"{name}-new") and not twins.config_maps.exists(f"{name}-dropped"),
-                   lambda: f"silver's children: {twins.metadata(name)}")
+        wait_until(lambda: twins.finalizers(name) == [SILVER], "the move")
+        wait_until(lambda: twins.config_maps.exists(f"{name}-new"), lambda: f"silver's children: {twins.metadata(name)}")
     twins.rests()
     for name in names:
         assert all(twins.history(name, versions[name])), "one of both finalizers is on at every moment"
         assert twins.config_maps.get(f"{name}-kept")["metadata"]["uid"] == uids[name], "it was not deleted in between"
+        assert twins.applied_by(f"{name}-kept") == "silver" and twins.applied_by(f"{name}-dropped") is None
+        assert f"{name}-dropped" in twins.children(GOLD_CHILDREN, name), "a moved object keeps its children"
         twins.widgets.delete(name)
     for name in names:
         wait_until(lambda: not twins.widgets.exists(name), "its end")
+    left = [child for child in twins.config_maps.names() if child.split("-")[0] in names]
+    assert not left, "the last watch cleans up after the other"
     twins.operator.stop()
     assert not twins.gold.requests(action="finalize")
     assert sorted(request.name for request in twins.silver.requests(action="finalize")) == names
-
-
-def what_was_shared_is_taken_over(twins):
-    """An object of silver that carries the finalizer that both had, before silver got its id."""
-    twins.start_by_tier()
-    twins.widgets.create("w", labels={"tier": "silver"}, finalizers=[GOLD])
-    wait_until(lambda: twins.finalizers() == [SILVER], "silver's alone")
-    twins.widgets.create("both", labels={"tier": "gold"}, finalizers=[SILVER, "example.com/other"])
-    wait_until(lambda: twins.finalizers("both") == ["example.com/other", GOLD], "gold's, and that of others")
-    twins.operator.stop()
 
 
 def a_lost_list_of_one_does_not_cost_the_other(twins):

@@ -15,7 +15,7 @@ def twins(devserver, operator, make_handler, widgets):
 
 
 @pytest.mark.parametrize("name", ["both_clean_up_one_object", "each_keeps_its_own_children", "a_child_belongs_to_one",
-                                  "it_moves_from_one_to_the_other", "what_was_shared_is_taken_over",
+                                  "it_moves_from_one_to_the_other",
                                   "a_lost_list_of_one_does_not_cost_the_other"])
 @pytest.mark.slow
 def test_two_watches(twins, name):
@@ -102,8 +102,7 @@ def test_it_moves_while_the_operator_is_down(twins):
     twins.operator.stop()
     version = twins.relabel("silver")["metadata"]["resourceVersion"]
     twins.operator.start_ready().wait_synced()
-    wait_until(lambda: twins.finalizers() == [scenario.SILVER] and twins.children(scenario.SILVER_CHILDREN)
-               and not twins.children(GOLD_CHILDREN), "silver's")
+    wait_until(lambda: twins.finalizers() == [scenario.SILVER] and twins.children(scenario.SILVER_CHILDREN), "silver's")
     twins.rests()
     assert all(twins.history("w", version)) and twins.config_maps.get("kept")["metadata"]["uid"] == uid
     twins.operator.stop()
@@ -134,38 +133,6 @@ def test_a_finalizer_by_hand_is_that_of_one_watch(twins):
     twins.operator.stop()
 
 
-def test_what_a_watch_noted_before_it_had_an_id_is_its_own(twins):
-    """As after an upgrade: what goes, or leaves the selection, gets no finalizer with the id in its name."""
-    mended = twins.silver.folder / "mended"
-    twins.silver.behave(f"""[ -e {mended} ] && {{ echo '{{"children": []}}'; exit; }}
-[ $RECONCILED_ACTION != finalize ] || exit 1
-printf '{{"children": [{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "%s"}}}}]}}' $RECONCILED_NAME
-""")
-    more = {"finalizer": True, "namespaces": [twins.widgets.namespace], "labelSelector": "tier=silver",
-            "retry": {"first": "50ms", "max": "100ms"}}
-    twins.operator.configure(twins.server, [watch("silver", twins.silver, **more)])
-    twins.operator.start_ready().wait_synced()
-    for name in ("deleted", "left", "kept"):
-        twins.widgets.create(name, labels={"tier": "silver"})
-        wait_until(lambda: twins.finalizers(name) == [GOLD] and twins.children(GOLD_CHILDREN, name), "the name without an id")
-    twins.widgets.delete("deleted")
-    twins.silver.wait_finished(name="deleted", action="finalize")
-    twins.operator.stop()
-    twins.relabel("iron", "left")
-    mended.touch()
-    twins.start_by_tier()
-    wait_until(lambda: not twins.widgets.exists("deleted"), "it to be finalized and released")
-    assert not twins.config_maps.exists("deleted"), "its children go before it"
-    assert not twins.operator.logs(lambda record: "was taken off it" in record["message"])
-    wait_until(lambda: twins.finalizers("left") == [], "it to be let go")
-    wait_until(lambda: twins.finalizers("kept") == [scenario.SILVER], "the name with its id")
-    twins.widgets.merge_patch("kept", {"spec": {"value": 2}})
-    wait_until(lambda: not twins.children(GOLD_CHILDREN, "kept"), "its own name")
-    wait_until(lambda: not twins.config_maps.exists("kept"), "a child of the former list that is wanted no more to go")
-    assert not twins.gold.requests()
-    twins.operator.stop()
-
-
 def test_an_id_that_is_dropped_is_told(twins):
     twins.start()
     twins.widgets.create("w")
@@ -176,6 +143,20 @@ def test_an_id_that_is_dropped_is_told(twins):
     twins.operator.start_ready().wait_synced()
     found = twins.operator.wait_for_log(message_id=MESSAGE_ID["FINALIZERS_LEFT"])
     assert f"may carry the finalizer {scenario.SILVER}" in found["message"]
+    twins.operator.stop()
+
+
+def test_an_id_that_is_added_is_told(twins):
+    """Another watch of the kind may have the former finalizer from now on, but takes it off none of the other's objects."""
+    silver = watch("silver", twins.silver, finalizer=True, labelSelector="tier=silver")
+    gold = watch("gold", twins.gold, finalizer=True, labelSelector="tier=gold")
+    twins.operator.configure(twins.server, [silver])
+    twins.operator.start_ready().wait_synced()
+    twins.operator.stop()
+    twins.operator.configure(twins.server, [gold, {**silver, "id": "silver"}])
+    twins.operator.start_ready().wait_synced()
+    found = twins.operator.wait_for_log(message_id=MESSAGE_ID["FINALIZERS_LEFT"])
+    assert f"may carry the finalizer {GOLD}, which watch silver put on them" in found["message"]
     twins.operator.stop()
 
 
@@ -206,7 +187,7 @@ def test_two_operators_share_the_label(devserver, make_operator, make_handler, w
 
 @pytest.mark.parametrize("selection", ["filter", "namespaces and a field"])
 @pytest.mark.slow
-def test_other_selections_hand_over_as_well(twins, selection):
+def test_it_moves_by_other_selections_as_well(twins, selection):
     if selection == "filter":
         twins.start({"filter": ".metadata.labels.tier == \"gold\""}, {"filter": ".metadata.labels.tier == \"silver\""})
     else:

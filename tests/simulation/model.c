@@ -122,6 +122,16 @@ void model_released(struct simulation *sim, unsigned watch, unsigned uid)
         sim->model.seen[watch][uid].released = true;
 }
 
+void model_left(struct simulation *sim, unsigned watch, unsigned uid, unsigned selected)
+{
+        bool moves = selected != 0;
+
+        for (unsigned i = 0; i < WATCHES; i++)
+                moves = moves && (i == watch || !sim->model.seen[i][uid].seen);
+        if (!moves)
+                model_released(sim, watch, uid);
+}
+
 void model_given(struct simulation *sim, unsigned watch, unsigned uid)
 {
         sim->model.seen[watch][uid].is_for_news = sim->model.seen[watch][uid].has_news;
@@ -337,6 +347,26 @@ static bool lives(const struct simulation *sim, unsigned uid)
         return false;
 }
 
+static bool is_told(const struct simulation *sim, unsigned uid)
+{
+        for (unsigned watch = 0; watch < WATCHES; watch++)
+                if (sim->model.seen[watch][uid].ended)
+                        return true;
+        return false;
+}
+
+/* It went while another watch of its kind had it, or was about to have it: one of them is told. (Where a watch
+ * that it has left wants finalizers, the finalizer has held it, unless a user took that off.) */
+static void judge_moved(struct simulation *sim, unsigned watch, unsigned uid)
+{
+        const struct model_seen *seen = &sim->model.seen[watch][uid];
+
+        if (seen->seen && !seen->released && !lives(sim, uid) && sim->model.last_selected[uid] != 0 &&
+            sim->server.epoch == 0 && !sim->config_watch[watch].finalizer && !is_told(sim, uid))
+                model_broken(sim, "at rest: watch %u was the last to have u%u, and nobody was told its end",
+                             watch, uid);
+}
+
 void model_at_rest(struct simulation *sim)
 {
         for (unsigned watch = 0; watch < WATCHES; watch++) {
@@ -348,6 +378,7 @@ void model_at_rest(struct simulation *sim)
 
                         sim->model.seen[watch][uid].at_rest = seen->seen;
                         sim->model.seen[watch][uid].is_unsure = false;
+                        judge_moved(sim, watch, uid);
                         if (seen->seen && !seen->ended && !seen->released && !lives(sim, uid) &&
                             (sim->model.last_selected[uid] & 1U << watch))
                                 model_broken(sim, "at rest: watch %u was shown u%u, and never its end",

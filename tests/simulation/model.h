@@ -79,6 +79,8 @@ void model_returned(struct simulation *sim, unsigned watch, unsigned uid); /* an
 void model_heard(struct simulation *sim, unsigned watch, unsigned uid, uint64_t content, bool restored);
 void model_unsettle(struct simulation *sim); /* each object may run once more */
 void model_gone(struct simulation *sim, unsigned uid, unsigned selected);
+/* Its watch has left it, which `selected` have now. It owes it no end any more, unless those have yet to see it. */
+void model_left(struct simulation *sim, unsigned watch, unsigned uid, unsigned selected);
 void model_released(struct simulation *sim, unsigned watch, unsigned uid);
 /* What is lost cannot be known: the ends of what it has seen so far need not be told. */
 void model_lost(struct simulation *sim, unsigned watch);

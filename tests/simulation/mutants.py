@@ -109,6 +109,8 @@ MUTANTS = {
     "restored database is unheard of": (EPOCH, "marks_forget(&watch->finalized);\n", ";\n"),
     "object that is gone is remembered": (CHANGE, "        mark_drop(&watch->tries, change->key, change->uid);\n", ""),
     "own write: of another epoch": (DECISION, "row->written_realtime > watch->epoch_since && row", "row"),
+    "object that moves is nobody's until the other watch runs": (ASSIGN, ".taken = given->run.kind == CHANGE_UNSELECTED &&",
+                                                                 ".taken = given->run.kind == CHANGE_UNSELECTED ||"),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
 # Not always found within a million steps: these need luck, or --steps.

@@ -113,12 +113,14 @@ static bool change(struct simulation *sim, unsigned name)
         return true;
 }
 
-/* The watches that select it no more owe it no end. */
-static void left(struct simulation *sim, const struct sim_object *object, unsigned selected)
+/* The watches that select it no more owe it no end, unless it moves to another one that has not seen it. */
+static void left(struct simulation *sim, unsigned name, unsigned selected)
 {
+        const struct sim_object *object = &sim->server.object[name];
+
         for (unsigned i = 0; i < WATCHES; i++)
-                if ((object->selected & 1U << i) && !(selected & 1U << i))
-                        model_released(sim, i, object->uid);
+                if (!(selected & 1U << i))
+                        model_left(sim, i, object->uid, selected);
 }
 
 static bool relabel(struct simulation *sim, unsigned name, unsigned argument)
@@ -127,7 +129,7 @@ static bool relabel(struct simulation *sim, unsigned name, unsigned argument)
 
         if (!object->exists)
                 return false;
-        left(sim, object, argument & sim->server.selectable);
+        left(sim, name, argument & sim->server.selectable);
         object->selected = argument & sim->server.selectable;
         sim_tell(sim, "user: relabels %s u%u, selected by %u", sim_key(name), object->uid, object->selected);
         server_changed(sim, name);
@@ -179,7 +181,7 @@ static bool restore(struct simulation *sim)
                 if (object->exists && (!backup->exists || backup->uid != object->uid))
                         model_gone(sim, object->uid, object->selected);
                 else if (object->exists)
-                        left(sim, object, backup->selected);
+                        left(sim, name, backup->selected);
                 for (unsigned i = 0; i < WATCHES; i++)
                         sim->model.seen[i][backup->uid].may_hold = true;
                 if (backup->exists && (!object->exists || object->uid != backup->uid))

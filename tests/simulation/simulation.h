@@ -125,7 +125,6 @@ struct sim_run {
         enum run_action action;
         struct sim_object read;
         bool handler_ran, held;
-        const char *heir;
         uint64_t own_version, known_version, fingerprint;
 };
 

@@ -9,6 +9,8 @@
 
 #include "tests/simulation/simulation.h"
 
+#define LOOK_AGAIN_USEC UINT64_C(1000000) /* whether another watch has an object that has left */
+
 static void run_done(struct sim_run *run)
 {
         free((void *)(uintptr_t)run->run.settling);
@@ -20,7 +22,6 @@ void done_free(struct message_done *done)
         free((void *)(uintptr_t)done->uid);
         free((void *)(uintptr_t)done->own_resource_version);
         free((void *)(uintptr_t)done->resource_version);
-        free((void *)(uintptr_t)done->holder);
         *done = (struct message_done){0};
 }
 
@@ -53,18 +54,6 @@ void worker_take(struct simulation *sim, unsigned worker, const struct message_r
         taken->known_version = run->at_least_version ? strtoull(run->at_least_version, NULL, 10) : 0;
 }
 
-/* The watches whose finalizer is on an object that has left, as sibling_list_holders() does it. */
-static void list_holders(const struct simulation *sim, const struct sim_run *run, struct message_done *done)
-{
-        struct record_holder *holder = calloc(WATCHES, sizeof(*holder));
-
-        done->holder = holder;
-        for (unsigned i = 0; holder && i < WATCHES && run->run.action == ACTION_UNSELECTED; i++)
-                if (i != run->watch && sim->config_watch[i].finalizer && (run->read.finalizers & 1U << i))
-                        holder[done->holder_count++] = (struct record_holder){
-                                sim->config_watch[i].name, !(run->read.selected & 1U << i)};
-}
-
 static void say_done(struct simulation *sim, unsigned worker, struct sim_run *run, enum run_result result,
                      uint64_t requeue)
 {
@@ -75,7 +64,8 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
                 .action = (uint64_t)run->action,
                 .watch = sim->config_watch[run->watch].name,
                 .key = sim_key(run->name),
-                .result = (uint64_t)(run->cancelled && result != RESULT_SUCCESS && result != RESULT_RETURNED
+                .result = (uint64_t)(run->cancelled && result != RESULT_SUCCESS &&
+                                                     result != RESULT_RETURNED && result != RESULT_SETTLING
                                              ? RESULT_CANCELLED
                                              : result),
                 .fingerprint = run->fingerprint,
@@ -84,14 +74,12 @@ static void say_done(struct simulation *sim, unsigned worker, struct sim_run *ru
                 .requeue_after_usec = requeue,
                 .kinds = "",
                 .message = "",
-                .settling = "",
-                .heir = run->heir ? run->heir : "",
+                .settling = result == RESULT_SETTLING ? "left" : "",
+                .settle_after_usec = result == RESULT_SETTLING ? LOOK_AGAIN_USEC : 0,
                 .handler_ran = run->handler_ran,
                 .duration_usec = 1000,
         };
 
-        if (result == RESULT_SUCCESS)
-                list_holders(sim, run, &done);
         sim_uid(run->uid, uid);
         done.uid = strdup(uid);
         done.own_resource_version = number(run->own_version);
@@ -195,6 +183,12 @@ static void begin_deleted(struct simulation *sim, unsigned worker, struct sim_ru
         show(sim, run);
 }
 
+/* Its handler knows that the object has left (worker/write/leaving.c). */
+static bool is_told(const struct sim_run *run)
+{
+        return run->run.settling[0] != '\0';
+}
+
 /* As begin_unselected() in worker/write/write.c: a watch that does not want our finalizer any more holds no
  * object that is being deleted, and then its handler hears of an end. */
 static void begin_unselected(struct simulation *sim, unsigned worker, struct sim_run *run)
@@ -202,6 +196,7 @@ static void begin_unselected(struct simulation *sim, unsigned worker, struct sim
         const struct config_watch *config = &sim->config_watch[run->watch];
         struct sim_object *object = server_object(sim, run->name, run->uid);
         bool is_going = object && object->deleting && (object->finalizers & 1U << run->watch);
+        bool is_to_be_told = config->unselected && !is_told(run);
 
         run->fingerprint = 0;
         run->read = object ? *object : (struct sim_object){.uid = run->uid, .deleting = true};
@@ -209,9 +204,9 @@ static void begin_unselected(struct simulation *sim, unsigned worker, struct sim
                 server_take_finalizer(sim, run->name, run->watch);
         if (is_going && config->finalizer)
                 run->action = ACTION_FINALIZE;
-        else if (!config->finalizer && !config->unselected && (is_going || !object))
+        else if (!config->finalizer && !is_to_be_told && (is_going || !object))
                 run->action = ACTION_DELETED;
-        if (run->action != ACTION_UNSELECTED || config->unselected)
+        if (run->action != ACTION_UNSELECTED || is_to_be_told)
                 show(sim, run);
         else if (!object)
                 say_done(sim, worker, run, RESULT_SUCCESS, 0);
@@ -358,30 +353,40 @@ static enum run_result write_status(struct simulation *sim, struct sim_run *run,
         return RESULT_SUCCESS;
 }
 
+/* As leaving_waits() in worker/write/leaving.c. */
+static bool waits(const struct simulation *sim, const struct sim_run *run, const struct sim_object *object)
+{
+        bool is_selected = false, is_to_be_held = false;
+
+        if (run->action != ACTION_UNSELECTED ||
+            (sim->config_watch[run->watch].finalizer && object->deleting))
+                return false;
+        for (unsigned i = 0; i < WATCHES && sim->server.selectable != 1; i++) {
+                if (i == run->watch)
+                        continue;
+                if (sim->config_watch[i].finalizer && (object->finalizers & 1U << i))
+                        return false;
+                if (object->selected & 1U << i) {
+                        is_selected = true;
+                        is_to_be_held |= sim->config_watch[i].finalizer;
+                }
+        }
+        return is_selected &&
+               (!run->run.taken || (is_to_be_held && (object->finalizers & 1U << run->watch)));
+}
+
 static enum run_result release(struct simulation *sim, struct sim_run *run)
 {
         struct sim_object *object = server_object(sim, run->name, run->uid);
-        bool hands_over = run->action == ACTION_UNSELECTED;
-        unsigned before, after;
 
         if (!object)
                 return RESULT_SUCCESS;
         if (begins_anew(run, object))
                 return RESULT_CONFLICT;
-        /* One patch: ours goes off, and those of the watches that have it now go on. */
-        before = object->finalizers;
-        after = before & ~(1U << run->watch);
-        for (unsigned i = 0; i < WATCHES && hands_over; i++)
-                if (i != run->watch && (object->selected & 1U << i)) {
-                        run->heir = sim->config_watch[i].name;
-                        after |= sim->config_watch[i].finalizer && !object->deleting ? 1U << i : 0;
-                }
-        run->read.selected = object->selected;
-        run->read.finalizers = after;
-        if (after == before)
-                return RESULT_SUCCESS;
-        object->finalizers = after;
-        server_changed(sim, run->name);
+        if (waits(sim, run, object))
+                return RESULT_SETTLING;
+        if (object->finalizers & 1U << run->watch)
+                server_take_finalizer(sim, run->name, run->watch);
         return RESULT_SUCCESS;
 }
 
@@ -405,6 +410,13 @@ static enum run_result failure_of(unsigned argument)
         return failure[argument % ELEMENTS(failure)];
 }
 
+static unsigned selected_now(struct simulation *sim, const struct sim_run *run)
+{
+        const struct sim_object *object = server_object(sim, run->name, run->uid);
+
+        return object ? object->selected : 0;
+}
+
 bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
 {
         struct sim_run *run = &sim->worker[worker].current;
@@ -426,11 +438,12 @@ bool worker_end(struct simulation *sim, unsigned worker, unsigned argument)
                 result = finish(sim, run, argument);
         }
         if (asked)
-                model_answered(sim, run->watch, run->uid, kind_of(run), result == RESULT_SUCCESS,
+                model_answered(sim, run->watch, run->uid, kind_of(run),
+                               result == RESULT_SUCCESS || result == RESULT_SETTLING,
                                result == RESULT_RETRY || result == RESULT_PERMANENT,
                                result == RESULT_UNRECOVERABLE, result == RESULT_PERMANENT);
         if (run->run.action == ACTION_UNSELECTED && result == RESULT_SUCCESS)
-                model_released(sim, run->watch, run->uid);
+                model_left(sim, run->watch, run->uid, selected_now(sim, run));
         requeue = result == RESULT_SUCCESS && run->action == ACTION_RECONCILE ? requeue : 0;
         if (asked)
                 model_requeued(sim, run->watch, run->uid, requeue);

@@ -11,6 +11,7 @@
 #include "worker/dependents/remember.h"
 #include "worker/dependents/unchanged.h"
 #include "worker/recording.h"
+#include "worker/write/leaving.h"
 
 /* ---- which objects they are */
 
@@ -75,6 +76,20 @@ static bool is_anothers(const struct dependents *dependents, const struct kube_r
                strcmp(set, dependents->owner.set) != 0;
 }
 
+/* The watch of ours whose dependent it is, if that watch selects the object as well; else it is free. */
+static const struct record_watch *find_holder(const struct dependents *dependents,
+                                              const struct kube_response *response)
+{
+        const struct run *run = dependents->run;
+        _cleanup_free_ char *set = notes_find(response->body, true, NOTES_PART_OF);
+        _cleanup_free_ char *id = notes_find_id(run, response->body);
+
+        if (!set || !id || strcmp(set, dependents->owner.set) != 0 ||
+            strcmp(id, run->watch->config->id) == 0)
+                return NULL;
+        return leaving_find(run, id);
+}
+
 /* Whatever is applied to an object that is being deleted goes with it. */
 static bool is_going(const struct kube_response *response)
 {
@@ -102,7 +117,9 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
         struct dependents *dependents = userdata;
         struct run *run = dependents->run;
         struct dependent *dependent = dependents_current(dependents);
+        const struct record_watch *holder = NULL;
         struct scan_object object;
+        char why[300];
 
         run->request.transfer = NULL;
         if (response->error.failure != KUBE_FAILURE_NONE && !kube_error_is_not_found(&response->error)) {
@@ -111,11 +128,22 @@ static void on_looked(struct kube_transfer *transfer _unused_, const struct kube
                 return;
         }
         dependent->looked = true;
+        if (response->error.failure == KUBE_FAILURE_NONE &&
+            dependent_list_has(&dependents->beside, dependent))
+                holder = find_holder(dependents, response);
         if (response->error.failure == KUBE_FAILURE_NONE && is_anothers(dependents, response)) {
                 dependents_fail(dependents, dependent, "is not applied",
                                 "its label " NOTES_PART_OF
                                 " says that it is another object's child; give it another "
                                 "name, or let that one go without it first (or see children.force)");
+                dependents->position++;
+        } else if (holder) {
+                snprintf(
+                        why, sizeof(why),
+                        "watch %s has it already, for the same object: only one of the watches of a kind may "
+                        "name a child",
+                        holder->name);
+                dependents_fail(dependents, dependent, "is not applied", why);
                 dependents->position++;
         } else if (response->error.failure == KUBE_FAILURE_NONE) {
                 dependent->previous =
@@ -167,11 +195,14 @@ static void on_applied(struct kube_transfer *transfer _unused_, const struct kub
 }
 
 /* Whether to look at the object before it is applied: to be able to undo the apply, to show what it
- * changes, or because it may be another object's dependent. The API server sees one field manager, and
- * would silently let it change hands. */
-static bool must_look(const struct run *run, const struct dependent *dependent)
+ * changes, or because it may be another object's dependent, or another watch's. The API server sees one field
+ * manager, and would silently let it change hands. */
+static bool must_look(const struct dependents *dependents, const struct dependent *dependent)
 {
+        const struct run *run = dependents->run;
+
         return run->watch->config->rollback || recording_is_by_hand(run->worker->recording) ||
+               dependent_list_has(&dependents->beside, dependent) ||
                (!run->watch->config->children_force && (dependent->is_new || run->order->attempt > 1));
 }
 
@@ -186,7 +217,7 @@ static int apply_one(struct dependents *dependents, struct dependent *dependent)
         dependent->applied = unchanged_is_applied(dependents, dependent, &body);
         if (dependent->applied)
                 return 0;
-        return must_look(dependents->run, dependent) && !dependent->looked
+        return must_look(dependents, dependent) && !dependent->looked
                        ? look(dependents, dependent)
                        : dependents_send_body(dependents, dependent, &body, on_applied);
 }

@@ -385,26 +385,12 @@ bool dependent_is_same(const struct dependent *a, const struct dependent *b)
                dependent_is_same_kind(a, b);
 }
 
-bool dependent_is_recorded_as(const struct dependent_owner *owner, const struct dependent *wanted,
-                              const struct dependent *recorded)
-{
-        const char *place = wanted->namespace_name[0] ? wanted->namespace_name : owner->namespace_name;
-
-        return strcmp(wanted->name, recorded->name) == 0 && dependent_is_same_kind(wanted, recorded) &&
-               (!recorded->namespace_name[0] || strcmp(place, recorded->namespace_name) == 0);
-}
-
-struct dependent *dependent_list_find(const struct dependent_list *list, const struct dependent *dependent)
+bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent)
 {
         for (size_t i = 0; i < list->count; i++)
                 if (dependent_is_same(&list->item[i], dependent))
-                        return &list->item[i];
-        return NULL;
-}
-
-bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent)
-{
-        return dependent_list_find(list, dependent) != NULL;
+                        return true;
+        return false;
 }
 
 int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list)

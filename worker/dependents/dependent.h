@@ -26,10 +26,6 @@ struct dependent {
         bool namespace_filled; /* the handler gave none */
         bool is_new;           /* it did not belong to the object before this run */
 
-        /* between watches of one kind: clash.h */
-        const struct sibling *holder; /* its list has the dependent, and it selects the object; NULL */
-        bool reclaimed;               /* the dependent goes from the holder's list to ours */
-
         /* for a parked attempt: parked/plan.h */
         bool looked;    /* whether it was there before is known */
         bool touched;   /* this attempt has made or changed it */
@@ -72,15 +68,10 @@ int dependent_list_add(struct dependent_list *list, struct dependent *dependent)
 /* Adds a copy of what identifies it, unless the list has it already. */
 int dependent_list_copy(const struct dependent *dependent, struct dependent_list *list);
 bool dependent_list_has(const struct dependent_list *list, const struct dependent *dependent);
-/* NULL: the list does not have it. */
-struct dependent *dependent_list_find(const struct dependent_list *list, const struct dependent *dependent);
 
 /* Whether both are the same object, or of the same kind; the version of the API makes no difference. */
 bool dependent_is_same(const struct dependent *a, const struct dependent *b);
 bool dependent_is_same_kind(const struct dependent *a, const struct dependent *b);
-/* Whether a wanted dependent, whose namespace the handler may have left out, is the recorded one. */
-bool dependent_is_recorded_as(const struct dependent_owner *owner, const struct dependent *wanted,
-                              const struct dependent *recorded);
 /* Requests from now on are for the object with this UID (a JSON string). */
 int dependent_set_uid(struct dependent *dependent, struct span uid);
 

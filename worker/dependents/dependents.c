@@ -339,6 +339,7 @@ void dependents_free(struct dependents *dependents)
         dependent_list_done(&dependents->wanted);
         dependent_list_done(&dependents->known);
         dependent_list_done(&dependents->kept);
+        dependent_list_done(&dependents->beside);
         dependent_list_done(&dependents->lost);
         free(dependents->recall.next_page);
         text_done(&dependents->failed.text);

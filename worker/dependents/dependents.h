@@ -18,7 +18,6 @@
 enum dependents_phase {
         DEPENDENTS_RECALL,   /* look for those that the object's annotation does not name any more */
         DEPENDENTS_RESOLVE,  /* look up the kinds of those that are wanted */
-        DEPENDENTS_CLASH,    /* look at those that are in the list of another watch of the kind */
         DEPENDENTS_REMEMBER, /* write down what is going to be made */
         DEPENDENTS_APPLY,
         DEPENDENTS_LOOK,    /* whether they are ready: of a parked attempt */
@@ -45,9 +44,9 @@ struct dependents {
 
         struct dependent_list wanted; /* by the answer */
         struct dependent_list known;  /* by the object's annotation; or by the plan of a parked attempt */
-        struct dependent_list kept;   /* by the lists of other watches and operators: not ours to delete */
+        struct dependent_list kept;   /* by the lists of other operators: not ours to delete */
+        struct dependent_list beside; /* by the lists of our other watches: each has what it applied last */
         struct dependent_list lost;   /* kinds whose dependents are to be looked for: recall.c */
-        bool takes_over; /* `known` has some of a watch that does not select the object any more */
 
         bool cleanup; /* the object goes, and all of them with it */
         bool undo;    /* a parked attempt: `known` is what its plan says */

@@ -2,10 +2,13 @@
 /* See notes.h. */
 #include "worker/dependents/notes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "object/bookkeeping.h"
+#include "object/fingerprint.h"
+#include "worker/write/object.h"
 
 struct metadata_search {
         const char *key;
@@ -74,4 +77,46 @@ int notes_visit_records(const char *json, notes_record_t callback, void *userdat
         return r >= 0 && object.annotations.start && object.annotations.start[0] == '{'
                        ? scan_members(object.annotations, visit_record, &visit)
                        : r;
+}
+
+/* ---- of the watches of this operator */
+
+char *notes_find_id(const struct run *run, const char *json)
+{
+        char key[300], *id;
+
+        snprintf(key, sizeof(key), "%s/" ID_NAME, run->worker->config->operator_name);
+        id = notes_find(json, false, key);
+        return id ? id : strdup("");
+}
+
+bool notes_are_of_operator(const struct run *run, const char *key)
+{
+        const char *name = run->worker->config->operator_name;
+
+        return strncmp(key, name, strlen(name)) == 0 && key[strlen(name)] == '/';
+}
+
+/* OPERATOR/ID.children goes with OPERATOR/ID.finalizer. */
+bool notes_are_left(const struct run *run, const char *key)
+{
+        const char *json = object_json(run);
+        struct finalizer_view view = {0};
+        _cleanup_text_ struct text name = TEXT_EMPTY;
+
+        if (strcmp(key, run->watch->config->children_key) == 0 || !notes_are_of_operator(run, key))
+                return false;
+        text_append(&name, key, strlen(key) - strlen(CHILDREN_NAME));
+        text_append_string(&name, FINALIZER_NAME);
+        return !name.failed && finalizer_look(json, strlen(json), name.data, &view) >= 0 && !view.ours;
+}
+
+static int note_left(const char *key, const struct dependent_list *list _unused_, void *userdata)
+{
+        return notes_are_left(userdata, key) ? -EEXIST : 0;
+}
+
+bool notes_have_left_records(const struct run *run)
+{
+        return notes_visit_records(object_json(run), note_left, (void *)(uintptr_t)run) == -EEXIST;
 }

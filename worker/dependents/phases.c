@@ -11,7 +11,6 @@
 
 #include "base/duration.h"
 #include "worker/dependents/apply.h"
-#include "worker/dependents/clash.h"
 #include "worker/dependents/dependents.h"
 #include "worker/dependents/notes.h"
 #include "worker/dependents/parked/former.h"
@@ -24,7 +23,6 @@
 #include "worker/run/related.h"
 #include "worker/write/object.h"
 #include "worker/write/refusal.h"
-#include "worker/write/sibling.h"
 #include "worker/write/step.h"
 
 #define LOOK_AGAIN_USEC USEC_PER_SEC /* whether deleted dependents are gone */
@@ -72,7 +70,6 @@ static const struct {
 } phase_table[DEPENDENTS_PHASE_COUNT] = {
         [DEPENDENTS_RECALL] = {recall_next, .of_apply = true, .of_cleanup = true},
         [DEPENDENTS_RESOLVE] = {apply_resolve_next, .of_apply = true},
-        [DEPENDENTS_CLASH] = {clash_next, .of_apply = true},
         [DEPENDENTS_REMEMBER] = {remember_next, .of_apply = true},
         [DEPENDENTS_APPLY] = {apply_next, .of_apply = true},
         [DEPENDENTS_LOOK] = {wait_next, .of_wait = true},
@@ -206,7 +203,7 @@ bool dependents_are_due(struct run *run)
         if (run->answer.not_done)
                 return false;
         record = notes_find_record(run, object_json(run));
-        return (record ? record[0] : run->order->kinds[0]) || sibling_has_left_list(run);
+        return (record ? record[0] : run->order->kinds[0]) || notes_have_left_records(run);
 }
 
 /* Another tool has an ApplySet on the same object: neither may delete the other's members. */
@@ -215,19 +212,6 @@ static bool is_of_others(const struct run *run)
         _cleanup_free_ char *tooling = notes_find(object_json(run), false, TOOLING_KEY);
 
         return tooling && strncmp(tooling, NOTES_TOOLING, strlen("reconciled/")) != 0;
-}
-
-/* Others have written meanwhile: other watches may select the object now. */
-static int begin_again(struct dependents *dependents)
-{
-        if (dependents->phase == DEPENDENTS_REMEMBER || dependents->phase == DEPENDENTS_APPLY) {
-                dependents->phase = DEPENDENTS_CLASH;
-                dependents->position = 0;
-                dependents->remembered = false;
-        }
-        for (size_t i = 0; i < dependents->wanted.count; i++)
-                dependents->wanted.item[i].reclaimed = false;
-        return remember_join(dependents);
 }
 
 int dependents_send(struct run *run)
@@ -240,7 +224,7 @@ int dependents_send(struct run *run)
                            "); its children are not touched");
                 return 0;
         }
-        r = run->dependents ? begin_again(run->dependents) : dependents_new(run, &run->dependents);
+        r = run->dependents ? remember_join(run->dependents) : dependents_new(run, &run->dependents);
         if (r < 0)
                 return r;
         dependents_advance(run->dependents);

@@ -108,6 +108,23 @@ static int delete_one(struct dependents *dependents, const struct dependent *dep
                            : dependents_request(dependents, dependent, "DELETE", &body, on_deleted);
 }
 
+/* Another watch of ours has applied it since. If the object goes, that watch cleans up, or is gone itself. A
+ * dependent without an id is of the watch without one, if that has it in its list; else somebody took the id off. */
+static bool is_of_other_watch(const struct dependents *dependents, const struct dependent *dependent,
+                              const struct kube_response *response)
+{
+        const struct run *run = dependents->run;
+        _cleanup_free_ char *id = notes_find_id(run, response->body);
+        _cleanup_text_ struct text list = TEXT_EMPTY;
+
+        if (id && (strcmp(id, run->watch->config->id) == 0 ||
+                   (!id[0] && !dependent_list_has(&dependents->beside, dependent))))
+                return false;
+        text_printf(&list, "%s/%s%s" CHILDREN_NAME, run->worker->config->operator_name, id ? id : "",
+                    id && id[0] ? "." : "");
+        return !id || list.failed || !dependents->cleanup || !notes_are_left(run, list.data);
+}
+
 /* Returns 1: its deletion was requested. */
 static int judge_found(struct dependents *dependents, const struct dependent *dependent,
                        const struct kube_response *response)
@@ -129,6 +146,8 @@ static int judge_found(struct dependents *dependents, const struct dependent *de
                             dependent_describe(dependent, name, sizeof(name)), dependents->owner.set);
                 return 0;
         }
+        if (is_of_other_watch(dependents, dependent, response))
+                return 0;
         if (!object.deletion_timestamp.start)
                 return delete_one(dependents, dependent, object.uid);
         dependents->prune.left++;
@@ -252,7 +271,7 @@ int prune_next(struct dependents *dependents)
                 if (is_left_alone(dependents, dependent))
                         continue;
                 if (!dependents->cleanup && dependent_list_has(&dependents->kept, dependent)) {
-                        dependent->settled = true; /* another watch or operator has it now */
+                        dependent->settled = true; /* another operator has it now */
                         continue;
                 }
                 r = dependent_is_owner(dependent, &dependents->owner) ? 2

@@ -11,7 +11,6 @@
 #include "store/owner.h"
 #include "worker/dependents/notes.h"
 #include "worker/write/object.h"
-#include "worker/write/sibling.h"
 
 #define PARTIAL_LIST "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 #define PAGE         "500"
@@ -108,18 +107,16 @@ int recall_begin(struct dependents *dependents)
         struct run *run = dependents->run;
         _cleanup_free_ char *record = notes_find_record(run, object_json(run));
         const char *kinds = run->order->kinds;
-        /* perhaps under the name of a sibling */
-        bool is_there = record || sibling_has_left_list(run);
         int r = 0;
 
-        while (!is_there && *kinds && r >= 0) {
+        while (!record && *kinds && r >= 0) {
                 size_t size = strcspn(kinds, ",");
 
                 r = add_kind(&dependents->lost, kinds, size);
                 kinds += size;
                 kinds += *kinds == ',';
         }
-        if (!is_there && !run->order->kinds[0] && r >= 0)
+        if (!record && !run->order->kinds[0] && r >= 0)
                 r = add_owned_kinds(dependents);
         return r;
 }
@@ -307,7 +304,7 @@ int recall_next(struct dependents *dependents)
         dependents->recall.done = dependents->lost.count > 0;
         if (dependents->recall.done)
                 drop_kept(dependents);
-        if (dependents->recall.done)
+        if (dependents->recall.done && dependents->run->object.json)
                 log_warning("watch %s, %s: the list of its children was taken off it; %zu of them %s found "
                             "by their label",
                             dependents->run->order->watch, dependents->run->order->key,

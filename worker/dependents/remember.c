@@ -8,7 +8,6 @@
 #include "worker/dependents/notes.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
-#include "worker/write/sibling.h"
 #include "worker/write/step.h"
 
 #define ANNOTATIONS_MAX                                                                                     \
@@ -28,38 +27,27 @@ static int join(struct dependent_list *list, struct dependent_list *found)
         return r;
 }
 
-static int keep(struct dependents *dependents, const struct dependent *theirs, const struct sibling *holder)
-{
-        int r = dependent_list_copy(theirs, &dependents->kept);
-        struct dependent *kept = r >= 0 ? dependent_list_find(&dependents->kept, theirs) : NULL;
-
-        if (kept && holder)
-                kept->holder = holder;
-        return r;
-}
-
-/* Dependents of a watch that does not select the object any more are ours from now on; those of other
- * watches stay theirs. */
+/* What was in the list of another watch of ours stays in it, until the last one of us cleans up. */
 static int take_record(const char *key, const struct dependent_list *list, void *userdata)
 {
         struct dependents *dependents = userdata;
-        const struct sibling *holder = sibling_holder(dependents->run, key);
-        bool is_left = sibling_is_left(dependents->run, key);
+        const struct run *run = dependents->run;
+        struct dependent_list *into = !notes_are_of_operator(run, key) ? &dependents->kept
+                                      : dependents->cleanup && notes_are_left(run, key)
+                                              ? &dependents->known
+                                              : &dependents->beside;
+        bool is_ours = strcmp(key, run->watch->config->children_key) == 0;
         int r = 0;
 
-        if (!is_left && !sibling_keeps(dependents->run, key))
-                return 0;
-        dependents->takes_over = dependents->takes_over || is_left;
-        for (size_t i = 0; i < list->count && r >= 0; i++)
-                r = is_left ? dependent_list_copy(&list->item[i], &dependents->known)
-                            : keep(dependents, &list->item[i], holder);
+        for (size_t i = 0; i < list->count && r >= 0 && !is_ours; i++)
+                r = dependent_list_copy(&list->item[i], into);
         return r;
 }
 
 static int read_other_records(struct dependents *dependents)
 {
         dependent_list_done(&dependents->kept);
-        dependents->takes_over = false;
+        dependent_list_done(&dependents->beside);
         return notes_visit_records(object_json(dependents->run), take_record, dependents);
 }
 
@@ -104,61 +92,11 @@ static void add_member(struct text *body, const char *key, const struct text *va
                 text_append_string(body, "null");
 }
 
-static bool is_reclaimed(const struct dependents *dependents, const struct dependent *theirs)
-{
-        const struct dependent *wanted = dependent_list_find(&dependents->wanted, theirs);
-
-        return wanted && wanted->reclaimed;
-}
-
-/* Writes the list of a watch that selects the object without what we reclaim, if it has any of that. */
-static int shorten_list(const struct dependents *dependents, const char *key, struct text *body)
-{
-        _cleanup_free_ char *record = notes_find(object_json(dependents->run), false, key);
-        _cleanup_text_ struct text rest = TEXT_EMPTY;
-        struct dependent_list list = {0};
-        size_t gone = 0;
-        int r = record ? dependent_list_from_record(record, &list) : 0;
-
-        for (size_t i = 0; i < list.count; i++)
-                if (is_reclaimed(dependents, &list.item[i]))
-                        gone++;
-                else
-                        dependent_record_add(&rest, &list.item[i]);
-        dependent_list_done(&list);
-        if (gone > 0) {
-                add_member(body, key, &rest);
-                text_append_string(body, ",");
-        }
-        return r < 0 ? r : rest.failed ? -ENOMEM : 0;
-}
-
-/* The lists that we take over go, and those that we take something from are shortened, in the same write
- * that makes ours longer. */
-static int write_other_lists(const struct dependents *dependents, struct text *body)
-{
-        const struct run *run = dependents->run;
-        int r = 0;
-
-        for (size_t i = 0; i < run->siblings.count && r >= 0; i++) {
-                const char *key = run->siblings.item[i].watch->config->children_key;
-
-                if (run->siblings.item[i].state == SIBLING_SELECTS_NOT) {
-                        text_json_string(body, key);
-                        text_append_string(body, ":null,");
-                } else if (run->siblings.item[i].state == SIBLING_SELECTS) {
-                        r = shorten_list(dependents, key, body);
-                }
-        }
-        return r;
-}
-
 /* An object without dependents, of any watch and operator, is not the parent of an ApplySet any more. */
 static int record_body(struct dependents *dependents, const struct text *record, const struct text *kinds,
                        struct text *body)
 {
         _cleanup_text_ struct text set = TEXT_EMPTY, tooling = TEXT_EMPTY;
-        int r;
 
         if (kinds->size > 0) {
                 text_append_string(&set, dependents->owner.set);
@@ -171,9 +109,6 @@ static int record_body(struct dependents *dependents, const struct text *record,
         text_append_string(body, ",\"labels\":{");
         add_member(body, SET_KEY, &set);
         text_append_string(body, "},\"annotations\":{");
-        r = write_other_lists(dependents, body);
-        if (r < 0)
-                return r;
         add_member(body, dependents->run->watch->config->children_key, record);
         text_append_string(body, ",");
         add_member(body, TOOLING_KEY, &tooling);
@@ -287,32 +222,20 @@ int remember_send(struct dependents *dependents)
                 }
         for (size_t i = 0; i < dependents->kept.count; i++)
                 dependent_group_kinds_add(&kinds, &dependents->kept.item[i]);
+        for (size_t i = 0; i < dependents->beside.count; i++)
+                dependent_group_kinds_add(&kinds, &dependents->beside.item[i]);
         r = check_room(dependents->run, record.size + kinds.size);
         if (r != 0)
                 return r;
         r = record_body(dependents, &record, &kinds, &body);
         if (r >= 0)
-                r = patch_send(dependents->run, NULL, &body, on_recorded, step_again_with_siblings);
+                r = patch_send(dependents->run, NULL, &body, on_recorded, step_again);
         return r < 0 ? r : 1;
-}
-
-/* Where a kind has several watches, the object may have gone to another one, with the list, or be gone
- * and made anew, since it was read. A dependent that is applied then would be in no list. So a write that
- * is locked by the version that was read comes first. */
-static bool must_confirm(const struct dependents *dependents)
-{
-        const struct run *run = dependents->run;
-
-        return run->action == ACTION_RECONCILE && run->watch->config->shared[0] &&
-               dependents->wanted.count > 0;
 }
 
 int remember_next(struct dependents *dependents)
 {
-        if (must_confirm(dependents) && !dependents->remembered)
-                return remember_send(dependents);
-        if ((dependents->recall.done || dependents->takes_over) && dependents->known.count > 0 &&
-            !dependents->remembered)
+        if (dependents->recall.done && dependents->known.count > 0 && !dependents->remembered)
                 return remember_send(dependents);
         for (size_t i = 0; i < dependents->wanted.count && !dependents->remembered; i++) {
                 const struct dependent *dependent = &dependents->wanted.item[i];

@@ -19,7 +19,6 @@
 struct dependents;
 struct park_plan;
 struct run;
-struct sibling;
 
 enum run_stage {
         RUN_STAGE_ATTEMPT, /* from the beginning, with what is related as it is now */
@@ -37,8 +36,7 @@ struct run_driver {
 /* How a step of write/write.c ended: write/step.h. */
 enum step_end {
         STEP_DONE,
-        STEP_AGAIN,               /* begin it again, with the object as it is now */
-        STEP_AGAIN_WITH_SIBLINGS, /* likewise, and ask first which watches select the object */
+        STEP_AGAIN, /* begin it again, with the object as it is now */
 };
 
 struct run {
@@ -114,15 +112,8 @@ struct run {
                 char *text;   /* the same, as it is sent */
                 char *told;   /* the run has ended with this, and its status shall say so first; NULL */
                 enum run_result told_result;
-        } status; /* write/status.c */
-        struct {
-                struct sibling *item; /* the other watches of its kind; NULL: not looked for */
-                size_t count;
-                struct sibling *asked;        /* whose selection is being asked for */
-                struct record_holder *holder; /* room for one of each */
-        } siblings;                           /* write/sibling.c */
-        bool released;    /* our finalizer, which the watch does not want, came off before the handler ran */
-        const char *heir; /* the watch that our list of dependents was given to; borrowed; NULL */
+        } status;      /* write/status.c */
+        bool released; /* our finalizer, which the watch does not want, came off before the handler ran */
 
         struct dependents *dependents; /* NULL: not begun */
         struct {

@@ -28,8 +28,8 @@
 #include "worker/run/request.h"
 #include "worker/run/unselected.h"
 #include "worker/write/event.h"
+#include "worker/write/leaving.h"
 #include "worker/write/object.h"
-#include "worker/write/sibling.h"
 #include "worker/write/status.h"
 #include "worker/write/write.h"
 
@@ -46,7 +46,6 @@ void run_free(struct run *run)
         kube_discovery_cancel(run->request.discovery);
         dependents_free(run->dependents);
         park_forget_resumed(run);
-        sibling_done(run);
         answer_done(&run->answer);
         store_object_done(&run->object);
         sd_event_source_disable_unref(run->cancel_timer);
@@ -116,9 +115,6 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .handler_out_of_memory = run->handler.out_of_memory,
                 .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
                 .http_status = (uint64_t)run->request.http_status,
-                .heir = run->heir,
-                .holder = run->siblings.holder,
-                .holder_count = sibling_list_holders(run),
                 .handler_ran = run->handler.ran,
                 .handler_stamp = stamp_of(run, result),
                 .not_started = run->handler.not_started,
@@ -194,7 +190,7 @@ static bool order_is_settling(const struct run *run)
 {
         struct scan_object object;
 
-        return run->order->settling[0] && run->action == ACTION_RECONCILE &&
+        return run->order->settling[0] && !leaving_is_told(run) && run->action == ACTION_RECONCILE &&
                scan_object(run->json, strlen(run->json), &object) >= 0 && !object.deletion_timestamp.start;
 }
 

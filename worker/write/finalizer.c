@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See finalizer.h. A merge patch replaces the whole list of finalizers, so it carries the resourceVersion
- * that was read. Where a kind has several watches, the same patch hands an object over: it puts the
- * finalizer of the watch that selects the object now on, takes off that of the watch that does not any more,
- * and moves the list of dependents.
+ * that was read. Only the watch's own finalizer is put on or taken off.
  */
 #include "worker/write/finalizer.h"
 
@@ -11,10 +9,9 @@
 #include <string.h>
 
 #include "object/fingerprint.h"
-#include "worker/dependents/notes.h"
+#include "worker/write/leaving.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
-#include "worker/write/sibling.h"
 #include "worker/write/step.h"
 
 /* Shows the handler the object as it is now. (Where only the metadata is known, it stays as it was.) */
@@ -38,35 +35,14 @@ struct finalizers {
         bool has_ours;
 };
 
-static bool is_on(const struct run *run, const char *name)
-{
-        struct finalizer_view view = {0};
-        const char *json = object_json(run);
-
-        return finalizer_look(json, strlen(json), name, &view) >= 0 && view.ours;
-}
-
-/* Whether it belongs to a watch of the kind that does not select the object any more. */
-static bool goes_with_ours(const struct run *run, struct span name)
-{
-        for (size_t i = 0; i < run->siblings.count && !run->carrying_out; i++)
-                if (run->siblings.item[i].state == SIBLING_SELECTS_NOT &&
-                    scan_string_equals(name, run->siblings.item[i].watch->config->finalizer_key))
-                        return true;
-        return false;
-}
-
 static int take_finalizer(struct span name, void *userdata)
 {
         struct finalizers *finalizers = userdata;
 
-        if (scan_string_equals(name, finalizers->run->watch->config->finalizer_key) ||
-            sibling_has_left(finalizers->run, name)) {
+        if (scan_string_equals(name, finalizers->run->watch->config->finalizer_key)) {
                 finalizers->has_ours = true;
                 return 0;
         }
-        if (goes_with_ours(finalizers->run, name))
-                return 0;
         text_append_string(&finalizers->all, finalizers->all.size > 0 ? "," : "");
         return text_append(&finalizers->all, name.start, name.size);
 }
@@ -75,18 +51,6 @@ static void add_finalizer(struct text *all, const char *name)
 {
         text_append_string(all, all->size > 0 ? "," : "");
         text_json_string(all, name);
-}
-
-/* Adds those of the watches that select the object now. An object that is being deleted gets none. */
-static void add_heirs(const struct run *run, struct text *all)
-{
-        for (size_t i = 0; i < run->siblings.count && run->action == ACTION_UNSELECTED; i++) {
-                const struct record_watch *config = run->siblings.item[i].watch->config;
-
-                if (run->siblings.item[i].state == SIBLING_SELECTS && config->finalizer &&
-                    !object_is_deleting(run) && !is_on(run, config->finalizer_key))
-                        add_finalizer(all, config->finalizer_key);
-        }
 }
 
 /* Reads the finalizers of others, all or none: none must be lost to a shortage of memory. `all` is the
@@ -130,80 +94,12 @@ int finalizer_is_wrong(struct run *run)
         return r < 0 ? r : !r && !object_is_deleting(run);
 }
 
-/* ---- the list of dependents, when the object goes to another watch of its kind */
-
-/* The sibling that has the object from now on; preferably one with a finalizer, which cleans up. NULL:
- * there is none. */
-static const struct sibling *heir_of(const struct run *run)
-{
-        const struct sibling *heir = NULL;
-
-        for (size_t i = 0; i < run->siblings.count && run->action == ACTION_UNSELECTED; i++) {
-                const struct sibling *sibling = &run->siblings.item[i];
-
-                if (sibling->state == SIBLING_SELECTS &&
-                    (!heir || (sibling->watch->config->finalizer && !heir->watch->config->finalizer)))
-                        heir = sibling;
-        }
-        return heir;
-}
-
-static int join_lists(const char *theirs, const char *ours, struct text *out)
-{
-        struct dependent_list first = {0}, second = {0};
-        int r = dependent_list_from_record(theirs, &first);
-
-        if (r >= 0)
-                r = dependent_list_from_record(ours, &second);
-        for (size_t i = 0; i < first.count; i++)
-                dependent_record_add(out, &first.item[i]);
-        for (size_t i = 0; i < second.count; i++)
-                if (!dependent_list_has(&first, &second.item[i]))
-                        dependent_record_add(out, &second.item[i]);
-        dependent_list_done(&first);
-        dependent_list_done(&second);
-        return r < 0 ? r : out->failed ? -ENOMEM : 0;
-}
-
-static int add_list(const struct run *run, struct text *body)
-{
-        _cleanup_free_ char *ours = notes_find_record(run, object_json(run)), *theirs = NULL;
-        _cleanup_text_ struct text joined = TEXT_EMPTY;
-        const struct sibling *heir = heir_of(run);
-        int r;
-
-        if (!heir || !ours)
-                return 0;
-        theirs = notes_find(object_json(run), false, heir->watch->config->children_key);
-        r = join_lists(theirs ? theirs : "", ours, &joined);
-        if (r < 0)
-                return r;
-        text_append_string(body, ",\"annotations\":{");
-        text_json_string(body, run->watch->config->children_key);
-        text_append_string(body, ":null,");
-        text_json_string(body, heir->watch->config->children_key);
-        text_append_string(body, ":");
-        text_json_string(body, joined.data ? joined.data : "");
-        text_append_string(body, "}");
-        return 0;
-}
-
-static bool list_must_go(const struct run *run)
-{
-        _cleanup_free_ char *record = NULL;
-
-        if (!heir_of(run))
-                return false;
-        record = notes_find_record(run, object_json(run));
-        return record != NULL;
-}
-
 /* ---- writing */
 
 int finalizer_must_go(struct run *run)
 {
-        if (run->action == ACTION_UNSELECTED && list_must_go(run))
-                return 1;
+        if (leaving_waits(run))
+                return 0;
         if (run->action == ACTION_UNSELECTED || run->action == ACTION_RELEASE)
                 return finalizer_is_there(run);
         return run->action == ACTION_FINALIZE && run->order->action != ACTION_DELETED &&
@@ -225,14 +121,12 @@ static int finalizer_body(const struct run *run, bool with_ours, struct text *bo
         text_append_string(body, ",\"finalizers\":[");
         if (with_ours)
                 add_finalizer(&finalizers.all, run->watch->config->finalizer_key);
-        add_heirs(run, &finalizers.all);
         text_append(body, finalizers.all.data, finalizers.all.size);
-        text_append_string(body, "]");
-        if (r >= 0)
-                r = finalizers.all.failed ? -ENOMEM : add_list(run, body);
-        text_append_string(body, "}}");
+        text_append_string(body, "]}}");
+        if (r >= 0 && (finalizers.all.failed || body->failed))
+                r = -ENOMEM;
         text_done(&finalizers.all);
-        return r < 0 ? r : body->failed ? -ENOMEM : 0;
+        return r;
 }
 
 static void on_finalizer_written(struct kube_transfer *transfer _unused_,
@@ -258,13 +152,10 @@ static void on_finalizer_written(struct kube_transfer *transfer _unused_,
 int finalizer_send(struct run *run)
 {
         _cleanup_text_ struct text body = TEXT_EMPTY;
-        const struct sibling *heir = run->action == ACTION_UNSELECTED ? heir_of(run) : NULL;
         int r;
 
         run->released = run->action == ACTION_UNSELECTED && !run->carrying_out;
-        if (heir && list_must_go(run))
-                run->heir = heir->watch->config->name;
         r = finalizer_body(run, !run->carrying_out && run->watch->config->finalizer, &body);
 
-        return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again_with_siblings);
+        return r < 0 ? r : patch_send(run, NULL, &body, on_finalizer_written, step_again);
 }

@@ -15,11 +15,6 @@ void step_again(struct run *run)
         run->step.on_end(run, STEP_AGAIN);
 }
 
-void step_again_with_siblings(struct run *run)
-{
-        run->step.on_end(run, STEP_AGAIN_WITH_SIBLINGS);
-}
-
 /* A 404 may mean that the kind, or its status, has moved since discovery. */
 void step_failed(struct run *run, const char *what, const struct kube_response *response)
 {

@@ -7,9 +7,6 @@
 void step_done(struct run *run);
 /* Begins it again, with the object as it is now. */
 void step_again(struct run *run);
-/* Begins it again after others have written to the object. The object may belong to another watch by now,
- * so the other watches of its kind are asked anew where that matters. */
-void step_again_with_siblings(struct run *run);
 /* The server refused the handler's `what`. Where the object, its kind or its status subresource may have
  * moved (404), the resource is looked up again and the step begins again, once in a run; else the run
  * ends. */

@@ -16,11 +16,11 @@
 #include "worker/dependents/parked/wait.h"
 #include "worker/dependents/phases.h"
 #include "worker/write/finalizer.h"
+#include "worker/write/leaving.h"
 #include "worker/write/merge.h"
 #include "worker/write/object.h"
 #include "worker/write/patch.h"
 #include "worker/write/refusal.h"
-#include "worker/write/sibling.h"
 #include "worker/write/status.h"
 #include "worker/write/step.h"
 
@@ -74,27 +74,16 @@ static const struct {
         int (*is_due)(struct run *run); /* 1, 0; negative: the run was ended */
         int (*send)(struct run *run);
 } steps[] = {
-        {false, sibling_is_due, sibling_send},     {false, finalizer_is_wrong, finalizer_send},
-        {true, sibling_is_due, sibling_send},      {true, has_dependents, dependents_send},
-        {true, has_object, send_object},           {true, status_prepare, status_send},
+        {false, finalizer_is_wrong, finalizer_send},
+        {true, has_dependents, dependents_send},
+        {true, has_object, send_object},
+        {true, status_prepare, status_send},
         {true, finalizer_must_go, finalizer_send},
 };
 
 static void write_done(struct run *run)
 {
         run->step.index++;
-        write_next(run);
-}
-
-/* Others have written meanwhile: the object may belong to another watch by now. */
-static void again_with_siblings(struct run *run)
-{
-        if (run->action == ACTION_UNSELECTED || !run->carrying_out ||
-            steps[run->step.index].send == dependents_send) {
-                sibling_forget(run);
-                while (run->step.index > 0 && steps[run->step.index].send != sibling_send)
-                        run->step.index--;
-        }
         write_next(run);
 }
 
@@ -106,9 +95,6 @@ static void on_step_end(struct run *run, enum step_end end)
                 return;
         case STEP_AGAIN:
                 write_next(run);
-                return;
-        case STEP_AGAIN_WITH_SIBLINGS:
-                again_with_siblings(run);
                 return;
         }
 }
@@ -122,25 +108,29 @@ static void all_written(struct run *run)
                            run->answer.message ? ": " : "", run->answer.message ? run->answer.message : "");
         else if (run->action == ACTION_RECONCILE && dependents_waiting(run))
                 wait_begin(run);
+        else if (leaving_waits(run))
+                leaving_park(run);
         else
                 run_finish(run, RESULT_SUCCESS, "%s", run->answer.message ? run->answer.message : "");
 }
 
 /* An object that is being deleted while our finalizer holds it is cleaned up, selected or not. If the watch has
  * not wanted the finalizer any more since the object left, its handler hears of the end as it would without
- * one. Also if the object is gone already: a run that was cut off may have released it. */
+ * one. Also if the object is gone already: a run that was cut off may have released it, and one that has waited
+ * for another watch owes the end to its handler. */
 static void begin_unselected(struct run *run)
 {
         const struct record_watch *config = run->watch->config;
         int there = config->finalizer && object_is_deleting(run) ? finalizer_is_there(run) : 0;
+        bool is_to_be_told = config->unselected && !leaving_is_told(run);
 
         if (there < 0)
                 return;
         if (there)
                 run->action = ACTION_FINALIZE;
-        else if (!config->finalizer && !config->unselected && (run->released || !run->object.json))
+        else if (!config->finalizer && !is_to_be_told && (run->released || !run->object.json))
                 run->action = ACTION_DELETED;
-        if (run->action != ACTION_UNSELECTED || config->unselected)
+        if (run->action != ACTION_UNSELECTED || is_to_be_told)
                 run_go_on(run, RUN_STAGE_HANDLER);
         else
                 write_start(run); /* only our finalizer is taken off */

@@ -9,7 +9,6 @@
 #include "controller/change/epoch.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
-#include "controller/change/handover.h"
 #include "controller/change/owed.h"
 #include "controller/change/owned.h"
 #include "controller/change/push.h"
@@ -235,10 +234,8 @@ static int tell_unselected(struct watch *watch, const struct record_change *chan
 
 static int leave_untold(struct watch *watch, const struct ledger_row *row)
 {
-        int r = handover_tell(watch, row, NULL);
+        int r = ledger_remove(watch->controller->ledger, watch->config->name, row->key, row->uid);
 
-        if (r >= 0)
-                r = ledger_remove(watch->controller->ledger, watch->config->name, row->key, row->uid);
         if (r < 0)
                 ledger_failed(watch->controller, r);
         return 0;
@@ -251,8 +248,8 @@ static bool may_have_finalizer(const struct watch *watch, const struct ledger_ro
         return row && (row->unselected || row->handled_realtime < watch->started);
 }
 
-/* Our finalizer must not stay on an object that we have nothing to do with, and another watch of the kind may
- * take the children over. */
+/* Our finalizer must not stay on an object that we have nothing to do with, and its end is owed until another
+ * watch of the kind has it. */
 static int leave(struct watch *watch, const struct record_change *change, const struct ledger_row *row)
 {
         struct controller *controller = watch->controller;
@@ -268,8 +265,6 @@ static int leave(struct watch *watch, const struct record_change *change, const 
                 return 0;
         if (!row && controller->ledger_lost && told)
                 row = &unknown; /* it may have been handed out, and have our finalizer */
-        if (!row && told && handover_is_under_way(watch, change->key, change->uid))
-                row = &unknown; /* it may be getting our finalizer just now */
         if (!row)
                 return 0;
         controller_log(controller, LOG_INFO, NULL,
@@ -300,7 +295,7 @@ static int decide(struct watch *watch, const struct record_change *change, const
         return carry_out[row_decide(state, input)](watch, change, row);
 }
 
-/* An end writes, and tells other watches, which look at rows of their own: its row is a copy. */
+/* An end writes: its row is a copy. */
 static int take_end(struct watch *watch, const struct record_change *change)
 {
         struct ledger_row row = {0};

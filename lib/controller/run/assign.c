@@ -14,6 +14,7 @@
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "controller/change/decision.h"
+#include "controller/change/twin.h"
 #include "controller/clock.h"
 #include "controller/reason.h"
 #include "controller/run/assign.h"
@@ -118,8 +119,7 @@ int assign_take(struct worker *worker, const struct message_done *done, struct a
         return 0;
 }
 
-/* NULL: no worker has a run of it. */
-static const struct queue_run *find_run(const struct watch *watch, const char *key, const char *uid)
+bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
 {
         const struct controller *controller = watch->controller;
 
@@ -131,22 +131,10 @@ static const struct queue_run *find_run(const struct watch *watch, const char *k
 
                         if (run->watch == watch_number(watch) && strcmp(run->key, key) == 0 &&
                             strcmp(run->uid, uid) == 0)
-                                return run;
+                                return true;
                 }
         }
-        return NULL;
-}
-
-bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid)
-{
-        return find_run(watch, key, uid) != NULL;
-}
-
-bool assign_tells_unselected(const struct watch *watch, const char *key, const char *uid)
-{
-        const struct queue_run *run = find_run(watch, key, uid);
-
-        return run && run->kind == CHANGE_UNSELECTED;
+        return false;
 }
 
 struct queue_counts assign_count(const struct controller *controller, const struct watch *watch)
@@ -300,6 +288,8 @@ static void send_run(struct worker *worker, struct assignment *given)
                 .generation = watch->generation,
                 .doubtful = doubt_is(watch, given->run.key, given->run.uid),
                 .handed_out = !given->is_first,
+                .taken = given->run.kind == CHANGE_UNSELECTED &&
+                         twin_owes(watch, given->run.key, given->run.uid),
         };
 
         if (!given->is_first &&

@@ -5,8 +5,6 @@
 
 const struct queue_run *worker_run(const struct worker *worker); /* it is busy with this; NULL: nothing */
 bool assign_is_under_way(const struct watch *watch, const char *key, const char *uid); /* a worker has it */
-/* The run under way tells that the object has left this watch. */
-bool assign_tells_unselected(const struct watch *watch, const char *key, const char *uid);
 bool assign_may(const struct controller *controller);      /* somebody is free for what is due */
 struct worker *assign_next(struct controller *controller); /* who gets the next run; NULL: nobody */
 int assign_runs(struct controller *controller);

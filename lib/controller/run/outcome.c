@@ -12,8 +12,8 @@
 #include "base/exit-code.h"
 #include "controller/change/finalizer.h"
 #include "controller/change/handled.h"
-#include "controller/change/handover.h"
 #include "controller/change/owned.h"
+#include "controller/change/twin.h"
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/marks.h"
@@ -117,8 +117,33 @@ static int settles(struct ending *ending)
         ending->watch->controller->commit.due = true;
         row->next_realtime = ledger_time(ending->watch->controller) + delay;
         ending->outcome.delay_usec = delay;
-        ending->outcome.reason = row->next_reason = RUN_SETTLING;
+        /* A pause holds only what has not begun. */
+        ending->outcome.reason = row->next_reason =
+                ending->kind == CHANGE_UNSELECTED ? RUN_UNSELECTED : RUN_SETTLING;
         return text_replace(&row->settling, ending->done->settling);
+}
+
+/* Its handler knows that the object has left. Its row stays until another watch of the kind has the object, or
+ * it is gone. */
+static int waits_for_twin(struct ending *ending)
+{
+        struct ledger_row *row = &ending->row;
+        int r;
+
+        if (!row->unselected) { /* it is selected again, or gone: the queue has that */
+                ending->outcome.handled = ending->keep_row = true;
+                return 0;
+        }
+        row->attempts = row->throttled = row->refused = 0;
+        r = text_replace(&row->last_error, "");
+        if (r >= 0)
+                r = text_replace(&row->first_error, "");
+        return r < 0 ? r : settles(ending);
+}
+
+static int settling(struct ending *ending)
+{
+        return ending->kind == CHANGE_UNSELECTED ? waits_for_twin(ending) : settles(ending);
 }
 
 static bool ends_settling(enum run_result result)
@@ -224,7 +249,7 @@ static int (*const by_result[RESULT_COUNT])(struct ending *) = {
         [RESULT_CANCELLED] = cancelled,
         [RESULT_BEHIND] = behind,
         [RESULT_UNNEEDED] = was_unneeded,
-        [RESULT_SETTLING] = settles,
+        [RESULT_SETTLING] = settling,
 };
 
 static int apply_result(struct ending *ending)
@@ -267,7 +292,7 @@ static int write_row(struct controller *controller, struct ending *ending)
         if (ending->keep_row)
                 return 0;
         if (ending->remove_row && ending->kind == CHANGE_UNSELECTED) {
-                int r = handover_tell(ending->watch, &ending->row, done);
+                int r = twin_rerun(ending->watch, &ending->row);
 
                 if (r < 0)
                         return r;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/change/twin.h"
+
+#include <errno.h>
+
+#include "config/watch.h"
+#include "controller/change/push.h"
+
+/* The next one after `last`; NULL begins and ends. */
+static struct watch *twin_next(const struct watch *watch, const struct watch *last)
+{
+        struct watch *twin;
+
+        while ((twin = watch_next(watch->controller, last))) {
+                if (twin != watch && !twin->leaving && !twin->config->owner && !watch->config->owner &&
+                    config_is_of_kind(twin->config, watch->config))
+                        return twin;
+                last = twin;
+        }
+        return NULL;
+}
+
+bool twin_owes(const struct watch *watch, const char *key, const char *uid)
+{
+        struct ledger *ledger = watch->controller->ledger;
+        const struct ledger_row *row;
+
+        for (const struct watch *twin = NULL; (twin = twin_next(watch, twin));)
+                if (ledger_look(ledger, twin->config->name, key, uid, &row) >= 0 && !row->unselected)
+                        return true;
+        return false;
+}
+
+/* What the twin knows of an earlier time says nothing of what the handler of the other watch has done since.
+ * That one has run since its last success, too, if it has failed after that, or was under way when we died. */
+static bool is_of_before(const struct ledger_row *row, const struct ledger_row *left)
+{
+        return !row->deleting && !row->unselected &&
+               (left->handled_realtime == 0 || row->handled_realtime <= left->handled_realtime ||
+                left->attempts > 0 || ledger_row_is_suspect(left));
+}
+
+static int make_due(struct watch *watch, struct ledger_row *row)
+{
+        const struct record_change change = {.key = row->key, .uid = row->uid, .resource_version = ""};
+        struct controller *controller = watch->controller;
+        int r;
+
+        ledger_row_unknown(row);
+        r = ledger_put(controller->ledger, watch->config->name, row);
+        if (r < 0 || controller->uninstall.active || row->attempts > 0)
+                return r; /* a failure runs when its backoff is over */
+        return change_push(watch, &change, CHANGE_UPDATED, row, RUN_TAKEN_OVER, 0);
+}
+
+int twin_rerun(const struct watch *watch, const struct ledger_row *left)
+{
+        int r = 0;
+
+        for (struct watch *twin = NULL; r >= 0 && (twin = twin_next(watch, twin));) {
+                struct ledger_row row = {0};
+
+                r = ledger_get(watch->controller->ledger, twin->config->name, left->key, left->uid, &row);
+                if (r >= 0 && is_of_before(&row, left))
+                        r = make_due(twin, &row);
+                ledger_row_done(&row);
+                r = r == -ENOENT ? 0 : r;
+        }
+        return r;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The same object in the other watches of its kind. */
+#include "controller/controller.h"
+
+/* Whether one of them owes its end: it was handed to that watch, which has not left it. */
+bool twin_owes(const struct watch *watch, const char *key, const char *uid);
+/* The row of `watch`, which has left the object, is about to be removed. Watches that ran last before that run
+ * again, by the same commit. 0 or a negative errno. */
+int twin_rerun(const struct watch *watch, const struct ledger_row *left);

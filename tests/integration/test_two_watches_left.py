@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An object leaves a watch for another one of its kind that has not run for it: the watch that it has left holds it, and owes its end,
+until the other one does so, or none selects it."""
+import json
+import signal
+
+import pytest
+
+from harness import ledger, wait_until
+from harness.twins import GOLD, SILVER, Twins, child
+
+
+@pytest.fixture
+def twins(devserver, operator, make_handler, widgets):
+    return Twins(devserver, operator, make_handler, widgets)
+
+
+def actions(handler):
+    return [request.body["action"] for request in handler.requests(name="w") if request.exit_code == 0]
+
+
+def is_told(handler, action):
+    wait_until(lambda: action in actions(handler), lambda: f"{action}: {actions(handler)}", 60)
+
+
+def is_silvers(twins, **more):
+    twins.widgets.create("w", labels={"tier": "silver"}, **more)
+    twins.silver.wait_finished(name="w")
+    wait_until(lambda: twins.operator.ctl.status()["watches"][1]["running"] == 0, "silver to be at rest")
+
+
+def waits(twins, key="default/w"):
+    wait_until(lambda: "another watch of its kind selects it, and has not run yet" in twins.operator.ctl.run("explain", "silver", key).stdout,
+               lambda: twins.operator.ctl.run("explain", "silver", key).stdout)
+
+
+def kill(operator):
+    operator.send_signal(signal.SIGKILL)
+    operator.wait_exit(expect=-signal.SIGKILL)
+    operator.start_ready().wait_synced()
+
+
+@pytest.mark.parametrize("then", ["it leaves that one too", "it is deleted", "that one runs"])
+@pytest.mark.parametrize("held", ["by a pause", "by a pause, and the operator is killed", "by a run of another object"])
+def test_it_is_held_until_the_other_watch_runs(twins, widgets, operator, held, then):
+    gate = twins.gold.folder / "gate"
+    twins.gold.behave(f"[ $RECONCILED_NAME != busy ] || while [ ! -e {gate} ]; do sleep 0.02; done")
+    twins.start_by_tier(concurrency=1)
+    if "pause" in held:
+        assert operator.ctl.run("pause", "gold").returncode == 0
+    else:
+        widgets.create("busy", labels={"tier": "gold"})
+        twins.gold.wait_for(name="busy")
+    is_silvers(twins)
+    version = twins.relabel("gold")["metadata"]["resourceVersion"]
+    waits(twins)
+    if "killed" in held:
+        kill(operator)
+        waits(twins)
+    assert twins.finalizers() == [SILVER]
+    if then == "it leaves that one too":
+        twins.relabel("none")
+        wait_until(lambda: twins.finalizers() == [], lambda: f"silver to let go: {twins.metadata()}", 60)
+    elif then == "it is deleted":
+        widgets.delete("w")
+        wait_until(lambda: not widgets.exists("w"), lambda: f"its end: {twins.metadata()}", 60)
+        assert actions(twins.silver)[-1] == "finalize"
+    gate.touch()
+    operator.ctl.run("resume", "gold")
+    if then == "that one runs":
+        wait_until(lambda: twins.finalizers() == [GOLD], lambda: f"gold's: {twins.metadata()}", 60)
+        assert all(twins.history("w", version)), "one of both holds it at every moment"
+    twins.rests()
+    assert actions(twins.gold) == (["reconcile"] if then == "that one runs" else [])
+    assert actions(twins.silver).count("finalize") == (then == "it is deleted")
+    operator.stop()
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
+@pytest.mark.parametrize("unselected", [False, True], ids=["", "unselected"])
+@pytest.mark.parametrize("how", ["the other watch is paused", "it is being deleted when it moves"])
+def test_the_end_is_told_by_the_watch_that_handled_it_last(twins, widgets, operator, how, unselected, killed):
+    """No watch wants finalizers; the other one never runs."""
+    twins.start_by_tier(finalizer=False, unselected=unselected)
+    is_silvers(twins, finalizers=["example.com/other"])
+    if how == "the other watch is paused":
+        assert operator.ctl.run("pause", "gold").returncode == 0
+    else:
+        widgets.delete("w")
+    twins.relabel("gold")
+    waits(twins)
+    if killed:
+        kill(operator)
+        waits(twins)
+    assert "deleted" not in actions(twins.silver)
+    if how == "the other watch is paused":
+        widgets.delete("w")
+    widgets.merge_patch("w", {"metadata": {"finalizers": None}})
+    is_told(twins.silver, "deleted")
+    operator.ctl.run("resume", "gold")
+    twins.rests()
+    told = actions(twins.silver)
+    assert told.count("deleted") == 1 and actions(twins.gold) == []
+    assert told.count("unselected") == unselected, "however often it was looked at"
+    operator.stop()
+
+
+def test_the_end_is_told_by_the_other_watch_once_it_has_run(twins, widgets, operator):
+    twins.start_by_tier(finalizer=False)
+    is_silvers(twins)
+    twins.relabel("gold")
+    twins.gold.wait_finished(name="w")
+    wait_until(lambda: not ledger.read(operator, "SELECT * FROM ledger WHERE watch = 'silver'"), "silver to let go", 60)
+    widgets.delete("w")
+    is_told(twins.gold, "deleted")
+    twins.rests()
+    assert actions(twins.silver) == ["reconcile"]
+    operator.stop()
+
+
+@pytest.mark.parametrize("finalizer", [False, True])
+def test_children_go_with_it(twins, widgets, operator, devserver, finalizer):
+    """Also those in other namespaces, which the server does not collect."""
+    devserver.api.resource("v1", "namespaces").create("other")
+    other = devserver.api.resource("v1", "configmaps", "other")
+    wanted = child("far")
+    wanted["metadata"]["namespace"] = "other"
+    twins.silver.behave(f"[ $RECONCILED_ACTION != reconcile ] || echo '{json.dumps({'children': [wanted]})}'")
+    twins.start_by_tier(finalizer=finalizer)
+    is_silvers(twins)
+    assert operator.ctl.run("pause", "gold").returncode == 0
+    twins.relabel("gold")
+    waits(twins)
+    widgets.delete("w")
+    is_told(twins.silver, "finalize" if finalizer else "deleted")
+    wait_until(lambda: not other.exists("far"), "the end of the child", 60)
+    operator.stop()
+
+
+@pytest.mark.quiet
+@pytest.mark.slow
+def test_a_field_selector_counts_as_a_match_for_a_minute(twins, widgets, operator):
+    """Only the API server can judge it, so the object is held as if gold selected it."""
+    twins.start({"fieldSelector": "metadata.name=x"}, {"labelSelector": "tier=silver"})
+    is_silvers(twins)
+    twins.relabel("none")
+    waits(twins)
+    assert twins.finalizers() == [SILVER]
+    wait_until(lambda: twins.finalizers() == [], lambda: f"silver to let go: {twins.metadata()}", 120)
+    operator.stop()
