@@ -269,9 +269,6 @@ void model_row(struct simulation *sim, unsigned watch, const struct model_row *r
 {
         const struct sim_object *object = server_object(sim, row->name, row->uid);
 
-        /* Known limit: what was handed over, and went while its next watch did not look, is known at the next start. */
-        if (!object && sim->server.epoch > 0 && !sim->model.seen[watch][row->uid].seen)
-                return;
         if (!object || !(object->selected & 1U << watch))
                 model_broken(sim, "at rest: watch %u still has a row of %s u%u, which %s", watch,
                              sim_key(row->name), row->uid, object ? "it does not select" : "is gone");
@@ -356,13 +353,15 @@ static bool is_told(const struct simulation *sim, unsigned uid)
 }
 
 /* It went while another watch of its kind had it, or was about to have it: one of them is told. (Where a watch
- * that it has left wants finalizers, the finalizer has held it, unless a user took that off.) */
+ * that it has left wants finalizers, the finalizer has held it, unless a user took that off. Known limit: a lost
+ * ledger does not know who had it.) */
 static void judge_moved(struct simulation *sim, unsigned watch, unsigned uid)
 {
         const struct model_seen *seen = &sim->model.seen[watch][uid];
 
-        if (seen->seen && !seen->released && !lives(sim, uid) && sim->model.last_selected[uid] != 0 &&
-            sim->server.epoch == 0 && !sim->config_watch[watch].finalizer && !is_told(sim, uid))
+        if (seen->seen && !seen->released && !seen->may_hold && !lives(sim, uid) &&
+            sim->model.last_selected[uid] != 0 && sim->server.epoch == 0 &&
+            !sim->config_watch[watch].finalizer && !is_told(sim, uid))
                 model_broken(sim, "at rest: watch %u was the last to have u%u, and nobody was told its end",
                              watch, uid);
 }

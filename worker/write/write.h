@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The steps by which a run writes to the API server, before its handler and after it, and their order:
- * which other watches select the object (sibling.c), our finalizer, then the answer's `children`, `patch`,
+ * our finalizer, then the answer's `children`, `patch`,
  * `status` and `conditions`, and last the finalizer of an object that is cleaned up.
  */
 #include "worker/run/run.h"
