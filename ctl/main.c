@@ -46,6 +46,7 @@ static const struct option option[] = {
         {"apply", no_argument, NULL, 'P'},
         {"finalizer", no_argument, NULL, 'z'},
         {"cancel", no_argument, NULL, 'X'},
+        {"all", no_argument, NULL, 'l'},
         {"all-failed", no_argument, NULL, 'A'},
         {"interval", required_argument, NULL, 'i'},
         {"follow", no_argument, NULL, 'f'},
@@ -62,7 +63,7 @@ static const struct option option[] = {
 struct options {
         char given[ELEMENTS(option)]; /* the letters of options, each once */
         const char *runtime_directory;
-        bool help, json, yaml, wide, ready, finalizer, all_failed, follow, yes, cancel;
+        bool help, json, yaml, wide, ready, finalizer, all, all_failed, follow, yes, cancel;
         const char *why, *namespace; /* NULL: not given */
         uint64_t interval_usec;      /* between two pictures */
         uint64_t timeout_usec;       /* of waiting while nothing moves */
@@ -153,9 +154,12 @@ static int by_hand(const struct options *options, const char *command, char **ar
 
 static int verb_retry(const struct options *options, int count, char **argument)
 {
-        if (options->all_failed)
-                return count < 2 ? ctl_retry_all(options->runtime_directory, argument, options->json)
-                                 : usage("retry --all-failed takes one watch, or none for all of them");
+        if (options->all && (options->all_failed || count != 1))
+                return usage("retry --all takes one watch");
+        if (options->all_failed && count > 1)
+                return usage("retry --all-failed takes one watch, or none for all of them");
+        if (options->all || options->all_failed)
+                return ctl_retry_many(options->runtime_directory, options->all, argument, options->json);
         return count == 2 ? by_hand(options, "retry", argument, "runs as soon as a worker is free")
                           : usage("retry takes a watch and a key (namespace/name)");
 }
@@ -295,15 +299,15 @@ static const struct verb verb[] = {
          "[FILE]",
          "Manifests for kubectl apply"},
         {"retry",
-         "run an object now, or all that failed",
-         "jAn",
+         "run an object now, or all that failed, or all",
+         "jAln",
          0,
          2,
          {WORD_WATCH, WORD_FAILING},
          TAKES_KEY,
          verb_retry,
-         "WATCH KEY | --all-failed [WATCH]",
-         "Runs this object now, whatever it waits for, or all objects that have failed"},
+         "WATCH KEY | --all-failed [WATCH] | --all WATCH",
+         "Runs this object now, whatever it waits for, or all objects that have failed, or all of a watch"},
         {"release",
          "let an object out of quarantine",
          "jzwyn",
@@ -461,6 +465,8 @@ static bool *flag_of(struct options *options, int c)
                 return &options->help;
         case 'A':
                 return &options->all_failed;
+        case 'l':
+                return &options->all;
         case 'f':
                 return &options->follow;
         case 'y':

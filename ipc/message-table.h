@@ -365,7 +365,6 @@
  * Retry-After still holds back what the run needed; 0 = nothing was held back.
  * kinds: of its children, as RUN gets them the next time; kinds_known: false = as before.
  * handler_*: what the handler has used in this run, and whether it was ended for lack of memory.
- * handler_stamp: which version of its files it was started from (lib/os/file-stamp.h); 0 = none ran.
  * not_started: of RESULT_UNAVAILABLE: its program is what was not available. */
 #define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
@@ -395,7 +394,6 @@
         BOOL(handler_out_of_memory)                                                                         \
         U64(wait_status)                                                                                    \
         BOOL(handler_ran)                                                                                   \
-        U64(handler_stamp)                                                                                  \
         BOOL(not_started)
 
 /* deadline_usec: how long the first credential may take. access_folder: has those of `access`; "": there are

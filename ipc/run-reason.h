@@ -20,7 +20,7 @@ enum run_reason {
         RUN_TAKEN_OVER,
         RUN_CHILD_CHANGED,
         RUN_RELATED_CHANGED,
-        RUN_HANDLER_CHANGED,
+        RUN_HANDLER_CHANGED, /* it was given up, and there was a reload or another handler since */
         RUN_RETRY,
         RUN_THROTTLED,
         RUN_UNAVAILABLE,

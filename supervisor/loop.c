@@ -10,7 +10,6 @@
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/effects.h"
 #include "supervisor/fatal.h"
-#include "supervisor/handlers/review.h"
 #include "supervisor/listen-pause.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
@@ -33,9 +32,6 @@ static int on_settle(sd_event_source *source _unused_, void *userdata)
                                  "no memory for an Event on a crash");
         controller_settle(&supervisor->controller);
         reload_continue(supervisor);
-        if (handlers_continue(supervisor) < 0)
-                supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
-                                 "no memory for an event source");
         control_continue(supervisor);
         notify_status(supervisor);
         gateway_tell_change(supervisor);

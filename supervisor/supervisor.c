@@ -47,10 +47,9 @@
 #include "supervisor/folders/under-way.h"
 #include "supervisor/handlers/access-folder.h"
 #include "supervisor/handlers/access-state.h"
-#include "supervisor/handlers/handler-hash.h"
 #include "supervisor/handlers/limits.h"
-#include "supervisor/handlers/review.h"
 #include "supervisor/handlers/separation.h"
+#include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/loop.h"
 #include "supervisor/notify.h"
@@ -188,10 +187,9 @@ static int init_parts(struct supervisor *supervisor)
 
 /* The operator's own names, in either folder: it takes files of these names for its own writing. */
 static const char *const own_name[] = {
-        "instance",        "ledger.sqlite",    "ledger.sqlite-wal", "ledger.sqlite-shm",
-        "store",           "under-way",        "under-way.new",     "finalizers",
-        "slots",           "secrets",          "control.sock",      "handler-key",
-        "handler-key.new", "secrets.handlers",
+        "instance", "ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm",
+        "store",    "under-way",     "under-way.new",     "finalizers",
+        "slots",    "secrets",       "control.sock",      "secrets.handlers",
 };
 
 static int take_folder(char **folder, struct error *error)
@@ -322,8 +320,8 @@ int supervisor_run(struct supervisor *supervisor)
         if (r < 0 && !error.message)
                 supervisor_fatal(supervisor, EXIT_CODE_SOFTWARE, NULL, NULL,
                                  "the children cannot be started: %s", strerror(-r));
-        handlers_review(supervisor);
         effects_tell_time(supervisor);
+        handlers_take_up(supervisor);
         due_arm(&supervisor->controller);
         teardown_begin(supervisor);
         r = loop_run(supervisor);
@@ -362,8 +360,6 @@ void supervisor_done(struct supervisor *supervisor)
         sd_event_source_disable_unref(supervisor->listen_timer);
         sd_event_source_disable_unref(supervisor->notify.timer);
         sd_event_source_disable_unref(supervisor->control.list_source);
-        sd_event_source_disable_unref(supervisor->handlers.source);
-        handler_hash_free(supervisor->handlers.hash);
         slowest_done(&supervisor->slowest);
         sd_event_source_disable_unref(supervisor->heartbeat.timer);
         sd_event_source_disable_unref(supervisor->kill_timer);

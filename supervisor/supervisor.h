@@ -10,7 +10,7 @@
  *
  *   children/  slots of processes, what they are told, what they say, how they end
  *   watches/   places of watches: from their begin to their end, their health
- *   handlers/  what handlers run as, with which access and limits, and whether their files have changed
+ *   handlers/  what handlers run as, with which access and limits, and by which stamp they are known
  *   folders/   state, runtime and memory folders, and the files in them
  *   reload/    the configuration: read, and carried out watch by watch
  *   control/   answers for reconciledctl, and for the gateway
@@ -38,7 +38,6 @@
 
 struct access_state;
 struct control_peer;
-struct handler_hash;
 struct leftover_finalizer;
 struct under_way;
 
@@ -83,11 +82,6 @@ struct supervisor {
                 struct access_state *state;
                 size_t count;
         } access;
-        struct {
-                struct handler_hash *hash; /* while files are read: handlers/review.c */
-                sd_event_source *source;
-                size_t place; /* of the watch that is judged next */
-        } handlers;
 
         struct {
                 int state_fd, runtime_fd; /* -1: not held */

@@ -17,7 +17,6 @@
 #include "supervisor/children/child.h"
 #include "supervisor/control/tell-gateway.h"
 #include "supervisor/folders/under-way.h"
-#include "supervisor/handlers/handler-hash.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
@@ -91,16 +90,6 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
 
 /* ---- fatal */
 
-static void blame_worker_run(const struct worker *worker, const char *cause)
-{
-        const struct queue_run *run = worker_run(worker);
-        const struct controller *controller = worker->controller;
-
-        if (run)
-                blame_worker(worker, handler_stamp_now(&controller->watch[run->watch].config->handler),
-                             cause);
-}
-
 static void blame(struct supervisor *supervisor)
 {
         const struct supervisor_end *end = &supervisor->end;
@@ -109,7 +98,7 @@ static void blame(struct supervisor *supervisor)
         if (!end->child)
                 return;
         if (end->child->process.role == ROLE_WORKER)
-                blame_worker_run(&controller->worker[end->child->index], end->cause);
+                blame_worker(&controller->worker[end->child->index], end->cause);
         if (end->child->process.role == ROLE_WATCHER && end->view.stage != SLOT_IDLE)
                 doubt_blame(&controller->watch[end->child->index], end->view.key, end->view.uid,
                             end->view.stage != SLOT_PROGRAM, end->cause);

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/file-stamp.h"
-
 #define PLUGIN_HOST "reconciled-plugin-host"
 
 /* The host lies beside this program, or where the build folder has it. The process has one path. */
@@ -38,13 +36,4 @@ char **arguments_build(const struct record_watch *config)
         for (size_t i = 0; argument && i < config->handler_exec_count; i++)
                 argument[i + hosted] = (char *)(uintptr_t)config->handler_exec[i].value;
         return argument;
-}
-
-uint64_t arguments_stamp(const struct record_watch *config)
-{
-        uint64_t stamp = 0;
-
-        for (size_t i = 0; i < config->handler_exec_count; i++)
-                stamp = file_stamp_add_argument(stamp, config->handler_exec[i].value);
-        return stamp;
 }

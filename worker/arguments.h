@@ -6,5 +6,3 @@
 /* A list that ends with NULL; its strings are borrowed from `config` and must live as long. The caller frees
  * the list alone. NULL: no memory. */
 char **arguments_build(const struct record_watch *config);
-/* A number that changes when one of the files among the arguments does; as they are now. */
-uint64_t arguments_stamp(const struct record_watch *config);

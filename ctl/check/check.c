@@ -113,30 +113,6 @@ static void add_users_notes(cJSON *notes, const struct config *config)
                                 "handler.user)");
 }
 
-/* What a start or a reload with this configuration runs by itself, should a handler be another one. */
-static void add_handlers_notes(cJSON *notes, const struct config *config)
-{
-        static const char *const what[] = {
-                [ON_HANDLER_CHANGE_FAILED] = "objects whose last run failed run again",
-                [ON_HANDLER_CHANGE_ALL] = "every object runs again",
-                [ON_HANDLER_CHANGE_NONE] = "nothing runs for that",
-        };
-
-        for (size_t mode = 0; mode < ELEMENTS(what); mode++) {
-                _cleanup_text_ struct text names = TEXT_EMPTY;
-
-                for (size_t i = 0; i < config->watch_count; i++)
-                        if (!config->watch[i].owner && config->watch[i].on_handler_change == mode)
-                                text_printf(&names, "%s%s", names.size > 0 ? ", " : "",
-                                            config->watch[i].name);
-                if (names.size > 0)
-                        add_note(notes,
-                                 "onHandlerChange (%s): when a start or a reload finds that the handler has "
-                                 "changed, %s",
-                                 names.data, what[mode]);
-        }
-}
-
 /* Only the ledger knows then what is gone. */
 static void add_deletions_note(cJSON *notes, const struct config *config)
 {
@@ -182,7 +158,6 @@ static cJSON *make_notes(const struct report *report)
 
         add_limits_note(notes, config);
         add_users_notes(notes, config);
-        add_handlers_notes(notes, config);
         add_deletions_note(notes, config);
         add_children_notes(notes, config);
         return notes;

@@ -172,14 +172,6 @@ static bool say_quarantined(const struct facts *facts, struct text *text)
 
         if (ctl_number(facts->row, "quarantinedUntil") == 0)
                 return false;
-        if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
-                text_printf(
-                        text,
-                        "it is in quarantine, but its handler has changed since: it is tried in %s, alone, "
-                        "when nothing else runs",
-                        ctl_until(facts->row, "next", buffer, sizeof(buffer)));
-                return true;
-        }
         text_printf(text,
                     "it is in quarantine, because the operator has crashed over it %" PRIu64
                     " %s: it is tried again in %s, when it changes, or after `reconciledctl release`",
@@ -193,13 +185,8 @@ static bool say_permanent(const struct facts *facts, struct text *text)
 {
         if (!ctl_is(facts->row, "permanent"))
                 return false;
-        if (ctl_is(cJSON_GetObjectItemCaseSensitive(facts->watch, "handler"), "pending")) {
-                text_append_string(text, "it has failed for good, but its handler has changed since: it is "
-                                         "about to be made due");
-                return true;
-        }
         text_append_string(text, "it has failed for good: it is not tried again before it or its handler "
-                                 "changes, or `reconciledctl retry` asks for it");
+                                 "changes, the operator is reloaded, or `reconciledctl retry` asks for it");
         return true;
 }
 
@@ -223,7 +210,9 @@ static bool say_waits(const struct facts *facts, struct text *text)
         if (ctl_number(facts->row, "attempts") == 0)
                 return false;
         if (strcmp(ctl_text(facts->row, "nextReason"), "handlerChanged") == 0) {
-                text_printf(text, "it has failed, but its handler has changed since: it runs again in %s",
+                text_printf(text,
+                            "it was given up, and gets one more attempt in %s: its handler has changed "
+                            "since, or the operator was reloaded",
                             ctl_until(facts->row, "next", buffer, sizeof(buffer)));
                 return true;
         }

@@ -36,23 +36,6 @@ static void print_more(const cJSON *watch)
                ctl_number(watch, "relists"), ctl_text(watch, "kind"), ctl_text(watch, "apiVersion"));
 }
 
-#define HANDLER_NEWS_USEC USEC_PER_HOUR /* so long after a change it is shown */
-
-static void print_handler(const cJSON *handler)
-{
-        uint64_t changed = ctl_number(handler, "changedAt");
-        bool pending = ctl_is(handler, "pending");
-        char buffer[64];
-
-        if (ctl_text(handler, "unread")[0])
-                printf("    whether its handler has changed is not fully known: %s\n",
-                       ctl_text(handler, "unread"));
-        if (changed > 0 && (pending || changed + HANDLER_NEWS_USEC > clock_realtime_usec()))
-                printf("    its handler changed %s ago: %" PRIu64 " objects were made due for that%s\n",
-                       ctl_since(handler, "changedAt", buffer, sizeof(buffer)),
-                       ctl_number(handler, "madeDue"), pending ? " so far" : "");
-}
-
 /* Watches of what is owned have long names: WATCH.owns.KIND.NUMBER. */
 static int name_width(const cJSON *watches)
 {
@@ -91,7 +74,6 @@ static void print_watch(const cJSON *watch, int width, bool wide)
                 printf("    these namespaces do not exist: %s\n", ctl_text(watch, "missingNamespaces"));
         if (ctl_text(watch, "limitsWeakened")[0])
                 printf("    limits of its handler: %s\n", ctl_text(watch, "limitsWeakened"));
-        print_handler(cJSON_GetObjectItemCaseSensitive(watch, "handler"));
         if (ctl_text(watch, "accessTrouble")[0])
                 printf("    what its handler has cannot be renewed: %s\n", ctl_text(watch, "accessTrouble"));
         if (ctl_is(watch, "accessAwaited"))

@@ -3,4 +3,5 @@
 #include <stdbool.h>
 
 /* Makes all due that have failed. argument: a watch, or nothing: all; returns the exit code. */
-int ctl_retry_all(const char *runtime_directory, char **argument, bool json);
+/* What has failed, of a watch or of all; or all objects of a watch. */
+int ctl_retry_many(const char *runtime_directory, bool all, char **argument, bool json);

@@ -56,9 +56,6 @@ enum on_failure { ON_FAILURE_KEEP, ON_FAILURE_ROLLBACK };
 /* Which objects run after each start. */
 enum on_start { ON_START_CHANGED, ON_START_ALL };
 
-/* Which objects run when their handler has changed. */
-enum on_handler_change { ON_HANDLER_CHANGE_FAILED, ON_HANDLER_CHANGE_ALL, ON_HANDLER_CHANGE_NONE };
-
 /* The reaction when a watch has not worked for its deadline. */
 enum on_deadline { ON_DEADLINE_FATAL, ON_DEADLINE_ISOLATE };
 
@@ -116,7 +113,6 @@ struct config_watch {
         enum on_unrecoverable on_unrecoverable;
         enum on_start on_start;
         enum on_failure on_failure;
-        enum on_handler_change on_handler_change;
         uint64_t wait_usec;   /* how long children may take to become ready; 0 = they are not waited for */
         uint64_t settle_usec; /* how long undoing may take; default 30s */
         bool unselected;  /* the handler is told of objects that are not selected any more; default false */

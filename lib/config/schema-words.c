@@ -104,7 +104,7 @@ const struct config_words config_words[] = {
         {"watches[].retry.first", "First backoff of a failing object; doubled with each further failure."},
         {"watches[].retry.max", "Longest backoff."},
         {"watches[].retry.attempts",
-         "Failures in a row after which the object waits for a change. Default: no limit."},
+         "Failures in a row after which the object is given up until a change. Default: no limit."},
         {"watches[].retry.throttle", "Unit of the delays of `onUnrecoverable: throttle`."},
         {"watches[].deadline", "How long the watch may be broken before onDeadline applies."},
         {"watches[].reconnect", "How the watcher keeps its connection to the API server."},
@@ -124,9 +124,6 @@ const struct config_words config_words[] = {
          "only the object waits."},
         {"watches[].onFailure",
          "Children of a failed attempt. keep: they stay. rollback: their changes are undone."},
-        {"watches[].onHandlerChange",
-         "When a start or a reload finds the handler changed. failed: objects whose last run failed "
-         "run again. all: every object runs. none: nothing runs."},
         {"watches[].onStart",
          "After a start. changed: objects that have changed or failed run. all: every object runs."},
         {"watches[].unselected",

@@ -89,7 +89,6 @@ TABLE(children_table, {"force", KEY_BOOL, IN_WATCH(children_force), 0, 0, NULL, 
 static const char *const on_deadline_choice[] = {"fatal", "isolate", NULL};
 static const char *const on_unrecoverable_choice[] = {"crash", "throttle", NULL};
 static const char *const on_failure_choice[] = {"keep", "rollback", NULL};
-static const char *const on_handler_change_choice[] = {"failed", "all", "none", NULL};
 static const char *const on_start_choice[] = {"changed", "all", NULL};
 
 static const struct key watch_key[] = {
@@ -116,8 +115,6 @@ static const struct key watch_key[] = {
         {"onUnrecoverable", KEY_CHOICE, IN_WATCH(on_unrecoverable), 0, 0, NULL, false,
          on_unrecoverable_choice},
         {"onFailure", KEY_CHOICE, IN_WATCH(on_failure), 0, 0, NULL, false, on_failure_choice},
-        {"onHandlerChange", KEY_CHOICE, IN_WATCH(on_handler_change), 0, 0, NULL, false,
-         on_handler_change_choice},
         {"onStart", KEY_CHOICE, IN_WATCH(on_start), 0, 0, NULL, false, on_start_choice},
         {"unselected", KEY_BOOL, IN_WATCH(unselected), 0, 0, NULL, false, NULL},
         {"allowFatal", KEY_BOOL, IN_WATCH(allow_fatal), 0, 0, NULL, false, NULL},

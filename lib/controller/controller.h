@@ -136,7 +136,6 @@ struct controller {
                 size_t synced;  /* watches in sync, when it was last asked what is due */
                 uint64_t armed; /* by the ledger's clock: what WAKE_DUE is for; 0 = nothing */
         } due;
-        char handler_key_name[33]; /* with which key hashes of handlers are made; "": none */
 };
 
 /* config, queue and ledger are borrowed. workers: all that there will be. -ENOMEM. */

@@ -9,8 +9,8 @@
 #include "controller/change/related.h"
 #include "controller/marks.h"
 #include "controller/order/uninstall.h"
-#include "controller/run/handler-change.h"
 #include "controller/run/refusal.h"
+#include "controller/run/retry.h"
 
 void watch_empty(struct watch *watch)
 {
@@ -19,10 +19,8 @@ void watch_empty(struct watch *watch)
         refusal_free(watch);
         free(watch->owed_key);
         free(watch->owed_uid);
-        free(watch->retry_key);
-        free(watch->retry_uid);
+        retry_forget(watch);
         free(watch->pause_reason);
-        handler_forget(watch);
         marks_forget(&watch->tries);
         marks_forget(&watch->finalized);
         uninstall_watch_done(watch);

@@ -33,33 +33,22 @@ struct refusal {
         struct watch_trouble trouble;
 };
 
-/* Which rows run/retry.c makes due. */
+/* Which rows run/retry.c makes due. The ledger has the numbers of the last two, and the wider one is the
+ * greater. */
 enum retry_scope {
         RETRY_NOTHING,
         RETRY_REFUSED, /* those that wait for the server */
         RETRY_FAILED,
-        RETRY_CHANGED, /* those that a change of the handler concerns */
+        RETRY_GIVEN_UP, /* until a change: each gets one more attempt */
+        RETRY_ALL,
+        RETRY_SCOPE_COUNT
 };
 
-/* Rows of a watch whose handler has changed are made due in two passes: run/handler-change.c. */
-enum handler_pass { HANDLER_PASS_NONE, HANDLER_PASS_OTHERS, HANDLER_PASS_QUARANTINED, HANDLER_PASS_COUNT };
-
-#define HANDLER_RUNS_A_SECOND 200U
-
-/* The handler of a watch, as far as is known. */
-struct handler_change {
-        char hash[33];             /* ""; when it was last looked at */
-        uint64_t changed_realtime; /* 0: not as far as is known */
-        uint64_t reload;           /* runs that were given out before this reload had the former one */
-        enum handler_pass pass;
-        bool all;                   /* all objects, not only those that have failed */
-        char *key, *uid;            /* where the next page begins */
-        uint64_t due, quarantined;  /* in this round: rows that were made due */
-        uint64_t changes, made_due; /* in this life */
-        uint64_t stamp;             /* of the files, when they were last looked at; 0: not known */
-        uint64_t other;             /* of those that a run has used since and that are not these; 0: none */
-        uint64_t judged;            /* runs that were given out before this reload had another one, maybe */
-        bool is_read;               /* the record in the ledger */
+/* A walk over the rows of a watch, page by page. */
+struct retry_walk {
+        enum retry_scope scope;
+        char *key, *uid; /* of the last row that it has visited; NULL: of none */
+        uint64_t due; /* number of rows that it has made due: each comes a bit later than the one before */
 };
 
 /* How far the search for its finalizers is: order/uninstall.c. */
@@ -102,13 +91,11 @@ struct watch {
         unsigned spread_left;
         struct related_cursor **related; /* change/related.c */
         size_t related_count, related_room, related_turn;
-        uint64_t related_usec; /* CLOCK_MONOTONIC: of the last page */
-        bool is_of_cluster;    /* its objects belong to no namespace, by the first row when that mattered */
-        uint64_t retried;      /* in this round */
-        enum retry_scope
-                retrying; /* what has failed is made due, page by page; where the next one begins: */
-        char *retry_key, *retry_uid;
-        struct handler_change handler;
+        uint64_t related_usec;  /* CLOCK_MONOTONIC: of the last page */
+        bool is_of_cluster;     /* its objects belong to no namespace, by the first row when that mattered */
+        struct retry_walk walk; /* ends with this life */
+        struct retry_walk kept_walk; /* the next life goes on with it: run/retry-kept.c */
+        uint64_t handler_stamp;      /* of the handler that this watch begins with */
         struct watch_uninstall uninstall;
         uint64_t paused_realtime, paused_by; /* since when, by which user; 0 = it is not */
         char *pause_reason;

@@ -10,7 +10,6 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/folders/ledger-clock.h"
-#include "supervisor/handlers/handler-hash.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/watches/place.h"
 

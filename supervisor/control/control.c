@@ -244,8 +244,9 @@ static int answer_by_hand(struct control_peer *peer, const struct message_query 
         return answer_done(peer);
 }
 
-static int answer_retry_all(struct control_peer *peer, const struct message_query *query _unused_,
-                            struct watch *watch)
+/* What has failed, of a watch or of all; or all objects of a watch. */
+static int answer_retry_many(struct control_peer *peer, const struct message_query *query,
+                             struct watch *watch)
 {
         _cleanup_text_ struct text json = TEXT_EMPTY;
         uint64_t count = 0;
@@ -255,7 +256,9 @@ static int answer_retry_all(struct control_peer *peer, const struct message_quer
                 return refuse_uninstalling(peer);
         if (watch && watch->paused_realtime > 0)
                 return refuse_query(peer, "the watch is paused; resume it first");
-        r = retry_all(&peer->supervisor->controller, watch, &count);
+        r = strcmp(query->command, "retry-all") == 0
+                    ? retry_all(watch, &count)
+                    : retry_all_failed(&peer->supervisor->controller, watch, &count);
         if (r < 0)
                 return r == -ENOMEM ? r : refuse_query(peer, "the ledger cannot be read");
         text_append_string(&json, "{");
@@ -444,8 +447,9 @@ static const struct command {
         {"list", 3, false, answer_list},                /* STATE WATCH NAMESPACE */
         {"keys", 2, true, answer_keys},                 /* WATCH BEGINNING */
         {"retry", 2, true, answer_by_hand},             /* WATCH KEY */
-        {"retry-all", 0, false, answer_retry_all},      /* of all watches */
-        {"retry-all", 1, true, answer_retry_all},       /* WATCH */
+        {"retry-all", 1, true, answer_retry_many},      /* WATCH */
+        {"retry-failed", 0, false, answer_retry_many},  /* of all watches */
+        {"retry-failed", 1, true, answer_retry_many},   /* WATCH */
         {"release", 2, true, answer_by_hand},           /* WATCH KEY */
         {"release-finalizer", 3, true, answer_release}, /* WATCH KEY WHY */
         {"pause", 2, true, answer_pause},               /* WATCH WHY */

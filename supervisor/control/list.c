@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "supervisor/control/json.h"
 #include "supervisor/control/status.h"
-#include "supervisor/handlers/handler-hash.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/turn.h"
 

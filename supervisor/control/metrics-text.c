@@ -203,19 +203,9 @@ static uint64_t watch_longest_usec(const struct supervisor *supervisor, size_t i
         return runs_usec(supervisor, index, true);
 }
 
-static uint64_t watch_handler_changes(const struct supervisor *supervisor, size_t index)
+static uint64_t watch_tried_again(const struct supervisor *supervisor, size_t index)
 {
-        return supervisor->controller.watch[index].handler.changes;
-}
-
-static uint64_t watch_handler_made_due(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->controller.watch[index].handler.made_due;
-}
-
-static uint64_t watch_handler_unread(const struct supervisor *supervisor, size_t index)
-{
-        return supervisor->place[index].handler_unread[0] != '\0';
+        return supervisor->controller.watch[index].metrics.tried_again;
 }
 
 static const struct watch_family {
@@ -266,13 +256,9 @@ static const struct watch_family {
         {"reconciled_handler_limits_weakened", "watch",
          "1 when limits of the handler do not hold here as they are meant.", GAUGE, false,
          watch_limits_weakened},
-        {"reconciled_handler_changes", "watch", "How often its handler was found to have changed.", COUNTER,
-         false, watch_handler_changes},
-        {"reconciled_handler_change_objects", "watch", "Objects that were made due because it had changed.",
-         COUNTER, false, watch_handler_made_due},
-        {"reconciled_handler_unread", "watch",
-         "1 while whether the handler changes is not fully known: a file of it cannot be read.", GAUGE,
-         false, watch_handler_unread},
+        {"reconciled_given_up_tried", "watch",
+         "Objects that were given up and got one more attempt: after a reload, or with another handler.",
+         COUNTER, false, watch_tried_again},
         {"reconciled_handler_access_failing", "watch",
          "1 while what the handler is given for itself (credentials, access to the API server) cannot be "
          "had "

@@ -29,20 +29,6 @@ static const char *phase_name(enum supervisor_phase phase)
         return name[phase];
 }
 
-static void write_handler(const struct watch *watch, struct text *json)
-{
-        const struct handler_change *change = &watch->handler;
-
-        text_append_string(json, "\"handler\":{");
-        json_string(json, "hash", change->hash);
-        json_uint64(json, "changedAt", change->changed_realtime);
-        json_bool(json, "pending", change->pass != HANDLER_PASS_NONE);
-        json_uint64(json, "changes", change->changes);
-        json_uint64(json, "madeDue", change->made_due);
-        json_string(json, "unread", place_of(watch)->handler_unread);
-        json_close(json, "},");
-}
-
 static void write_failing_counts(const struct supervisor *supervisor, const struct watch *watch,
                                  struct text *json)
 {
@@ -110,8 +96,6 @@ void status_write_watch(const struct supervisor *supervisor, size_t index, struc
         json_string(json, "limitsWeakened", place_of(watch)->limits_weakened);
         json_string(json, "missingNamespaces",
                     place_of(watch)->missing_namespaces ? place_of(watch)->missing_namespaces : "");
-        if (!watch->config->owner)
-                write_handler(watch, json);
         json_string(json, "resourceVersion", watch->resource_version);
         json_uint64(json, "syncedSince", watch->synced_realtime);
         json_uint64(json, "objects", watch->objects);

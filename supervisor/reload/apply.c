@@ -28,8 +28,8 @@
 #include "supervisor/folders/secrets.h"
 #include "supervisor/handlers/access.h"
 #include "supervisor/handlers/limits.h"
-#include "supervisor/handlers/review.h"
 #include "supervisor/handlers/separation.h"
+#include "supervisor/handlers/stamp.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
 #include "supervisor/supervisor.h"
@@ -174,7 +174,7 @@ int reload_apply(struct supervisor *supervisor, struct config *config)
         secrets_warn(supervisor);
         if ((r = leftover_finalizers_review(supervisor)) < 0)
                 log_warning("the state folder cannot keep which objects have a finalizer: %s", strerror(-r));
-        handlers_review(supervisor);
+        handlers_take_up(supervisor);
         reload_continue(supervisor);
         return 0;
 }
@@ -252,8 +252,6 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
         /* Its due rows are looked for when it is in sync. */
         supervisor->controller.due.synced = SIZE_MAX;
         limits_judge(*ret);
-        if (!config->owner)
-                handlers_review(supervisor);
         r = pause_load(*ret);
         if (r >= 0)
                 r = access_apply(*ret);
@@ -261,6 +259,8 @@ static int begin_watch(struct supervisor *supervisor, const struct config_watch 
                 r = unsure_load(*ret);
         if (r >= 0)
                 r = epoch_load(*ret);
+        if (r >= 0)
+                r = handler_take_up(*ret);
         return r < 0 ? r : child_start(child_of(*ret));
 }
 
@@ -276,8 +276,6 @@ static int begin_next(const struct watch *counted, const struct watch_place *for
         next->metrics = counted->metrics;
         next->successes = counted->successes;
         next->failures_total = counted->failures_total;
-        next->handler.changes = counted->handler.changes;
-        next->handler.made_due = counted->handler.made_due;
         return former->memory_retry.begun ? memory_retry_carry_over(former, counted->health, reason, next)
                                           : 0;
 }

@@ -14,6 +14,7 @@
 #include "ipc/log.h"
 #include "ipc/message-id.h"
 #include "supervisor/children/configure.h"
+#include "supervisor/handlers/stamp.h"
 #include "supervisor/heartbeat.h"
 #include "supervisor/notify.h"
 #include "supervisor/phase.h"
@@ -145,6 +146,8 @@ void reload(struct supervisor *supervisor)
         if (r >= 0 && (strcmp(config->kubeconfig, supervisor->config->kubeconfig) != 0 ||
                        strcmp(config->context, supervisor->config->context) != 0))
                 r = config_check_cluster(config, &error);
+        if (r >= 0) /* also for the life that follows a restart */
+                handlers_reload(supervisor, config);
         if (r >= 0 && program_was_replaced()) {
                 config_free(config);
                 end_for_new_version(supervisor);

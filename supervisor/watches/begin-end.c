@@ -89,7 +89,6 @@ void watches_free(struct supervisor *supervisor)
 void watch_leave(struct watch *watch, uint64_t grace_usec)
 {
         watch->leaving = true;
-        watch->retrying = RETRY_NOTHING;
         place_of(watch)->leave_by = clock_monotonic_usec() + grace_usec;
         queue_close(watch->controller->queue, watch_number(watch));
 }

@@ -30,7 +30,6 @@ struct watch_place {
         char *degraded_reason, *missing_namespaces; /* may be NULL */
         sd_event_source *owed_source;               /* the next page of rows for its watcher */
         char limits_weakened[320]; /* of its handler, and how they hold; "" when as they are meant */
-        char handler_unread[256];  /* files of its handler that cannot be read, and why; "" */
 };
 
 struct watch_place *place_of(const struct watch *watch);

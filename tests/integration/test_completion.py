@@ -54,7 +54,7 @@ def test_words(running):
 
 
 def test_options_are_those_of_the_verb(running):
-    assert complete(running, "retry", "--a") == ["--all-failed"]
+    assert complete(running, "retry", "--a") == ["--all", "--all-failed"]
     assert complete(running, "status", "--a") == []
     always = {"--help", "--version", "--runtime-directory"}
     assert set(complete(running, "--")) == always

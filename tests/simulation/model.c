@@ -83,7 +83,7 @@ void model_shown(struct simulation *sim, unsigned watch, unsigned name, unsigned
         if (kind == MODEL_RECONCILE) {
                 seen->seen = true;
                 seen->ended = false;
-                seen->is_done = seen->is_given_up = false;
+                seen->is_done = seen->is_given_up = seen->is_renewed = false;
                 if (object && (object->selected & 1U << watch))
                         seen->released = false;
         }
@@ -104,7 +104,8 @@ void model_answered(struct simulation *sim, unsigned watch, unsigned uid, enum m
         seen->failures = success ? 0 : seen->failures + (own || refused);
         if (kind == MODEL_RECONCILE) {
                 seen->is_done = success;
-                seen->is_given_up = permanent || (own && limit > 0 && seen->failures >= limit);
+                seen->is_given_up = !seen->is_from_before &&
+                                    (permanent || (own && limit > 0 && seen->failures >= limit));
         }
         if (success) {
                 seen->has_failed = false;
@@ -137,6 +138,7 @@ void model_given(struct simulation *sim, unsigned watch, unsigned uid)
         sim->model.seen[watch][uid].is_for_news = sim->model.seen[watch][uid].has_news;
         sim->model.seen[watch][uid].has_news = false;
         sim->model.seen[watch][uid].is_given = true;
+        sim->model.seen[watch][uid].is_from_before = false;
 }
 
 void model_returned(struct simulation *sim, unsigned watch, unsigned uid)
@@ -191,6 +193,18 @@ void model_forgives_all(struct simulation *sim)
                 }
 }
 
+void model_renewed(struct simulation *sim)
+{
+        sim->model.stamp = sim->stamp;
+        for (unsigned i = 0; i < WATCHES; i++)
+                for (unsigned uid = 0; uid <= sim->server.last_uid; uid++) {
+                        sim->model.seen[i][uid].is_renewed |= sim->model.seen[i][uid].is_given_up;
+                        sim->model.seen[i][uid].is_from_before |= sim->model.seen[i][uid].is_given;
+                }
+        model_forgives_all(sim);
+        model_unsettle(sim);
+}
+
 void model_revived(struct simulation *sim, unsigned watch, unsigned uid)
 {
         sim->model.revived[watch][uid] = true;
@@ -212,6 +226,8 @@ void model_killed(struct simulation *sim)
                 for (unsigned uid = 0; uid <= sim->server.last_uid; uid++) {
                         sim->model.seen[i][uid].is_given = false;
                         sim->model.seen[i][uid].is_known = false;
+                        sim->model.seen[i][uid].is_renewed = false;
+                        sim->model.seen[i][uid].is_from_before = false;
                         if (!sim->model.seen[i][uid].is_kept)
                                 model_forgives(sim, i, uid);
                 }
@@ -225,9 +241,13 @@ void model_ended(struct simulation *sim, unsigned watch, unsigned uid)
 
 void model_committed(struct simulation *sim)
 {
+        sim->model.kept_stamp = sim->model.stamp;
         for (unsigned i = 0; i < WATCHES; i++)
                 for (unsigned uid = 0; uid <= sim->server.last_uid; uid++) {
                         sim->model.seen[i][uid].is_kept |= sim->model.seen[i][uid].is_heard;
+                        if (sim->model.seen[i][uid].is_renewed)
+                                sim->model.seen[i][uid].is_given_up = false;
+                        sim->model.seen[i][uid].is_renewed = false;
                         if (sim->model.seen[i][uid].is_known)
                                 sim->model.revived[i][uid] = false;
                 }

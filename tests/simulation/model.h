@@ -29,6 +29,8 @@ struct model_seen {
         bool is_heard, is_kept; /* the controller has heard of that failure, and has written it down */
         bool is_done;           /* the handler was shown that content, and has succeeded */
         bool is_given_up;       /* or has failed for good, or as often as it may */
+        bool is_renewed;        /* it was given up, and gets one more attempt when the ledger has that */
+        bool is_from_before;    /* its run was given to a worker before the last reload */
         unsigned failures;      /* its own, since the last success */
         bool is_given;          /* to a worker; what is heard meanwhile may be older than what that reads */
         bool has_news;          /* other content was heard since its last run was given */
@@ -55,7 +57,8 @@ struct model {
         bool revived[MODEL_WATCHES]
                     [MODEL_UIDS]; /* by a restore: its end may still be told, by a run that is on its way */
         uint64_t runs, failures;
-        char broken[512]; /* the first promise that did not hold; "" */
+        uint64_t stamp, kept_stamp; /* of the handlers that the controller knows, and the ledger */
+        char broken[512];           /* the first promise that did not hold; "" */
 };
 
 enum model_kind { MODEL_RECONCILE, MODEL_FINALIZE, MODEL_DELETED, MODEL_UNSELECTED };
@@ -87,6 +90,8 @@ void model_lost(struct simulation *sim, unsigned watch);
 /* An attempt that failed: something else asks for a run. */
 void model_forgives(struct simulation *sim, unsigned watch, unsigned uid);
 void model_forgives_all(struct simulation *sim);
+/* By a reload, or with another handler: what was given up gets one more attempt. */
+void model_renewed(struct simulation *sim);
 /* The ledger is gone: who has left, and not been told yet, is known to nobody. */
 void model_ledger_lost(struct simulation *sim, unsigned watch);
 void model_ended(struct simulation *sim, unsigned watch, unsigned uid); /* the controller has heard that */

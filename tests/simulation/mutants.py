@@ -111,6 +111,11 @@ MUTANTS = {
     "own write: of another epoch": (DECISION, "row->written_realtime > watch->epoch_since && row", "row"),
     "object that moves is nobody's until the other watch runs": (ASSIGN, ".taken = given->run.kind == CHANGE_UNSELECTED &&",
                                                                  ".taken = given->run.kind == CHANGE_UNSELECTED ||"),
+    "walk that a reload began is lost with its life": ("lib/controller/run/retry-kept.c", "watch->kept_walk = kept.walk;\n",
+                                                      "retry_walk_done(&kept.walk);\n"),
+    "walk does not keep its place": ("lib/controller/run/retry.c", "r >= 0 && walk == &watch->kept_walk", "false"),
+    "another handler is no reason": ("lib/controller/run/retry-kept.c", "if (kept.stamp == stamp)", "if (true)"),
+    "run from before a reload is the last word": (OUTCOME, "given->reloads < controller->reloads", "false"),
     "failing row is written after its removal": (OUTCOME, "if (ending->remove_row)\n", "if (false)\n"),
 }
 # Not always found within a million steps: these need luck, or --steps.

@@ -23,6 +23,7 @@
 #include "controller/run/last-life.h"
 #include "controller/run/lost-ledger.h"
 #include "controller/run/outcome.h"
+#include "controller/run/retry-kept.h"
 #include "controller/run/retry.h"
 #include "controller/settle.h"
 #include "ipc/message-id.h"
@@ -98,6 +99,8 @@ static void run(void *userdata, struct worker *worker, struct assignment *given,
                  run_action_name((enum run_action)message->action), message->key, message->uid,
                  given->run.watch, run_reason_name((enum run_reason)message->reason));
         model_given(sim, given->run.watch, sim_uid_number(given->run.uid));
+        if (message->reason == RUN_HANDLER_CHANGED || message->reason == RUN_REQUESTED)
+                model_forgives(sim, given->run.watch, sim_uid_number(given->run.uid));
         worker_take(sim, number_of(sim, worker), message, given->run.watch);
 }
 
@@ -299,10 +302,11 @@ static int start_watch(struct simulation *sim, unsigned i)
                 r = unsure_load(watch);
         if (r >= 0)
                 r = epoch_load(watch);
+        if (r >= 0)
+                r = retry_kept_load(watch, sim->stamp);
         if (r < 0)
                 return r;
         watch->is_up = true;
-        watch->handler.is_read = true;
         watcher_start(sim, i);
         r = owed_begin(watch);
         watch->credit_given = CREDIT_LIMIT;
@@ -342,6 +346,8 @@ int operator_start(struct simulation *sim)
         sim->is_ledger_lost = false;
         if (r >= 0)
                 r = judge_last_life(sim);
+        if (sim->model.kept_stamp != sim->stamp)
+                model_renewed(sim);
         for (unsigned i = 0; i < WATCHES && r >= 0; i++)
                 r = start_watch(sim, i);
         for (size_t i = 0; i < sim->workers; i++)
@@ -602,10 +608,42 @@ bool operator_wake(struct simulation *sim, bool also_early)
         return any;
 }
 
+void operator_reload(struct simulation *sim)
+{
+        int r = 0;
+
+        sim->controller.reloads++;
+        for (unsigned i = 0; i < WATCHES && r >= 0; i++)
+                r = retry_kept_reload(&sim->controller, sim->config_watch[i].name, sim->stamp);
+        for (unsigned i = 0; i < WATCHES && r >= 0; i++)
+                r = retry_kept_load(&sim->controller.watch[i], sim->stamp);
+        model_renewed(sim);
+        sim_tell(sim, "operator: is reloaded");
+        judge(sim, "a reload", r);
+}
+
+/* Many objects run again. */
+static int order_many(struct simulation *sim, struct watch *watch, unsigned argument)
+{
+        uint64_t count;
+
+        switch (argument % 4) {
+        case 0:
+                operator_reload(sim);
+                return 0;
+        case 1:
+                sim->stamp++; /* the next reload or start sees another handler */
+                return 0;
+        case 2:
+                return retry_all(watch, &count);
+        default:
+                return retry_all_failed(&sim->controller, watch, &count);
+        }
+}
+
 bool operator_order(struct simulation *sim, unsigned argument)
 {
         struct watch *watch = &sim->controller.watch[argument % WATCHES];
-        uint64_t count = 0;
         int r = 0;
 
         argument /= WATCHES;
@@ -618,7 +656,7 @@ bool operator_order(struct simulation *sim, unsigned argument)
                 r = pause_resume(watch, 0);
                 break;
         case 2:
-                r = retry_all(&sim->controller, watch, &count);
+                r = order_many(sim, watch, argument / 4);
                 break;
         default:
                 r = run_now(watch, sim_key(argument / 4 % NAMES), argument / 16 % 2);

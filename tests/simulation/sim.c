@@ -447,12 +447,44 @@ bool simulation_round(struct simulation *sim, bool ends)
         return any;
 }
 
+#define GIVES_UP 33 /* of worker_end(): a permanent failure */
+
+/* What was given up gets one more attempt: seen best where nobody changes it any more. */
+static void renew(struct simulation *sim)
+{
+        switch (sim->steps % 6) {
+        case 0: /* what is under way then is given up when the walk is over */
+                for (unsigned i = 0; i < WORKERS; i++)
+                        (void)worker_begin(sim, i);
+                operator_reload(sim);
+                for (unsigned i = 0; i < 20; i++)
+                        (void)simulation_round(sim, false);
+                for (unsigned i = 0; i < WORKERS; i++)
+                        (void)worker_end(sim, i, GIVES_UP);
+                break;
+        case 1:
+                sim->stamp++;
+                (void)crash(sim, 0);
+                break;
+        case 2:
+                operator_reload(sim);
+                (void)operator_settle(sim);
+                (void)operator_idle(sim);
+                (void)operator_settle(sim);
+                (void)crash(sim, 0);
+                break;
+        default:
+                break;
+        }
+}
+
 void simulation_come_to_rest(struct simulation *sim)
 {
         uint64_t began = sim->boottime;
 
-        sim->is_calm = true;
         (void)simulation_gate(sim, 0);
+        renew(sim);
+        sim->is_calm = true;
         for (unsigned i = 0; i < WATCHES; i++)
                 (void)pause_resume(&sim->controller.watch[i], 0);
         for (unsigned i = 0; i < REST_STEPS && !sim->model.broken[0]; i++) {
@@ -501,7 +533,6 @@ static void configure(struct simulation *sim)
                         .deadline_usec = 300 * USEC_PER_SEC,
                         .quarantine_after = 2,
                         .quarantine_usec = 200 * USEC_PER_SEC,
-                        .on_handler_change = ON_HANDLER_CHANGE_NONE,
                 };
         sim->config =
                 (struct config){.workers = WORKERS, .watch = sim->config_watch, .watch_count = WATCHES};
@@ -519,6 +550,7 @@ int simulation_new(uint64_t seed, struct simulation **ret)
         sim->realtime = UINT64_C(1700000000) * USEC_PER_SEC;
         sim->monotonic = 500 * USEC_PER_SEC;
         sim->server.version = 100;
+        sim->stamp = 1;
         sim->workers = 1 + (unsigned)(sim_random(&sim->random) % WORKERS);
         snprintf(sim->folder, sizeof(sim->folder), "/dev/shm/reconciled-simulation-XXXXXX");
         if (!mkdtemp(sim->folder)) {

@@ -168,6 +168,7 @@ struct simulation {
         uint64_t steps;
         bool has_news;   /* that the ledger does not have yet */
         uint64_t ends;   /* of the operator */
+        uint64_t stamp;  /* of the handlers */
         uint64_t epochs; /* of stores, so far */
 };
 
@@ -272,3 +273,4 @@ void operator_see_rows(struct simulation *sim, unsigned watch);
 /* Whether an attempt to write the finalizer of this object is still counted. */
 bool operator_remembers(const struct simulation *sim, unsigned watch, unsigned uid);
 bool operator_order(struct simulation *sim, unsigned argument); /* by hand */
+void operator_reload(struct simulation *sim);

@@ -29,7 +29,6 @@ struct coprocess {
         bool ending;            /* was told to end; the next one is started when it is gone */
         char failure[160];      /* why the run fails when the process is gone; "": it does not */
         uint64_t last_id, runs; /* runs of this process */
-        uint64_t stamp;         /* of the files that it was started from */
         uint64_t answered_id;   /* the newest request that was answered; 0: none */
         char answered_key[512]; /* and its object */
         uint64_t cpu_told;      /* of the time that it has used, what was reported with runs */
@@ -296,7 +295,6 @@ static int send_request(struct coprocess *coprocess)
         _cleanup_text_ struct text request = TEXT_EMPTY;
         int r = request_build(coprocess->run, ++coprocess->last_id, &request);
 
-        coprocess->run->handler.stamp = coprocess->stamp;
         if (r >= 0) {
                 recording_request(coprocess->run, &request);
                 r = process_write(coprocess->process, &request);
@@ -325,7 +323,6 @@ static int launch(struct coprocess *coprocess)
         int r;
 
         limits_apply(coprocess->worker, coprocess->watch, &options);
-        coprocess->stamp = arguments_stamp(config);
         r = argument && environment
                     ? process_start(coprocess->worker->child->event, &options, &coprocess->process)
                     : -ENOMEM;

@@ -180,7 +180,6 @@ static int start_exec(struct run *run)
                 r = -ENOMEM;
         if (r >= 0) {
                 recording_request(run, &input);
-                run->handler.stamp = arguments_stamp(config);
                 r = process_start(run->worker->child->event, &options, &run->handler.process);
         }
         if (environment)

@@ -62,7 +62,6 @@ struct run {
         struct {
                 struct process *process; /* exec */
                 char *output;            /* serve: the line that the answer points into */
-                uint64_t stamp;          /* of its files, when its process was started; 0: none was */
                 bool ran, done;
                 bool not_started; /* its program cannot be started, whatever the object is */
                 int wait_status;

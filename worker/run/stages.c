@@ -14,7 +14,6 @@
 #include "base/exit-code.h"
 #include "kube/discovery.h"
 #include "kube/path.h"
-#include "os/file-stamp.h"
 #include "os/file.h"
 #include "store/reader.h"
 #include "store/record.h"
@@ -72,16 +71,6 @@ static bool is_kept(enum run_result result)
         return result == RESULT_SUCCESS || result == RESULT_SETTLING;
 }
 
-/* The handler may or may not have read a file (a script) that was replaced while it ran. */
-static uint64_t stamp_of(const struct run *run, enum run_result result)
-{
-        if (!run->handler.ran || run->handler.stamp == 0)
-                return 0;
-        return result == RESULT_SUCCESS || arguments_stamp(run->watch->config) == run->handler.stamp
-                       ? run->handler.stamp
-                       : FILE_STAMP_SEVERAL;
-}
-
 static void run_end(struct run *run, enum run_result result, const char *text)
 {
         struct worker *worker = run->worker;
@@ -116,7 +105,6 @@ static void run_end(struct run *run, enum run_result result, const char *text)
                 .wait_status = (uint64_t)(unsigned)run->handler.wait_status,
                 .http_status = (uint64_t)run->request.http_status,
                 .handler_ran = run->handler.ran,
-                .handler_stamp = stamp_of(run, result),
                 .not_started = run->handler.not_started,
         };
         int r;

@@ -14,7 +14,6 @@
 #include "controller/effects.h"
 #include "controller/run/backoff.h"
 #include "controller/run/blame.h"
-#include "controller/run/handler-change.h"
 #include "ipc/message-id.h"
 
 uint64_t blame_row(struct controller *controller, const struct config_watch *config, struct ledger_row *row)
@@ -84,7 +83,7 @@ int blame_object(struct controller *controller, const struct config_watch *confi
         return r;
 }
 
-void blame_worker(const struct worker *worker, uint64_t stamp, const char *cause)
+void blame_worker(const struct worker *worker, const char *cause)
 {
         struct controller *controller = worker->controller;
         const struct queue_run *run;
@@ -93,10 +92,8 @@ void blame_worker(const struct worker *worker, uint64_t stamp, const char *cause
         if (worker->given_count == 0 || worker->given[0].to_send)
                 return;
         run = &worker->given[0].run;
-        r = handler_used(&controller->watch[run->watch], stamp);
-        if (r >= 0)
-                r = blame_object(controller, controller->watch[run->watch].config, run->key, run->uid,
-                                 run->fingerprint, cause);
+        r = blame_object(controller, controller->watch[run->watch].config, run->key, run->uid,
+                         run->fingerprint, cause);
         if (r < 0 && r != -ENOENT)
                 controller_log(controller, LOG_ERR, NULL, NULL, "%s could not be blamed in the ledger: %s",
                                run->key, strerror(-r));

@@ -8,8 +8,8 @@ uint64_t blame_row(struct controller *controller, const struct config_watch *con
 /* That it is in quarantine. */
 void blame_tell(struct controller *controller, const struct config_watch *config,
                 const struct ledger_row *row);
-/* The worker died first: its run waits from now on. stamp: of the handler's files now; 0: not known. */
-void blame_worker(const struct worker *worker, uint64_t stamp, const char *cause);
+/* The worker died first: its run waits from now on. */
+void blame_worker(const struct worker *worker, const char *cause);
 /* One more crash over this object, written down, and said when it is in quarantine. -ENOENT: nothing is
  * known of it. */
 int blame_object(struct controller *controller, const struct config_watch *config, const char *key,

@@ -47,10 +47,10 @@ static int wait_again(struct watch *watch, const struct ledger_row *row)
         return ledger_put(watch->controller->ledger, watch->config->name, &later);
 }
 
-/* Behind what is new. */
-static bool is_for_all(enum run_reason reason)
+/* There may be as many as objects: they come after what is new. */
+static bool is_for_many(enum run_reason reason)
 {
-        return reason == RUN_RESYNC || reason == RUN_HANDLER_CHANGED;
+        return reason == RUN_RESYNC || reason == RUN_HANDLER_CHANGED || reason == RUN_REQUESTED;
 }
 
 static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
@@ -59,7 +59,7 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         struct watch *watch = watch_find(controller, watch_name);
         struct ledger_row never = *row;
         const struct queue_item item = {
-                .priority = is_for_all(reason_of(row)) ? QUEUE_LOW : QUEUE_NORMAL,
+                .priority = is_for_many(reason_of(row)) ? QUEUE_LOW : QUEUE_NORMAL,
                 .reason = reason_of(row),
         };
         enum change_kind kind = ledger_row_kind(row);

@@ -16,7 +16,6 @@
 #include "controller/effects.h"
 #include "controller/run/backoff.h"
 #include "controller/run/blame.h"
-#include "controller/run/handler-change.h"
 #include "controller/run/outcome.h"
 #include "controller/run/refusal.h"
 #include "ipc/message-id.h"
@@ -115,10 +114,9 @@ static int give_up(struct ending *ending, const char *next)
 {
         struct ledger_row *row = &ending->row;
 
-        if (ending->was_former) {
-                handler_forgive(row);
+        if (ending->is_from_before) {
                 log_failure(ending, LOG_WARNING, MESSAGE_ID_RUN_FAILED,
-                            "its handler has changed since, and the new one runs at once");
+                            "the operator was reloaded since, so it runs once more at once");
                 return schedule_retry(ending, 0, RUN_HANDLER_CHANGED);
         }
         row->permanent = true;
@@ -144,7 +142,7 @@ int ending_failed(struct ending *ending)
         if (config->retry_attempts > 0 && ending_attempts(&ending->row) >= config->retry_attempts &&
             !is_cleanup(ending))
                 return give_up(ending, "the limit of retry.attempts is reached: not tried again until the "
-                                       "object changes");
+                                       "object or the handler changes");
         delay = retry_delay(ending->watch->controller, config, ending_attempts(&ending->row));
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, RUN_RETRY);
@@ -206,9 +204,7 @@ int ending_failed_for_good(struct ending *ending)
         if (note_failure(ending) < 0)
                 return -ENOMEM;
         if (!is_cleanup(ending))
-                return give_up(ending, ending->watch->config->on_handler_change == ON_HANDLER_CHANGE_NONE
-                                               ? "not tried again until the object changes"
-                                               : "not tried again until the object or the handler changes");
+                return give_up(ending, "not tried again until the object or the handler changes");
         log_retry(ending, MESSAGE_ID_RUN_FAILED, delay);
         return schedule_retry(ending, delay, RUN_RETRY);
 }

@@ -16,7 +16,7 @@ struct ending {
         bool fatal;                           /* the operator ends for it, once it is written down */
         bool refused;                         /* this failure is nobody's: it counts as no attempt */
         bool past_deadline;                   /* ... and we were refused for too long */
-        bool was_former;                      /* its handler has been replaced since it was given out */
+        bool is_from_before;                  /* it was given out before the last reload */
         bool has_left;                        /* the selection, while it ran: nothing is owed to it */
         bool is_withdrawn;                    /* a deletion: its object is there again */
         bool is_outdated; /* another epoch of its watch has begun: its versions prove nothing */

@@ -23,7 +23,6 @@
 #include "controller/run/blame.h"
 #include "controller/run/due.h"
 #include "controller/run/failure.h"
-#include "controller/run/handler-change.h"
 #include "controller/run/outcome.h"
 #include "controller/run/refusal.h"
 #include "controller/run/retry.h"
@@ -406,16 +405,6 @@ static void note_handed_out(struct ending *ending)
                 ledger_row_unknown(row);
 }
 
-/* One that failed under a program that nobody has looked at runs again when another one is there, even if
- * that is the one that was looked at before. */
-static int note_handler(const struct ending *ending)
-{
-        bool counts = ending->outcome.backs_off ||
-                      ending->watch->config->on_handler_change == ON_HANDLER_CHANGE_ALL;
-
-        return counts && !ending->was_former ? handler_used(ending->watch, ending->done->handler_stamp) : 0;
-}
-
 /* The object left while it was being deleted, and our finalizer is off. Whatever it is now, its end is owed.
  */
 static void note_released(struct ending *ending)
@@ -437,8 +426,6 @@ static int conclude(struct controller *controller, struct ending *ending, const 
         ending->outcome.backs_off = ending->row.attempts > 0 || ending->row.permanent;
         if (r >= 0 && !ending->outcome.backs_off && !ending->remove_row && !ending->has_left)
                 owned_keep_due(ending->watch, &ending->row);
-        if (r >= 0)
-                r = note_handler(ending);
         if (r >= 0)
                 r = write_row(controller, ending);
         if (r >= 0 && ending->kind == CHANGE_DELETED && ending->remove_row)
@@ -465,8 +452,7 @@ int outcome_done(struct controller *controller, const struct assignment *given,
                 .kind = run->kind,
                 .is_first = given->is_first,
                 .reason = run->reason,
-                .was_former =
-                        handler_was_replaced(&controller->watch[run->watch], given, done->handler_stamp),
+                .is_from_before = given->reloads < controller->reloads,
                 .was_retry = is_retry(run->reason),
                 .outcome = {.fingerprint = done->fingerprint,
                             .own_fingerprint = done->own_fingerprint,

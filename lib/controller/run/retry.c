@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `reconciledctl retry --all-failed`: what has failed is due now, whatever it waits for. And once the server
- * is well again, what waits for that: at a pace, since the server has just come up. Each object once for a
- * backoff of its own, so that a server that is well for others only makes it run no more than twice as
- * often. There may be as
- * many as objects: a page is taken each time that the loop has nothing else to do, and rows are merely
- * marked as due, so that the queue takes them as it takes what is due by itself. What is in quarantine stays
- * there.
+ * Walks over the rows of a watch, which make some of them due. There may be as many as objects: a page is
+ * taken each time that the loop has nothing else to do, and rows are merely marked as due, so that the queue
+ * takes them as it takes what is due by itself. What is in quarantine stays there.
  *
- * Likewise when a handler has changed (handler-change.c): what failed under the former one, or all objects, at the
- * same pace; and what is in quarantine far apart, behind all others.
+ *   RETRY_REFUSED   The server is well again, so what waits for it is due, at a pace: the server has just
+ *                   come up. Each object once for a backoff of its own, so that a server that is well for
+ *                   others only makes it run no more than twice as often.
+ *   RETRY_FAILED    `reconciledctl retry --all-failed`: what has failed is due now, whatever it waits for.
+ *   RETRY_GIVEN_UP  After a reload, or with another handler: what was given up gets one more attempt, at the
+ *                   same pace. Its attempts stay counted, so a failure gives it up again.
+ *   RETRY_ALL       `reconciledctl retry --all`: everything, at the same pace.
+ *
+ * The first two end with this life. The place of the last two is in the ledger (retry-kept.c).
  */
+#include "controller/run/retry.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -20,113 +25,115 @@
 #include "controller/clock.h"
 #include "controller/effects.h"
 #include "controller/run/due.h"
-#include "controller/run/handler-change.h"
-#include "controller/run/retry.h"
+#include "controller/run/retry-kept.h"
 #include "queue/look.h"
 
-#define PACE_USEC            (USEC_PER_SEC / HANDLER_RUNS_A_SECOND) /* between two that have waited */
-/* Between two that may bring the operator down once more. */
-#define QUARANTINE_PACE_USEC (10 * USEC_PER_SEC)
+#define PACE_USEC (USEC_PER_SEC / RETRY_PACE)
 
-/* false: it does not wait for the server or its program, or is due sooner. */
+void retry_forget(struct watch *watch)
+{
+        retry_walk_done(&watch->walk);
+        retry_walk_done(&watch->kept_walk);
+}
+
+/* What cannot wait for the next life goes first. */
+static struct retry_walk *walk_of(struct watch *watch)
+{
+        return watch->walk.scope != RETRY_NOTHING ? &watch->walk : &watch->kept_walk;
+}
+
+/* ---- which rows, and when: false if the walk leaves this row as it is */
+
+static uint64_t pace_of(const struct retry_walk *walk)
+{
+        return walk->due * PACE_USEC;
+}
+
+static void take_at_pace(struct watch *watch, struct ledger_row *row, struct queue_item *item,
+                         enum run_reason reason)
+{
+        struct retry_walk *walk = walk_of(watch);
+        uint64_t delay = pace_of(walk);
+
+        walk->due++;
+        row->next_realtime = ledger_time(watch->controller) + delay;
+        row->next_reason = item->reason = reason;
+        item->not_before = delay > 0 ? watch->controller->now.boottime + delay : 0;
+}
+
+static bool comes_sooner(struct watch *watch, const struct ledger_row *row)
+{
+        return row->next_realtime <= ledger_time(watch->controller) + pace_of(walk_of(watch));
+}
+
 static bool recover_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
-        uint64_t delay = watch->retried * PACE_USEC, now = ledger_time(watch->controller);
         bool waits = row->next_reason == RUN_UNAVAILABLE || row->next_reason == RUN_NOT_STARTED;
 
-        if (!waits || row->next_realtime <= now + delay)
+        if (!waits || comes_sooner(watch, row))
                 return false;
-        watch->retried++;
-        row->next_realtime = now + delay;
-        row->next_reason = RUN_RECOVERED;
-        item->reason = RUN_RECOVERED;
+        take_at_pace(watch, row, item, RUN_RECOVERED);
         item->nudge = true; /* a run that fails meanwhile has its own backoff */
-        item->not_before = delay > 0 ? watch->controller->now.boottime + delay : 0;
         return true;
 }
 
-/* false: it does not need that. */
 static bool request_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
         if (row->quarantined_until > 0)
                 return false;
         row->permanent = false;
         row->next_realtime = ledger_time(watch->controller);
-        row->next_reason = RUN_REQUESTED;
-        item->reason = RUN_REQUESTED;
+        row->next_reason = item->reason = RUN_REQUESTED;
         return true;
 }
 
-static bool waits_for_server(const struct ledger_row *row)
+static bool try_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
-        return row->next_reason == RUN_UNAVAILABLE || row->next_reason == RUN_HELD;
-}
-
-/* Whether the change of its handler concerns it, in this pass. */
-static bool is_of_pass(const struct handler_change *change, const struct ledger_row *row)
-{
-        if ((row->quarantined_until > 0) != (change->pass == HANDLER_PASS_QUARANTINED))
+        if (!row->permanent || row->next_realtime > 0 || row->quarantined_until > 0)
                 return false;
-        if (row->attempts > 0 || row->permanent)
-                return row->permanent || !waits_for_server(row);
-        /* What has not run yet runs anyway. */
-        return change->all && row->handled_realtime > 0 && !row->deleting && !row->unselected;
-}
-
-static bool change_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
-{
-        struct handler_change *change = &watch->handler;
-        uint64_t delay = change->due * PACE_USEC + change->quarantined * QUARANTINE_PACE_USEC;
-        uint64_t now = ledger_time(watch->controller);
-
-        if (!is_of_pass(change, row))
-                return false;
-        if (change->pass == HANDLER_PASS_QUARANTINED)
-                change->quarantined++;
-        else
-                change->due++;
-        change->made_due++;
-        /* What comes sooner by itself comes then. A resync may come later than its row says (due.c). */
-        if (row->next_realtime == 0 || row->next_realtime > now + delay || row->next_reason == RUN_RESYNC) {
-                row->next_realtime = now + delay;
-                row->next_reason = RUN_HANDLER_CHANGED;
-        }
-        if (change->pass != HANDLER_PASS_QUARANTINED)
-                handler_forgive(row);
-        item->reason = RUN_HANDLER_CHANGED;
+        row->permanent = false;
+        take_at_pace(watch, row, item, RUN_HANDLER_CHANGED);
         item->priority = QUEUE_LOW;
-        item->not_before = delay > 0 ? watch->controller->now.boottime + delay : 0;
+        watch->metrics.tried_again++;
         return true;
 }
 
-/* What is asked for by hand goes first; what a change of the handler makes due goes on behind it. */
-static enum retry_scope scope_of(const struct watch *watch)
+/* What has not run yet, and what comes sooner by itself, runs anyway. A resync may come later than its row
+ * says (due.c). */
+static bool take_any_row(struct watch *watch, struct ledger_row *row, struct queue_item *item)
 {
-        if (watch->retrying != RETRY_NOTHING)
-                return watch->retrying;
-        return watch->handler.pass != HANDLER_PASS_NONE ? RETRY_CHANGED : RETRY_NOTHING;
+        bool fails = row->attempts > 0 || row->permanent;
+        bool is_served = row->handled_realtime > 0 && !row->deleting && !row->unselected;
+        bool waits = row->next_realtime > 0 && row->next_reason != RUN_RESYNC;
+
+        if (row->quarantined_until > 0 || (!fails && !is_served) || (waits && comes_sooner(watch, row)))
+                return false;
+        row->permanent = false;
+        take_at_pace(watch, row, item, RUN_REQUESTED);
+        item->priority = QUEUE_LOW;
+        return true;
 }
 
 static int take_row(const char *watch_name, const struct ledger_row *row, void *userdata)
 {
-        static bool (*const make_due[])(struct watch *, struct ledger_row *, struct queue_item *) = {
+        static bool (*const make_due[RETRY_SCOPE_COUNT])(struct watch *, struct ledger_row *,
+                                                         struct queue_item *) = {
                 [RETRY_REFUSED] = recover_row,
                 [RETRY_FAILED] = request_row,
-                [RETRY_CHANGED] = change_row,
+                [RETRY_GIVEN_UP] = try_row,
+                [RETRY_ALL] = take_any_row,
         };
         struct watch *watch = userdata;
         struct controller *controller = watch->controller;
-        enum retry_scope scope = scope_of(watch);
+        struct retry_walk *walk = walk_of(watch);
         struct ledger_row changed_row = *row;
         struct queue_item item = {0};
-        bool is_changed = scope == RETRY_CHANGED;
         int r = 0;
 
-        if (text_replace(is_changed ? &watch->handler.key : &watch->retry_key, row->key) < 0 ||
-            text_replace(is_changed ? &watch->handler.uid : &watch->retry_uid, row->uid) < 0)
+        if (text_replace(&walk->key, row->key) < 0 || text_replace(&walk->uid, row->uid) < 0)
                 return -ENOMEM;
         /* What settles is not waiting; what runs just now may have begun before the cause was mended. */
-        if (row->settling[0] || !make_due[scope] || !make_due[scope](watch, &changed_row, &item))
+        if (row->settling[0] || !make_due[walk->scope](watch, &changed_row, &item))
                 return 0;
         /* A short backoff waits in the queue: there it ends at once. What is under way runs once more. */
         if (queue_has(controller->queue, watch_number(watch), row->key, row->uid, ledger_row_kind(row)))
@@ -134,45 +141,38 @@ static int take_row(const char *watch_name, const struct ledger_row *row, void *
         return r < 0 ? r : ledger_put(controller->ledger, watch_name, &changed_row);
 }
 
+/* ---- pages */
+
 static struct watch *next_watch(struct controller *controller)
 {
         FOREACH_WATCH(watch, controller)
-                if (!watch->leaving && scope_of(watch) != RETRY_NOTHING)
+                if (!watch->leaving && walk_of(watch)->scope != RETRY_NOTHING)
                         return watch;
         return NULL;
 }
 
-static int visit_page(struct watch *watch, enum retry_scope scope)
+static int visit_page(struct watch *watch, const struct retry_walk *walk)
 {
         struct ledger *ledger = watch->controller->ledger;
-        bool is_changed = scope == RETRY_CHANGED;
-        _cleanup_free_ char *key = strdup(is_changed ? watch->handler.key : watch->retry_key);
-        _cleanup_free_ char *uid = strdup(is_changed ? watch->handler.uid : watch->retry_uid);
-        struct ledger_place behind = {.watch = watch->config->name, .key = key, .uid = uid};
+        _cleanup_free_ char *key = strdup(walk->key ? walk->key : "");
+        _cleanup_free_ char *uid = strdup(walk->uid ? walk->uid : "");
+        struct ledger_place last = {.watch = watch->config->name, .key = key, .uid = uid};
 
         if (!key || !uid)
                 return -ENOMEM;
-        if (is_changed && watch->handler.pass == HANDLER_PASS_QUARANTINED)
-                return ledger_list_quarantined(ledger, &behind, PAGE_RETRY, take_row, watch);
-        if (is_changed && watch->handler.all)
+        if (walk->scope == RETRY_ALL)
                 return ledger_visit(ledger, watch->config->name, key, uid, PAGE_RETRY, take_row, watch);
-        return ledger_list_failing(ledger, &behind, PAGE_RETRY, take_row, watch);
+        return ledger_list_failing(ledger, &last, PAGE_RETRY, take_row, watch);
 }
 
-/* How far a change of the handler has come goes into the ledger with the rows. */
 static int take_page(struct watch *watch)
 {
-        enum retry_scope scope = scope_of(watch);
-        int r = visit_page(watch, scope);
-        bool is_last = r >= 0 && r < PAGE_RETRY;
+        struct retry_walk *walk = walk_of(watch);
+        int r = visit_page(watch, walk);
 
-        if (scope == RETRY_CHANGED && is_last)
-                r = handler_begin_pass(watch, watch->handler.pass == HANDLER_PASS_OTHERS
-                                                      ? HANDLER_PASS_QUARANTINED
-                                                      : HANDLER_PASS_NONE);
-        else if (is_last)
-                watch->retrying = RETRY_NOTHING;
-        return r >= 0 && scope == RETRY_CHANGED ? handler_note(watch) : r;
+        if (r >= 0 && r < PAGE_RETRY)
+                retry_walk_done(walk);
+        return r >= 0 && walk == &watch->kept_walk ? retry_kept_note(watch) : r;
 }
 
 bool retry_is_pending(struct controller *controller)
@@ -204,6 +204,14 @@ void retry_take(struct controller *controller)
         controller_settle_soon(controller);
 }
 
+/* From its first row on. */
+static void begin_walk(struct watch *watch, enum retry_scope scope)
+{
+        retry_walk_done(&watch->walk);
+        watch->walk.scope = scope;
+        controller_settle_soon(watch->controller);
+}
+
 static int retry_watch(struct watch *watch, uint64_t *count)
 {
         struct ledger_failing failing = {0};
@@ -211,21 +219,18 @@ static int retry_watch(struct watch *watch, uint64_t *count)
 
         if (r < 0 || failing.failing == 0 || watch->paused_realtime > 0)
                 return r;
-        if (text_replace(&watch->retry_key, "") < 0 || text_replace(&watch->retry_uid, "") < 0)
-                return -ENOMEM;
         *count += failing.failing;
-        watch->retrying = RETRY_FAILED;
+        begin_walk(watch, RETRY_FAILED);
         controller_log(watch->controller, LOG_NOTICE, NULL,
                        LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
                        "%llu %s of watch %s %s again now, as it was asked for by hand",
                        (unsigned long long)failing.failing, counted(failing.failing, "object", "objects"),
                        watch->config->name,
                        counted(failing.failing, "that has failed runs", "that have failed run"));
-        controller_settle_soon(watch->controller);
         return 0;
 }
 
-int retry_all(struct controller *controller, struct watch *watch, uint64_t *ret_count)
+int retry_all_failed(struct controller *controller, struct watch *watch, uint64_t *ret_count)
 {
         uint64_t count = 0;
         int r = 0;
@@ -240,14 +245,26 @@ int retry_all(struct controller *controller, struct watch *watch, uint64_t *ret_
         return r;
 }
 
+int retry_all(struct watch *watch, uint64_t *ret_count)
+{
+        int64_t count = ledger_count(watch->controller->ledger, watch->config->name);
+        int r = count < 0 ? (int)count : retry_kept_all(watch);
+
+        if (r < 0)
+                return r;
+        *ret_count = (uint64_t)count;
+        controller_log(watch->controller, LOG_NOTICE, NULL,
+                       LOG_FIELDS({"RECONCILED_WATCH", watch->config->name}),
+                       "all objects of watch %s run again, at most %u a second, as it was asked for by hand",
+                       watch->config->name, RETRY_PACE);
+        controller_settle_soon(watch->controller);
+        return 0;
+}
+
 void recover(struct watch *watch)
 {
-        if (!watch->waits || watch->retrying != RETRY_NOTHING)
+        if (!watch->waits || watch->walk.scope != RETRY_NOTHING)
                 return;
-        if (text_replace(&watch->retry_key, "") < 0 || text_replace(&watch->retry_uid, "") < 0)
-                return; /* it waits for its backoff */
         watch->waits = false;
-        watch->retried = 0;
-        watch->retrying = RETRY_REFUSED;
-        controller_settle_soon(watch->controller);
+        begin_walk(watch, RETRY_REFUSED);
 }

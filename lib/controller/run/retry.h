@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Rows that have failed are made due, page by page. */
+/* Walks over rows, which make some of them due. */
 #include "controller/controller.h"
 
 /* By hand: all that have failed, of a watch or of all (NULL). *ret_count: how many there are. */
-int retry_all(struct controller *controller, struct watch *watch, uint64_t *ret_count);
+int retry_all_failed(struct controller *controller, struct watch *watch, uint64_t *ret_count);
+/* By hand: all objects of the watch, also after a restart. *ret_count: how many there are. */
+int retry_all(struct watch *watch, uint64_t *ret_count);
 bool retry_is_pending(struct controller *controller);
 void retry_take(struct controller *controller); /* pages, for as long as the turn has time */
 /* The server is well again, as far as this watch goes: what waits for that is due soon, at a pace. */
 void recover(struct watch *watch);
+void retry_forget(struct watch *watch);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Tells whether the handler of a watch is another one than at the last start. Objects that were given up get
+ * one more attempt then (lib/controller/run/retry-kept.h), and after each reload.
+ *
+ * The stamp covers: our own version, the kind of the handler, its arguments, size and mtime of those that are
+ * regular files, the names of its environment, and `handler.version`. It covers no value of the environment,
+ * which may be secret, and no inode, which another node gives to the same image. What a program loads by
+ * itself is unknown here.
+ */
+#include "config/config.h"
+
+struct supervisor;
+struct watch;
+
+uint64_t handler_stamp(const struct config_handler *handler); /* never 0 */
+/* A reload takes this configuration: a walk over what was given up begins in the ledger, for each watch. */
+void handlers_reload(struct supervisor *supervisor, const struct config *config);
+/* A watch goes on with the walk that the ledger has; with another handler one begins. Negative errno. */
+int handler_take_up(struct watch *watch);
+void handlers_take_up(struct supervisor *supervisor); /* all watches */
