@@ -141,8 +141,10 @@ int retry_kept_load(struct watch *watch, uint64_t stamp)
         controller_settle_soon(watch->controller);
         if (kept.stamp == stamp)
                 return 0;
-        begin_walk(&watch->kept_walk, RETRY_GIVEN_UP);
-        tell_begun(watch->controller, watch->config->name, "its handler has changed");
+        if (kept.stamp != 0) {
+                begin_walk(&watch->kept_walk, RETRY_GIVEN_UP);
+                tell_begun(watch->controller, watch->config->name, "its handler has changed");
+        }
         return retry_kept_note(watch);
 }
 

@@ -13,7 +13,8 @@ void retry_walk_done(struct retry_walk *walk); /* it is over: RETRY_NOTHING */
 /* A reload concerns this watch, whether it has a place already or not: a walk begins in the ledger. The watch
  * goes on with it after retry_kept_load(). */
 int retry_kept_reload(struct controller *controller, const char *name, uint64_t stamp);
-/* The watch goes on with the walk of the last life; with another handler a walk begins. */
+/* The watch goes on with the walk of the last life; with another handler a walk begins,
+ * unless no former one is known. */
 int retry_kept_load(struct watch *watch, uint64_t stamp);
 /* By hand: the walk takes all rows. */
 int retry_kept_all(struct watch *watch);
