@@ -9,7 +9,7 @@
  *
  * Field kinds, given as macro arguments to each *_FIELDS macro:
  *   U64(name)           unsigned integer                   uint64_t name
- *   ENUM(count, name)   one of an enum, below `count`      uint64_t name
+ *   ENUM(type, count, name)  one of enum `type`, below `count`  enum type name
  *   BOOL(name)          boolean                            bool name
  *   STR(name)           UTF-8 text without NUL, never nil  const char *name ("" when there is none)
  *   BIN(name)           bytes                              const void *name; size_t name_size
@@ -73,13 +73,13 @@
  */
 #define RECORD_change_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                               \
         U64(sequence)                                                                                       \
-        ENUM(CHANGE_KIND_COUNT, kind)                                                                       \
+        ENUM(change_kind, CHANGE_KIND_COUNT, kind)                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
         STR(resource_version)                                                                               \
         U64(fingerprint)                                                                                    \
         BOOL(first)                                                                                         \
-        ENUM(FINALIZER_STATE_COUNT, finalizer)
+        ENUM(finalizer_state, FINALIZER_STATE_COUNT, finalizer)
 
 /* An object that the ledger knows: the watcher says what became of it if it is gone. */
 #define RECORD_owed_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                 \
@@ -122,10 +122,10 @@
         STR(owner)                                                                                          \
         BOOL(related)                                                                                       \
         STR(related_names)                                                                                  \
-        ENUM(TRIGGER_COUNT, trigger)                                                                        \
+        ENUM(trigger, TRIGGER_COUNT, trigger)                                                               \
         STR(trigger_jq)                                                                                     \
         STR(store_folder)                                                                                   \
-        ENUM(HANDLER_KIND_COUNT, handler_kind)                                                              \
+        ENUM(handler_kind, HANDLER_KIND_COUNT, handler_kind)                                                \
         LIST(string, handler_exec)                                                                          \
         LIST(pair, environment)                                                                             \
         STR(credentials_folder)                                                                             \
@@ -344,7 +344,7 @@
  * (FAILED), or EXIT_CODE_IO as soon as confidential objects find no room in memory; else 0. */
 #define MESSAGE_degraded_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                            \
         STR(watch)                                                                                          \
-        ENUM(WATCH_HEALTH_COUNT, health)                                                                    \
+        ENUM(watch_health, WATCH_HEALTH_COUNT, health)                                                      \
         U64(exit_code)                                                                                      \
         STR(reason)                                                                                         \
         U64(since_realtime)                                                                                 \
@@ -368,11 +368,11 @@
  * not_started: of RESULT_UNAVAILABLE: its program is what was not available. */
 #define MESSAGE_done_FIELDS(U64, ENUM, BOOL, STR, BIN, LIST)                                                \
         U64(sequence)                                                                                       \
-        ENUM(ACTION_COUNT, action)                                                                          \
+        ENUM(run_action, ACTION_COUNT, action)                                                              \
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
-        ENUM(RESULT_COUNT, result)                                                                          \
+        ENUM(run_result, RESULT_COUNT, result)                                                              \
         U64(http_status)                                                                                    \
         U64(fingerprint)                                                                                    \
         STR(resource_version)                                                                               \
@@ -428,7 +428,7 @@
         BOOL(metadata_only)                                                                                 \
         BOOL(required)                                                                                      \
         BOOL(isolate)                                                                                       \
-        ENUM(TRIGGER_COUNT, trigger)                                                                        \
+        ENUM(trigger, TRIGGER_COUNT, trigger)                                                               \
         STR(trigger_jq)                                                                                     \
         STR(filter)                                                                                         \
         STR(owner_api_version)                                                                              \
@@ -535,8 +535,8 @@
         STR(watch)                                                                                          \
         STR(key)                                                                                            \
         STR(uid)                                                                                            \
-        ENUM(ACTION_COUNT, action)                                                                          \
-        ENUM(RUN_REASON_COUNT, reason)                                                                      \
+        ENUM(run_action, ACTION_COUNT, action)                                                              \
+        ENUM(run_reason, RUN_REASON_COUNT, reason)                                                          \
         U64(attempt)                                                                                        \
         STR(last_error)                                                                                     \
         STR(first_error)                                                                                    \

@@ -80,9 +80,12 @@ static int encode_text(msgpack_packer *packer, const char *text)
         return msgpack_pack_str_body(packer, text, size);
 }
 
-static int encode_number(msgpack_packer *packer, const struct schema_field *field, uint64_t number)
+/* All enums of messages count from 0, so they are as large as this. */
+_Static_assert(sizeof(enum run_result) == sizeof(unsigned), "decode_enum");
+
+static int encode_enum(msgpack_packer *packer, const struct schema_field *field, unsigned number)
 {
-        return field->limit > 0 && number >= field->limit ? -EINVAL : msgpack_pack_uint64(packer, number);
+        return number >= field->limit ? -EINVAL : msgpack_pack_uint64(packer, number);
 }
 
 static int encode_list(msgpack_packer *packer, const struct schema *record, const char *element,
@@ -109,7 +112,9 @@ static int encode_field(msgpack_packer *packer, const struct schema_field *field
                 memcpy(&size, base + field->size_offset, sizeof(size));
         switch (field->kind) {
         case FIELD_KIND_U64:
-                return encode_number(packer, field, *(const uint64_t *)value);
+                return msgpack_pack_uint64(packer, *(const uint64_t *)value);
+        case FIELD_KIND_ENUM:
+                return encode_enum(packer, field, *(const unsigned *)value);
         case FIELD_KIND_BOOL:
                 return *(const bool *)value ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
         case FIELD_KIND_STR:
@@ -366,9 +371,14 @@ static int decode_list(struct message *message, const struct schema *record, str
         return 0;
 }
 
-static int decode_number(struct walk *walk, const struct schema_field *field, uint64_t *ret)
+static int decode_enum(struct walk *walk, const struct schema_field *field, unsigned *ret)
 {
-        return walk_unsigned(walk, ret) && (field->limit == 0 || *ret < field->limit) ? 0 : -EBADMSG;
+        uint64_t number;
+
+        if (!walk_unsigned(walk, &number) || number >= field->limit)
+                return -EBADMSG;
+        *ret = (unsigned)number;
+        return 0;
 }
 
 static int decode_bool(struct walk *walk, bool *ret)
@@ -389,7 +399,9 @@ static int decode_field(struct message *message, const struct schema_field *fiel
 
         switch (field->kind) {
         case FIELD_KIND_U64:
-                return decode_number(walk, field, value);
+                return walk_unsigned(walk, value) ? 0 : -EBADMSG;
+        case FIELD_KIND_ENUM:
+                return decode_enum(walk, field, value);
         case FIELD_KIND_BOOL:
                 return decode_bool(walk, value);
         case FIELD_KIND_STR:

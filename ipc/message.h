@@ -94,10 +94,10 @@ const char *watch_health_name(enum watch_health health); /* "healthy", "degraded
 const char *trigger_name(enum trigger trigger);          /* "essence", "any", "jq" */
 
 /* ---- the structs */
-#define FIELD_U64(name)         uint64_t name;
-#define FIELD_ENUM(count, name) uint64_t name;
-#define FIELD_BOOL(name)        bool name;
-#define FIELD_STR(name)         const char *name;
+#define FIELD_U64(name)               uint64_t name;
+#define FIELD_ENUM(type, count, name) enum type name;
+#define FIELD_BOOL(name)              bool name;
+#define FIELD_STR(name)               const char *name;
 #define FIELD_BIN(name)                                                                                     \
         const void *name;                                                                                   \
         size_t name##_size;

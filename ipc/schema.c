@@ -6,10 +6,10 @@
  */
 #include "ipc/schema.h"
 
-#define DESCRIBE_U64(name)         {FIELD_KIND_U64, 0, offsetof(subject, name), 0, NULL},
-#define DESCRIBE_ENUM(count, name) {FIELD_KIND_U64, (count), offsetof(subject, name), 0, NULL},
-#define DESCRIBE_BOOL(name)        {FIELD_KIND_BOOL, 0, offsetof(subject, name), 0, NULL},
-#define DESCRIBE_STR(name)         {FIELD_KIND_STR, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_U64(name)               {FIELD_KIND_U64, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_ENUM(type, count, name) {FIELD_KIND_ENUM, (count), offsetof(subject, name), 0, NULL},
+#define DESCRIBE_BOOL(name)              {FIELD_KIND_BOOL, 0, offsetof(subject, name), 0, NULL},
+#define DESCRIBE_STR(name)               {FIELD_KIND_STR, 0, offsetof(subject, name), 0, NULL},
 #define DESCRIBE_BIN(name)                                                                                  \
         {FIELD_KIND_BIN, 0, offsetof(subject, name), offsetof(subject, name##_size), NULL},
 #define DESCRIBE_LIST(record, name)                                                                         \

@@ -6,7 +6,14 @@
  */
 #include "ipc/message.h"
 
-enum field_kind { FIELD_KIND_U64, FIELD_KIND_BOOL, FIELD_KIND_STR, FIELD_KIND_BIN, FIELD_KIND_LIST };
+enum field_kind {
+        FIELD_KIND_U64,
+        FIELD_KIND_ENUM,
+        FIELD_KIND_BOOL,
+        FIELD_KIND_STR,
+        FIELD_KIND_BIN,
+        FIELD_KIND_LIST
+};
 
 struct schema {
         const struct schema_field *field;
@@ -16,7 +23,7 @@ struct schema {
 
 struct schema_field {
         enum field_kind kind;
-        uint64_t limit;                       /* a U64 from here on is refused; 0 = no limit */
+        uint64_t limit;                       /* of an ENUM: a number from here on is refused */
         size_t offset;                        /* offset of the value */
         size_t size_offset;                   /* offset of *_size or *_count, for BIN and LIST */
         const struct schema *(*record)(void); /* schema of a LIST's elements */

@@ -181,7 +181,7 @@ void recording_request(struct run *run, const struct text *request)
         add_text(recording, "key", run->order->key);
         add_text(recording, "uid", run->order->uid);
         add_text(recording, "action", run_action_name(run->action));
-        add_text(recording, "reason", run_reason_name((enum run_reason)run->order->reason));
+        add_text(recording, "reason", run_reason_name(run->order->reason));
         add_number(recording, "attempt", run->order->attempt);
         add_number(recording, "time", clock_realtime_usec());
         line_end(recording);

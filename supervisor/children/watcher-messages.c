@@ -27,7 +27,7 @@ static int health_heard(struct watch *watch, const struct message *message)
                         return -ENOMEM;
                 if (memory_retry_is_awaited(watch, &message->degraded))
                         return text_replace(&place_of(watch)->degraded_reason, message->degraded.reason);
-                place_of(watch)->heard.health = (enum watch_health)message->degraded.health;
+                place_of(watch)->heard.health = message->degraded.health;
                 place_of(watch)->heard.since_realtime = message->degraded.since_realtime;
                 place_of(watch)->heard.failures = message->degraded.failures;
         } else {

@@ -32,9 +32,9 @@ void explain_ended(struct supervisor *supervisor, unsigned watch, const struct m
         struct ledger_run run = {
                 .ended_realtime = supervisor->controller.now.realtime,
                 .duration_usec = duration_usec,
-                .action = run_action_name((enum run_action)done->action),
+                .action = run_action_name(done->action),
                 .reason = reason,
-                .result = run_result_name((enum run_result)done->result),
+                .result = run_result_name(done->result),
                 .version = done->resource_version,
         };
         int r;

@@ -304,7 +304,7 @@ static int apply_read(struct stream *stream, const struct identity *identity, co
                 .free = !identity->has_finalizers,
         };
         struct trigger_basis basis = {
-                .trigger = (enum trigger)config->trigger,
+                .trigger = config->trigger,
                 .ours = {config->finalizer, config->shared, config->conditions},
                 .program = stream->watcher->trigger_program,
                 .partial = config->metadata_only,

@@ -66,7 +66,7 @@ char *basis_new(const struct message_config_watcher *config, const char *scope)
         char *basis;
 
         return asprintf(&basis, "%s %s %s " FINGERPRINT_VERSION "%s%s%s%s", scope,
-                        trigger_name((enum trigger)config->trigger), config->finalizer,
+                        trigger_name(config->trigger), config->finalizer,
                         config->shared[0] ? " shared " : "", config->conditions,
                         config->trigger_jq[0] ? " " : "", config->trigger_jq) < 0
                        ? NULL

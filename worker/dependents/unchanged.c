@@ -11,7 +11,7 @@
  * nothing is to be saved. */
 static bool is_for_all(const struct run *run)
 {
-        switch ((enum run_reason)run->order->reason) {
+        switch (run->order->reason) {
         case RUN_RESYNC:
         case RUN_REQUESTED:
         case RUN_START:

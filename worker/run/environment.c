@@ -130,8 +130,7 @@ char *const *environment_build(const struct run *run)
         snprintf(attempt, sizeof(attempt), "%" PRIu64, order->attempt);
         if (kube_key_split(order->key, &namespace_name, &name) < 0 ||
             add(environment, &count, "RECONCILED_ACTION", run_action_name(run->action)) < 0 ||
-            add(environment, &count, "RECONCILED_REASON", run_reason_name((enum run_reason)order->reason)) <
-                    0 ||
+            add(environment, &count, "RECONCILED_REASON", run_reason_name(order->reason)) < 0 ||
             add(environment, &count, "RECONCILED_NAMESPACE", namespace_name) < 0 ||
             add(environment, &count, "RECONCILED_NAME", name) < 0 ||
             add(environment, &count, "RECONCILED_UID", order->uid) < 0 ||

@@ -236,7 +236,7 @@ int request_build(struct run *run, uint64_t id, struct text *out)
         text_printf(out, "\"version\":%d,\"action\":", REQUEST_VERSION);
         text_json_string(out, run_action_name(run->action));
         text_append_string(out, ",\"reason\":");
-        text_json_string(out, run_reason_name((enum run_reason)order->reason));
+        text_json_string(out, run_reason_name(order->reason));
         text_printf(out, ",\"attempt\":%" PRIu64 ",\"lastError\":", order->attempt);
         text_json_string(out, order->last_error);
         text_append_string(out, ",\"watch\":");

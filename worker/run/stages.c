@@ -110,7 +110,7 @@ static void run_end(struct run *run, enum run_result result, const char *text)
         int r;
 
         recorder_run_ended(worker->recorder, run, result, text);
-        recording_end(run, (enum run_result)done.result, text);
+        recording_end(run, done.result, text);
         r = child_send(worker->child, MESSAGE_DONE, &done);
         worker->run = NULL;
         run_free(run);
@@ -335,7 +335,7 @@ int run_start(struct worker *worker, struct message **message)
         run->worker = worker;
         run->message = TAKE_PTR(*message);
         run->order = &run->message->run;
-        run->action = (enum run_action)run->order->action;
+        run->action = run->order->action;
         run->started = clock_boottime_usec();
         run->driver = &driver;
         run->watch = watch_find(worker, run->order->watch);

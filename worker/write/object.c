@@ -79,7 +79,7 @@ int object_get(struct run *run,
 int object_fingerprint(const struct run *run, const char *json, size_t size, uint64_t *ret)
 {
         struct trigger_basis basis = {
-                .trigger = (enum trigger)run->watch->config->trigger,
+                .trigger = run->watch->config->trigger,
                 .ours = {run->watch->config->finalizer_key, run->watch->config->shared,
                          run->watch->config->conditions},
                 .program = run->watch->trigger_program,

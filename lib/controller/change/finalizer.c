@@ -136,7 +136,7 @@ static int judge(struct watch *watch, const struct queue_run *run, const struct 
         int r = 0;
 
         outcome->reason = run->reason;
-        switch ((enum run_result)done->result) {
+        switch (done->result) {
         case RESULT_SUCCESS:
                 watch->finalizers_written++;
                 refusal_over(watch);

@@ -40,11 +40,10 @@ static void log_failure(const struct ending *ending, int priority, const char *i
                        LOG_FIELDS({"RECONCILED_WATCH", done->watch}, {"RECONCILED_KEY", done->key},
                                   {"RECONCILED_UID", done->uid}, {"RECONCILED_ATTEMPT", attempt},
                                   {"RECONCILED_EXIT_CODE", code},
-                                  {"RECONCILED_ACTION", run_action_name((enum run_action)done->action)}),
-                       "%s of %s of watch %s failed (attempt %s): %s; %s",
-                       run_action_name((enum run_action)done->action), done->key, done->watch, attempt,
-                       done->message[0] ? done->message : run_result_name((enum run_result)done->result),
-                       next);
+                                  {"RECONCILED_ACTION", run_action_name(done->action)}),
+                       "%s of %s of watch %s failed (attempt %s): %s; %s", run_action_name(done->action),
+                       done->key, done->watch, attempt,
+                       done->message[0] ? done->message : run_result_name(done->result), next);
 }
 
 static void log_retry(const struct ending *ending, const char *id, uint64_t delay)

@@ -84,7 +84,7 @@ static int was_unneeded(struct ending *ending)
 
 static void note_recovery(struct ending *ending)
 {
-        enum run_result result = (enum run_result)ending->done->result;
+        enum run_result result = ending->done->result;
         bool says_nothing = result == RESULT_FORBIDDEN || result == RESULT_UNAVAILABLE ||
                             result == RESULT_CANCELLED || result == RESULT_BEHIND ||
                             result == RESULT_SETTLING;
@@ -100,7 +100,7 @@ static void note_recovery(struct ending *ending)
 static void end_operator(struct controller *controller, const struct message_done *done)
 {
         controller_fatal(controller, EXIT_CODE_SOFTWARE, done->key, "%s of %s of watch %s%s: %s",
-                         run_action_name((enum run_action)done->action), done->key, done->watch,
+                         run_action_name(done->action), done->key, done->watch,
                          done->result == RESULT_STOP ? " has stopped the operator (allowFatal)"
                                                      : " cannot be carried out (onUnrecoverable: crash)",
                          done->message);
@@ -253,7 +253,7 @@ static int (*const by_result[RESULT_COUNT])(struct ending *) = {
 
 static int apply_result(struct ending *ending)
 {
-        enum run_result result = (enum run_result)ending->done->result;
+        enum run_result result = ending->done->result;
 
         /* A run that settled has had its backoff before it began. */
         ending->was_retry = ending->was_retry || ending->row.settling[0];
@@ -375,8 +375,8 @@ static int leave(struct ending *ending)
                            {"RECONCILED_UID", done->uid}),
                 "%s of %s of watch %s ended (%s) when the object was not selected any more; nothing of it "
                 "is kept%s%s",
-                run_action_name((enum run_action)done->action), done->key, done->watch,
-                run_result_name((enum run_result)done->result), done->message[0] ? ": " : "", done->message);
+                run_action_name(done->action), done->key, done->watch, run_result_name(done->result),
+                done->message[0] ? ": " : "", done->message);
         return 0;
 }
 
