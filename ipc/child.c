@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/assertion.h"
 #include "base/duration.h"
 #include "base/exit-code.h"
 #include "os/syscall.h"
@@ -286,6 +287,17 @@ static int on_terminate(sd_event_source *source _unused_, const struct signalfd_
         return 0;
 }
 
+static void tell_assertion(const char *text, void *userdata)
+{
+        struct child *child = userdata;
+        const struct message_fatal fatal = {.exit_code = EXIT_CODE_SOFTWARE, .reason = text};
+
+        if (child_send(child, MESSAGE_FATAL, &fatal) < 0)
+                log_error("%s", text);
+        (void)channel_flush(child->channel, LAST_WORDS_USEC);
+        log_done();
+}
+
 static int set_up(struct child *child)
 {
         struct message_hello hello = {
@@ -311,6 +323,8 @@ static int set_up(struct child *child)
         if (r >= 0)
                 r = channel_new(child->event, CHILD_CHANNEL_FD, child->operations->role, ROLE_SUPERVISOR,
                                 &callbacks, child, &child->channel);
+        if (r >= 0)
+                assertion_on_failure(tell_assertion, child);
         return r < 0 ? r : child_send(child, MESSAGE_HELLO, &hello);
 }
 
@@ -355,6 +369,7 @@ int child_run(struct child *child)
 
 void child_done(struct child *child)
 {
+        assertion_on_failure(NULL, NULL);
         sd_event_source_disable_unref(child->heartbeat);
         if (memory_fd >= 0)
                 close(memory_fd);

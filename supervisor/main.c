@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/assertion.h"
 #include "base/exit-code.h"
 #include "ipc/log.h"
+#include "ipc/message-id.h"
 #include "ipc/spawner/client.h"
 #include "os/syscall.h"
 #include "supervisor/notify.h"
@@ -25,6 +27,18 @@ static void block_signals(void)
         sigprocmask(SIG_BLOCK, &mask, NULL);
         signal(SIGPIPE, SIG_IGN);
         signal(SIGCHLD, SIG_DFL); /* the starter may have it ignored, and then it is never sent */
+}
+
+/* The children see the end of their channels, and end as well. */
+static void tell_assertion(const char *text, void *userdata _unused_)
+{
+        log_write(
+                LOG_CRIT, MESSAGE_ID_CHILD_FATAL, LOG_FIELDS({"RECONCILED_CHILD", "supervisor"}),
+                "%s; the operator ends with exit code %d (%s): this is a mistake in the program, please report "
+                "it",
+                text, EXIT_CODE_SOFTWARE, exit_code_name(EXIT_CODE_SOFTWARE));
+        notify_failed(EXIT_CODE_SOFTWARE, text);
+        log_done();
 }
 
 /* A start, or one more in place. */
@@ -100,6 +114,7 @@ int main(int argc, char **argv)
         int r;
 
         block_signals();
+        assertion_on_failure(tell_assertion, NULL);
         sys_set_not_dumpable();
         sys_set_no_new_privileges(); /* what a handler or a plugin runs gets no more rights than we have */
         r = options_parse(argc, argv, &options);

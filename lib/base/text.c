@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ int text_reserve(struct text *text, size_t additional)
         size_t needed, allocated = text->allocated ? text->allocated : TEXT_FIRST;
         char *data;
 
+        assert(text->size < text->allocated || (text->size == 0 && text->allocated == 0));
         if (text->failed)
                 return -ENOMEM;
         if (__builtin_add_overflow(text->size, additional, &needed) ||

@@ -5,6 +5,7 @@
  */
 #include "controller/settle.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static void give_credit(struct watch *watch)
         uint64_t taken = unused + queued;
         uint64_t grant = taken < CREDIT_LIMIT ? CREDIT_LIMIT - taken : 0;
 
+        assert(watch->credit_used <= watch->credit_given);
         if (!watch->is_up || grant < CREDIT_LIMIT / 4)
                 return;
         watch->credit_given += grant;

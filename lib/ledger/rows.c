@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ledger/rows.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "ledger/commit.h"
@@ -51,8 +52,10 @@ static int replace(struct ledger *ledger, struct cached_row *cached, const struc
 int ledger_put(struct ledger *ledger, const char *watch, const struct ledger_row *row)
 {
         struct cached_row *cached;
-        int r = ledger_look_up(ledger, watch, row->key, row->uid, &cached);
+        int r;
 
+        assert(watch[0] && row->key[0]);
+        r = ledger_look_up(ledger, watch, row->key, row->uid, &cached);
         if (r >= 0)
                 r = replace(ledger, cached, row);
         return r < 0 ? r : ledger_changed(ledger, cached);

@@ -80,8 +80,6 @@ void work_free(struct work *work);
 DEFINE_CLEANUP(struct work *, work_free);
 bool work_is(const struct work *work, enum change_kind kind, const char *uid);
 bool work_is_of(const struct work *work, const char *uid);
-
-/* queue.c */
 struct work *entry_head(const struct entry *entry); /* the entry's next work; NULL: none */
 /* Where the deletion of this UID stands, or the place behind the last one. */
 struct work **entry_deletion(struct entry *entry, const char *uid);

@@ -9,35 +9,17 @@
  */
 #include "queue/queue.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "queue/internal.h"
 
-struct work *entry_head(const struct entry *entry)
-{
-        if (entry->deletion)
-                return entry->deletion;
-        if (entry->update && entry->nudge && !entry->update->urgent &&
-            entry->nudge->not_before < entry->update->not_before)
-                return entry->nudge;
-        return entry->update ? entry->update : entry->nudge;
-}
-
 static void drop(struct work **slot)
 {
         work_free(*slot);
         *slot = NULL;
-}
-
-struct work **entry_deletion(struct entry *entry, const char *uid)
-{
-        struct work **slot = &entry->deletion;
-
-        while (*slot && strcmp((*slot)->uid, uid) != 0)
-                slot = &(*slot)->next;
-        return slot;
 }
 
 static struct entry *entry_new(unsigned watch, const char *key)
@@ -145,6 +127,8 @@ static void entry_place(struct queue *queue, struct entry *entry, uint64_t now)
         struct queue_watch *watch = &queue->watch[entry->watch];
         const struct work *head = entry_head(entry);
 
+        assert(entry->place == PLACE_NONE);
+        assert(entry->current || head);
         if (entry->current) {
                 entry->place = PLACE_RUNNING;
                 entry_list_append(&queue->running, entry);
@@ -351,6 +335,7 @@ int queue_push(struct queue *queue, unsigned watch, const struct queue_item *ite
         struct entry *entry = entry_table_find(queue, watch, item->key);
         int r;
 
+        assert(item->key[0]);
         if (entry) {
                 r = push_work(entry, item);
                 if (r < 0)
@@ -413,6 +398,7 @@ static void entry_start(struct queue *queue, struct entry *entry, uint64_t now, 
         uint64_t ready_since = entry->ready_since;
         bool is_end = entry->deletion != NULL;
 
+        assert(work && !entry->current);
         entry_unplace(queue, entry);
         if (is_end)
                 entry->deletion = work->next;
@@ -565,6 +551,7 @@ static struct entry *end_run(struct queue *queue, uint64_t run, uint64_t now, st
         if (queue->alone == run)
                 queue->alone = 0;
         entry_unplace(queue, entry);
+        assert(entry->place == PLACE_NONE && entry->current);
         *ret_work = TAKE_PTR(entry->current);
         review_twins(queue, entry, now);
         return entry;

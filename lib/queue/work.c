@@ -41,3 +41,22 @@ bool work_is_of(const struct work *work, const char *uid)
 {
         return work && strcmp(work->uid, uid) == 0;
 }
+
+struct work *entry_head(const struct entry *entry)
+{
+        if (entry->deletion)
+                return entry->deletion;
+        if (entry->update && entry->nudge && !entry->update->urgent &&
+            entry->nudge->not_before < entry->update->not_before)
+                return entry->nudge;
+        return entry->update ? entry->update : entry->nudge;
+}
+
+struct work **entry_deletion(struct entry *entry, const char *uid)
+{
+        struct work **slot = &entry->deletion;
+
+        while (*slot && strcmp((*slot)->uid, uid) != 0)
+                slot = &(*slot)->next;
+        return slot;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/change/decision.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static const enum row_decision table[ROW_STATE_COUNT][ROW_INPUT_COUNT] = {
 
 enum row_decision row_decide(enum row_state state, enum row_input input)
 {
+        assert(state < ROW_STATE_COUNT && input < ROW_INPUT_COUNT);
         return table[state][input];
 }
 

@@ -8,6 +8,7 @@
  * longer all the same, the worker gives those behind it back (RESULT_RETURNED) and they are the first of
  * their line.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -216,6 +217,7 @@ static int give(struct worker *worker, const struct queue_run *run, uint64_t now
         struct assignment *given = &worker->given[worker->given_count++];
         int r;
 
+        assert(worker->given_count <= ELEMENTS(worker->given));
         *given = (struct assignment){.run = *run,
                                      .to_send = true,
                                      .reloads = controller->reloads,

@@ -3,6 +3,7 @@
  * A finished run changes its object's row in the ledger, its entry in the queue, and the log. Each result has
  * its function in the table below; those for failures are in failure.c.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -263,6 +264,7 @@ static int apply_result(struct ending *ending)
             (ending->done->kinds_known && text_replace(&ending->row.kinds, ending->done->kinds) < 0))
                 return -ENOMEM;
         note_recovery(ending);
+        assert(result < RESULT_COUNT); /* assign_take() has looked */
         return by_result[result] ? by_result[result](ending) : -EPROTO;
 }
 

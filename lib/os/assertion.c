@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See assertion.h. */
+#include "os/assertion.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/exit-code.h"
+
+static assertion_tell_t on_failure;
+static void *on_failure_data;
+
+void assertion_on_failure(assertion_tell_t tell, void *userdata)
+{
+        on_failure = tell;
+        on_failure_data = userdata;
+}
+
+void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function)
+{
+        assertion_tell_t tell = on_failure;
+        char text[512];
+
+        snprintf(text, sizeof(text), "assertion failed in %s(), %s:%u: %s", function, file, line, assertion);
+        on_failure = NULL; /* one that fails while this is told aborts */
+        if (!tell) {
+                fprintf(stderr, "%s\n", text);
+                abort();
+        }
+        tell(text, on_failure_data);
+        _exit(EXIT_CODE_SOFTWARE);
+}
